@@ -1,0 +1,92 @@
+"""The values a comparison is made of and ends in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """One model as a comparison sees it: per-query values of every replicate, folds already pooled.
+
+    Attributes:
+        name: the model's name.
+        query_ids: (n_queries,) str, unique; ``fold/id`` where several folds are pooled and ids could repeat.
+        values: canonical metric name to float64 (n_replicates, n_queries); NaN where undefined.
+        replicates: (n_replicates,) what tells the rows apart, such as seeds ``"1"``, ``"2"``.
+        deterministic: the seed cannot matter, so one replicate stands for all.
+        higher_is_better: canonical metric name to direction.
+        judgments_fingerprint: fold to digest of test labels, groups and ids; empty when unknown.
+        query_attributes: name to (n_queries,) values for slices, such as rows per query.
+        source: where it came from, for messages.
+    """
+
+    name: str
+    query_ids: NDArray[np.str_]
+    values: Mapping[str, NDArray[np.float64]]
+    replicates: tuple[str, ...]
+    higher_is_better: Mapping[str, bool]
+    deterministic: bool = False
+    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    source: str = ""
+
+    def per_query(self, metric: str) -> NDArray[np.float64]:
+        """float64 (n_queries,): each query's value averaged over replicates."""
+        mean: NDArray[np.float64] = self.values[metric].mean(axis=0)
+        return mean
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model at one metric: a mean never travels without n and an interval."""
+
+    model: str
+    metric: str
+    mean: float
+    ci_low: float
+    ci_high: float
+    n: int
+    n_undefined: int
+    sd: float
+    minimum: float
+    p10: float
+    median: float
+    p90: float
+    share_zero: float
+    share_one: float
+    n_replicates: int
+    seed_sd: float  # NaN with one replicate
+    seed_min: float
+    seed_max: float
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One model against another at one metric, on paired per-query differences `model - other`."""
+
+    model: str
+    other: str
+    metric: str
+    n: int
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float  # by the chosen test
+    p_corrected: float
+    p_t: float
+    effect_size: float  # d_z
+    wins: int
+    ties: int
+    losses: int
+    detectable: float  # smallest difference this query set could have shown at 80 % power
+    seed_agreement: float  # share of seed pairs whose mean difference has the sign of the whole; NaN with one
+    skewness: float  # of the differences; large with small n means the p-value is optimistic
+    verdict: Verdict

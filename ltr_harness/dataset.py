@@ -1,0 +1,65 @@
+"""Features and judgments of one split, the thing rankers are trained on and scored with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments, QueryGroups
+
+
+@dataclass(frozen=True, eq=False)
+class RankingDataset:
+    """Rows with features, in query groups, with what each row is worth.
+
+    Attributes:
+        features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped.
+        judgments: labels, queries, query weights, document ids.
+        feature_names: the file's own ids ("1", "2", …) or column names, one per column of `features`.
+        positions: int32 (n_rows,) display positions, or None.
+        query_attributes: name to (n_queries,) values, for slices.
+        source: how messages call this split, such as ``"mq2008/S1.txt"``.
+    """
+
+    features: NDArray[np.float32]
+    judgments: Judgments
+    feature_names: tuple[str, ...]
+    positions: NDArray[np.int32] | None = None
+    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def groups(self) -> QueryGroups:
+        return self.judgments.groups
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        return self.judgments.labels
+
+    @property
+    def n_queries(self) -> int:
+        return self.groups.n_queries
+
+    @property
+    def n_rows(self) -> int:
+        return self.groups.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
+        """The given queries alone; a query is never split."""
+        _, rows = self.groups.take(queries)
+        return RankingDataset(
+            np.ascontiguousarray(self.features[rows]),
+            self.judgments.take(queries),
+            self.feature_names,
+            None if self.positions is None else self.positions[rows],
+            {name: values[queries] for name, values in self.query_attributes.items()},
+            self.source if source is None else source,
+        )

@@ -1,0 +1,97 @@
+"""Every error the harness raises on purpose.
+
+HarnessError                what went wrong, in the words of the person who has to mend it
+├── UsageError              exit 2: nothing was run
+│   ├── ConfigError         the experiment file or an option
+│   ├── DataError           a data file, or arrays handed in from Python
+│   ├── MetricError         a metric's name, parameter or domain
+│   ├── RankerError         a model's definition: objective, parameter, limits of the library
+│   ├── NotComparableError  results that must not be set side by side
+│   └── MissingExtraError   an optional package that is not installed
+├── TrainingError           exit 1: a model failed while training; what finished is kept
+└── GateError              exit 3: a condition given with --fail-if does not hold
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: where, what was found, what was expected, how to mend it.
+
+    Example:
+        >>> print(Problem("exp.yaml:3", "unknown key 'sedes'", cure="did you mean 'seeds'?"))
+        exp.yaml:3: unknown key 'sedes'; did you mean 'seeds'?
+    """
+
+    place: str
+    found: str
+    expected: str = ""
+    cure: str = ""
+
+    def __str__(self) -> str:
+        head = f"{self.place}: {self.found}" if self.place else self.found
+        if self.expected:
+            head += f"; expected {self.expected}"
+        if self.cure:
+            head += f"; {self.cure}"
+        return head
+
+
+class HarnessError(Exception):
+    """Base of all deliberate errors; `problems` holds every problem found, not only the first."""
+
+    exit_code = 1
+
+    def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem("", problems)
+        self.problems: Sequence[Problem] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type, tuple[Sequence[Problem]]]:
+        # Errors cross process boundaries; the default would rebuild them from the text.
+        return type(self), (self.problems,)
+
+
+class UsageError(HarnessError, ValueError):
+    """Usage, configuration or data is wrong; nothing was run."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """The experiment file or a command-line option is wrong."""
+
+
+class DataError(UsageError):
+    """A data file or an array is wrong; the place names file and line, or the query."""
+
+
+class MetricError(UsageError):
+    """A metric's name, parameter or input is outside its definition."""
+
+
+class RankerError(UsageError):
+    """A model is described in a way its library would reject, ignore or misread."""
+
+
+class NotComparableError(UsageError):
+    """Results differ in K, definition, labels or queries, and must not be compared."""
+
+
+class MissingExtraError(UsageError):
+    """An optional package is needed; the cure is the install command."""
+
+
+class TrainingError(HarnessError):
+    """A model failed while training."""
+
+
+class GateError(HarnessError):
+    """A gate given with --fail-if does not hold."""
+
+    exit_code = 3

@@ -1,0 +1,244 @@
+"""Which rows form a query, and what those rows are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.errors import DataError
+
+
+def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column.
+
+    Raises:
+        DataError: the input is not one-dimensional.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class QueryGroups:
+    """Contiguous blocks of rows, one per query.
+
+    Attributes:
+        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        ids: (n_queries,), the queries' names in the data; 0..n-1 where the data has none.
+
+    Example:
+        >>> QueryGroups.from_sizes([2, 3]).boundaries
+        array([0, 2, 5])
+    """
+
+    boundaries: NDArray[np.int64]
+    ids: NDArray[Any]
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.boundaries) - 1
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.boundaries[-1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64 (n_queries,), rows per query."""
+        return np.diff(self.boundaries)
+
+    @classmethod
+    def from_sizes(cls, sizes: ArrayLike, ids: ArrayLike | None = None) -> QueryGroups:
+        """Groups from the number of rows of each query, in row order.
+
+        Raises:
+            DataError: a size is zero, negative or not a whole number, or there is no query.
+        """
+        counts = as_column(sizes, "group_sizes")
+        if counts.size == 0:
+            raise DataError("group_sizes is empty; expected at least one query")
+        if not np.issubdtype(counts.dtype, np.integer):
+            if not np.issubdtype(counts.dtype, np.floating) or not np.all(counts == np.floor(counts)):
+                raise DataError(f"group_sizes holds {counts.dtype} values; expected whole numbers of rows")
+            counts = counts.astype(np.int64)
+        bad = np.flatnonzero(counts <= 0)
+        if bad.size:
+            at = int(bad[0])
+            raise DataError(
+                f"group_sizes[{at}] is {counts[at]} ({bad.size} such); expected at least one row per query: "
+                "leave empty queries out"
+            )
+        boundaries = np.zeros(counts.size + 1, dtype=np.int64)
+        np.cumsum(counts, out=boundaries[1:])
+        names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
+        if names.size != counts.size:
+            raise DataError(
+                f"{names.size} query ids for {counts.size} group sizes; expected one id per query"
+            )
+        return cls(boundaries, names)
+
+    @classmethod
+    def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
+        """Groups from one query id per row, in whatever order; queries keep the order they first appear in.
+
+        Returns:
+            The groups, and the row order that makes them contiguous: ``rows[order]``; None where the rows
+            are contiguous already.
+
+        Raises:
+            DataError: no rows, or a missing id.
+        """
+        ids = as_column(row_ids, "query_ids")
+        if ids.size == 0:
+            raise DataError("query_ids is empty; expected at least one row")
+        if ids.dtype.kind == "f" and np.isnan(ids).any():
+            raise DataError(f"query_ids[{int(np.flatnonzero(np.isnan(ids))[0])}] is missing (NaN)")
+        if ids.dtype.kind == "O":
+            missing = [i for i, value in enumerate(ids) if value is None or value != value]
+            if missing:
+                raise DataError(f"query_ids[{missing[0]}] is missing ({len(missing)} such)")
+            ids = ids.astype(str) if all(isinstance(value, str) for value in ids) else ids
+        starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+        blocks = ids[starts]
+        _, first, block_of = _unique_blocks(blocks)
+        if first.size == blocks.size:
+            return cls(np.append(starts, ids.size).astype(np.int64), blocks), None
+        rank = np.empty(first.size, dtype=np.int64)
+        by_appearance = np.argsort(first, kind="stable")
+        rank[by_appearance] = np.arange(first.size)
+        query_of_row = np.repeat(rank[block_of], np.diff(np.append(starts, ids.size)))
+        order = np.argsort(query_of_row, kind="stable").astype(np.int64)
+        return cls.from_sizes(np.bincount(query_of_row), blocks[first[by_appearance]]), order
+
+    def take(self, queries: NDArray[np.int64]) -> tuple[QueryGroups, NDArray[np.int64]]:
+        """The given queries alone, and the rows they consist of."""
+        sizes = self.sizes[queries]
+        groups = QueryGroups.from_sizes(sizes, self.ids[queries])
+        rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
+        return groups, rows
+
+    def name(self, query: int) -> str:
+        """How messages call a query: its id in the data."""
+        return str(self.ids[query])
+
+    def query_of(self, row: int) -> int:
+        """The query a row belongs to."""
+        return int(np.searchsorted(self.boundaries, row, side="right")) - 1
+
+
+def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    try:
+        values, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
+    except TypeError:  # ids of mixed types have no order among themselves
+        texts = np.array([f"{type(value).__name__}:{value}" for value in blocks])
+        values, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
+    return values, first, inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """What each row is worth: labels in query groups, checked once, trusted afterwards.
+
+    Attributes:
+        labels: float64 (n_rows,), finite and >= 0.
+        groups: the queries; `labels` is in their row order.
+        query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
+        document_ids: (n_rows,) or None; needed by ``ties=id``.
+    """
+
+    labels: NDArray[np.float64]
+    groups: QueryGroups
+    query_weights: NDArray[np.float64] | None = None
+    document_ids: NDArray[Any] | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        labels: ArrayLike,
+        groups: QueryGroups,
+        *,
+        query_weights: ArrayLike | None = None,
+        document_ids: ArrayLike | Sequence[str] | None = None,
+    ) -> Judgments:
+        """Judgments from arrays in the groups' row order.
+
+        Raises:
+            DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
+                not finite, or all are zero. The message names the query.
+        """
+        grades = as_column(labels, "labels")
+        if grades.size != groups.n_rows:
+            raise DataError(
+                f"{grades.size} labels for {groups.n_rows} rows in {groups.n_queries} queries; "
+                "expected one label per row"
+            )
+        try:
+            grades = np.ascontiguousarray(grades, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected grades >= 0") from None
+        bad = np.flatnonzero(~(np.isfinite(grades) & (grades >= 0)))
+        if bad.size:
+            row = int(bad[0])
+            query = groups.query_of(row)
+            raise DataError(
+                f"label {grades[row]:g} in query {groups.name(query)!r}, its row "
+                f"{row - int(groups.boundaries[query])} ({bad.size} such rows); expected finite labels >= 0"
+            )
+        weights = None
+        if query_weights is not None:
+            weights = np.ascontiguousarray(as_column(query_weights, "query_weights"), dtype=np.float64)
+            if weights.size != groups.n_queries:
+                raise DataError(
+                    f"{weights.size} query_weights for {groups.n_queries} queries; expected one per query"
+                )
+            if not np.all(np.isfinite(weights) & (weights >= 0)) or not weights.any():
+                raise DataError("query_weights must be finite, >= 0 and not all zero")
+        documents = None
+        if document_ids is not None:
+            documents = as_column(document_ids, "document_ids")
+            if documents.size != groups.n_rows:
+                raise DataError(
+                    f"{documents.size} document_ids for {groups.n_rows} rows; expected one per row"
+                )
+        return cls(grades, groups, weights, documents)
+
+    def take(self, queries: NDArray[np.int64]) -> Judgments:
+        """The given queries alone."""
+        groups, rows = self.groups.take(queries)
+        return Judgments(
+            self.labels[rows],
+            groups,
+            None if self.query_weights is None else self.query_weights[queries],
+            None if self.document_ids is None else self.document_ids[rows],
+        )
+
+
+def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
+    """Scores as contiguous float64, in the groups' row order.
+
+    Raises:
+        DataError: a wrong length, something that is no number, or NaN; the message names the query.
+    """
+    column = as_column(scores, "scores")
+    if column.size != groups.n_rows:
+        raise DataError(
+            f"{column.size} scores for {groups.n_rows} rows in {groups.n_queries} queries; expected one per row"
+        )
+    try:
+        values = np.ascontiguousarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"scores are not numbers (dtype {column.dtype})") from None
+    if np.isnan(values.min()):  # min() carries NaN through and is the cheapest way to see one
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        query = groups.query_of(row)
+        raise DataError(
+            f"score is NaN in query {groups.name(query)!r}, its row {row - int(groups.boundaries[query])} "
+            f"({int(np.isnan(values).sum())} such rows); expected a number: infinities are fine, NaN has no rank"
+        )
+    return values

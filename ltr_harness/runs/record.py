@@ -1,0 +1,80 @@
+"""What one training run leaves behind, in words that outlive the code."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SplitFacts(_Part):
+    """One split as it was used: enough to recognise it again."""
+
+    source: str
+    fingerprint: str  # features, labels, groups, ids and weights together
+    judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
+    n_queries: int
+    n_rows: int
+    n_without_relevant: int
+    n_features: int
+    files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
+
+
+class MetricSummary(_Part):
+    """One metric's mean over the test queries."""
+
+    mean: float | None  # None where every query is undefined
+    n_queries: int
+    n_undefined: int
+    higher_is_better: bool
+
+
+class StoppingFacts(_Part):
+    metric: str
+    on: str
+    patience: int
+    min_delta: float
+    every: int
+    max_rounds: int
+
+
+class Record(_Part):
+    """`record.json`: one model, one fold, one seed."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    status: Literal["complete", "failed"]
+    error: str | None = None
+
+    experiment: str
+    model: str  # the name in the configuration
+    ranker: str
+    objective: str | None
+    fold: str  # "all" without folds
+    seed: int
+    deterministic: bool = False  # the seed cannot matter: one run stands for all of them
+
+    identity: str  # whatever can move a tree
+    evaluation_identity: str  # identity + metric definitions + test digest
+
+    params: dict[str, Any]  # as handed to the library
+    config: dict[str, Any]  # this model's part of the resolved experiment
+    threads: int
+    data: dict[str, SplitFacts]  # "train", "valid", "test"
+
+    metrics: dict[str, MetricSummary]  # canonical name -> summary on test
+    primary: str
+    stopping: StoppingFacts | None
+    best_round: int | None  # 1-based; the stored model has exactly this many rounds
+    rounds_trained: int | None
+
+    notes: list[str] = Field(
+        default_factory=list
+    )  # what the reader must know: regrouped rows, constant model …
+    seconds: dict[str, float]  # "fit", "score", "evaluate"
+    environment: dict[str, str]  # python, platform, versions of what can move a tree
