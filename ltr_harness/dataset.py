@@ -23,6 +23,8 @@ class RankingDataset:
         positions: int32 (n_rows,) display positions, or None.
         query_attributes: name to (n_queries,) values, for slices.
         source: how messages call this split, such as ``"mq2008/S1.txt"``.
+        sparse: a feature that a row leaves out means 0.0 (LETOR, LibSVM), so missing columns can be added.
+        notes: what reading changed or left out and the reader of a report must know.
     """
 
     features: NDArray[np.float32]
@@ -31,6 +33,8 @@ class RankingDataset:
     positions: NDArray[np.int32] | None = None
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = ""
+    sparse: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def groups(self) -> QueryGroups:
@@ -62,4 +66,6 @@ class RankingDataset:
             None if self.positions is None else self.positions[rows],
             {name: values[queries] for name, values in self.query_attributes.items()},
             self.source if source is None else source,
+            self.sparse,
+            self.notes,
         )
