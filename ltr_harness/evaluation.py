@@ -1,0 +1,200 @@
+"""Scores and judgments in, metrics out: per query, as means, with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.groups import Judgments, QueryGroups, as_column
+from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValues:
+    """One metric's values.
+
+    Attributes:
+        metric: the metric, with everything it took from the data fixed.
+        per_query: float64 (n_queries,), NaN where undefined.
+        mean: mean over the defined queries, weighted where queries have weights; NaN if there is none.
+        n_queries: all queries.
+        n_undefined: those left out of the mean because they have no relevant row.
+    """
+
+    metric: Metric
+    per_query: NDArray[np.float64]
+    mean: float
+    n_queries: int
+    n_undefined: int
+
+    def __str__(self) -> str:
+        defined = self.n_queries - self.n_undefined
+        text = f"{self.metric} {self.mean:.4f} over {defined:,} of {self.n_queries:,} queries"
+        return text + (f"; {self.n_undefined:,} have no relevant row" if self.n_undefined else "")
+
+
+class Evaluation:
+    """What `evaluate` returns: a mapping from metric name to `MetricValues`, in the order asked for."""
+
+    def __init__(self, binding: Binding, per_query: NDArray[np.float64], asked: Sequence[Metric]) -> None:
+        means = binding.means_of(per_query)
+        self.judgments = binding.judgments
+        self._values = {
+            name: MetricValues(
+                metric, values, float(mean), values.size, int(np.count_nonzero(np.isnan(values)))
+            )
+            for name, metric, values, mean in zip(
+                binding.names, binding.metrics, per_query, means, strict=True
+            )
+        }
+        # err@10 answers for err(max_grade=4)@10, which it became
+        self._also = {str(metric): name for metric, name in zip(asked, binding.names, strict=True)}
+
+    def __getitem__(self, metric: str | Metric) -> MetricValues:
+        name = str(metric)
+        if name not in self._values and name not in self._also:
+            name = str(parse_metric(metric))
+        name = self._also.get(name, name)
+        if name not in self._values:
+            raise MetricError(f"{metric} was not evaluated; {did_you_mean(str(metric), self._values)}")
+        return self._values[name]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Canonical names, in the order asked for."""
+        return tuple(self._values)
+
+    @cached_property
+    def means(self) -> Mapping[str, float]:
+        """Metric name to mean; the names asked for and the canonical ones both answer."""
+        means = {name: values.mean for name, values in self._values.items()}
+        return _Answering(means, {short: means[name] for short, name in self._also.items()})
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Canonical name to whether higher is better."""
+        return {name: values.metric.higher_is_better for name, values in self._values.items()}
+
+    @property
+    def query_ids(self) -> NDArray[Any]:
+        """(n_queries,), in the order of every `per_query`."""
+        return self.judgments.groups.ids
+
+    @cached_property
+    def judgments_fingerprint(self) -> str:
+        """Digest of labels, groups and ids: equal for all evaluations of the same queries."""
+        from ltr_harness.fingerprint import fingerprint_judgments
+
+        return fingerprint_judgments(self.judgments)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per query, one column per metric, indexed by query id."""
+        import pandas as pd
+
+        index = pd.Index(self.query_ids, name="query_id")
+        return pd.DataFrame({name: values.per_query for name, values in self._values.items()}, index=index)
+
+    def __repr__(self) -> str:
+        return "\n".join(str(values) for values in self._values.values())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{values.mean:.4f}</td>"
+            f"<td>{values.n_queries - values.n_undefined:,}</td><td>{values.n_undefined:,}</td></tr>"
+            for name, values in self._values.items()
+        )
+        head = "<tr><th>metric</th><th>mean</th><th>queries</th><th>without relevant rows</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+class _Answering(dict[str, float]):
+    """A dict of canonical names that also answers to the names asked for."""
+
+    def __init__(self, means: Mapping[str, float], short: Mapping[str, float]) -> None:
+        super().__init__(means)
+        self._short = short
+
+    def __missing__(self, name: str) -> float:
+        return self._short[name]
+
+
+def evaluate(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    query_ids: ArrayLike | None = None,
+    group_sizes: ArrayLike | None = None,
+    metrics: Sequence[str | Metric],
+    query_weights: ArrayLike | None = None,
+    document_ids: ArrayLike | None = None,
+) -> Evaluation:
+    """How good a ranking by `scores` is, by any number of metrics, in one pass.
+
+    Args:
+        labels: (n_rows,) grades, finite and >= 0.
+        scores: (n_rows,) higher ranks first; infinities are fine, NaN is not.
+        query_ids: (n_rows,) one per row, in any order; queries keep the order they first appear in.
+        group_sizes: (n_queries,) rows per query, instead of `query_ids`, for rows sorted by query.
+        metrics: names such as ``"ndcg@10"`` or metric objects.
+        query_weights: (n_queries,) weight of each query in every mean, in query order.
+        document_ids: (n_rows,) needed by metrics with ``ties=id``.
+
+    Returns:
+        Means, per-query values and counts.
+
+    Raises:
+        DataError: the arrays do not fit together; the message names the query.
+        MetricError: a metric is unknown or the labels are outside its domain.
+
+    Example:
+        >>> ev = evaluate([3, 2, 0, 1, 0], [0.5, 0.9, 0.1, 0.2, 0.3], query_ids=list("aaabb"), metrics=["ndcg@3"])
+        >>> round(ev.means["ndcg@3"], 4)  # a: (3 + 7/log2 3) / (7 + 3/log2 3), b: 1/log2 3
+        0.7325
+        >>> ev["ndcg@3"].per_query.round(4).tolist()
+        [0.834, 0.6309]
+    """
+    if (query_ids is None) == (group_sizes is None):
+        raise DataError("evaluate needs either query_ids (one per row) or group_sizes (one per query)")
+    order: NDArray[np.int64] | None = None
+    if query_ids is not None:
+        groups, order = QueryGroups.from_ids(query_ids)
+    else:
+        assert group_sizes is not None
+        groups = QueryGroups.from_sizes(group_sizes)
+    columns = {"labels": labels, "scores": scores, "document_ids": document_ids}
+    arranged: dict[str, Any] = {}
+    for name, column in columns.items():
+        if column is None or order is None:
+            arranged[name] = column
+            continue
+        values = as_column(column, name)
+        if values.size != groups.n_rows:
+            raise DataError(
+                f"{values.size} {name} for {groups.n_rows} query_ids; expected one of each per row"
+            )
+        arranged[name] = values[order]
+    judgments = Judgments.checked(
+        arranged["labels"],
+        groups,
+        query_weights=query_weights,
+        document_ids=arranged["document_ids"],
+    )
+    asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
+    return evaluate_bound(bind(asked, judgments), arranged["scores"], asked)
+
+
+def evaluate_bound(binding: Binding, scores: ArrayLike, asked: Sequence[Metric] | None = None) -> Evaluation:
+    """`evaluate` for metrics that are bound already."""
+    return Evaluation(binding, binding.per_query(scores), asked or binding.metrics)

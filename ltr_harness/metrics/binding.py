@@ -1,0 +1,131 @@
+"""Metrics bound to judgments: everything but the scores is computed once, then every evaluation is one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments, check_scores
+from ltr_harness.metrics.grammar import parse_metric
+from ltr_harness.metrics.metric import NO_CUTOFF, Metric
+from ltr_harness.metrics.ranking import Ranker, Ties
+
+
+class Binding:
+    """Several metrics at several cutoffs over one set of judgments, sharing one pass over the scores.
+
+    Attributes:
+        metrics: the metrics in the order asked for, with everything they take from data fixed.
+        names: their canonical names.
+        judgments: what they are bound to.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], judgments: Judgments) -> None:
+        if not metrics:
+            raise MetricError("no metrics given; expected at least one, such as ndcg@10")
+        self.judgments = judgments
+        self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
+        self.names = tuple(str(metric) for metric in self.metrics)
+        # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs
+        families: dict[Metric, list[int]] = {}
+        for i, metric in enumerate(self.metrics):
+            families.setdefault(metric.with_cutoff(None), []).append(i)
+        depths: dict[tuple[Ties, str], int] = {}
+        for metric in self.metrics:
+            order = (metric.ties, metric.score_precision)
+            depths[order] = max(depths.get(order, 0), NO_CUTOFF if metric.k is None else metric.k)
+        self._rankers = {
+            order: Ranker(judgments, order[0], None if depth == NO_CUTOFF else depth)
+            for order, depth in depths.items()
+        }
+        self._families = []
+        for family, members in families.items():
+            cutoffs = np.array([_cutoff(self.metrics[i]) for i in members])
+            distinct, position = np.unique(cutoffs, return_inverse=True)
+            self._families.append(
+                (
+                    (family.ties, family.score_precision),
+                    family.prepare(judgments, distinct),
+                    np.array(members),
+                    position,
+                )
+            )
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+
+    def per_query(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.
+
+        Args:
+            scores: (n_rows,) in the judgments' row order, any real number type.
+
+        Raises:
+            DataError: a wrong length or NaN; the message names the query.
+        """
+        checked = check_scores(scores, self.judgments.groups)
+        rankings = {}
+        for order, ranker in self._rankers.items():
+            as_seen = checked.astype(np.float32).astype(np.float64) if order[1] == "float32" else checked
+            rankings[order] = ranker.rank(as_seen)
+        out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
+        for order, values_of, members, position in self._families:
+            out[members] = values_of(rankings[order])[position]
+        return out
+
+    def means(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights."""
+        return self.means_of(self.per_query(scores))
+
+    def means_of(self, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The means of values that `per_query` returned."""
+        return _weighted_means(per_query, self._weights)
+
+
+def bind(
+    metrics: Sequence[Metric | str | Mapping[str, object]] | Metric | str, judgments: Judgments
+) -> Binding:
+    """Bind metrics, by value or by name, to judgments.
+
+    Example:
+        >>> from ltr_harness.groups import Judgments, QueryGroups
+        >>> judgments = Judgments.checked([1, 0, 0, 1], QueryGroups.from_sizes([2, 2]))
+        >>> bind(["mrr", "map@1"], judgments).means([2.0, 1.0, 2.0, 1.0]).tolist()
+        [0.75, 0.5]
+    """
+    given = [metrics] if isinstance(metrics, Metric | str) else metrics
+    return Binding([parse_metric(metric) for metric in given], judgments)
+
+
+def _cutoff(metric: Metric) -> int:
+    return NO_CUTOFF if metric.k is None else metric.k
+
+
+@compiled
+def _weighted_means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means that do not depend on the order of the queries: sums carry their rounding errors along."""
+    means = np.empty(values.shape[0])
+    for metric in range(values.shape[0]):
+        total = 0.0
+        lost = 0.0
+        weight_total = 0.0
+        weight_lost = 0.0
+        for query in range(values.shape[1]):
+            value = values[metric, query]
+            if value == value:
+                weight = weights[query]
+                term = weight * value
+                grown = total + term
+                part = grown - total
+                lost += (total - (grown - part)) + (term - part)
+                total = grown
+                grown = weight_total + weight
+                part = grown - weight_total
+                weight_lost += (weight_total - (grown - part)) + (weight - part)
+                weight_total = grown
+        weight_sum = weight_total + weight_lost
+        means[metric] = (total + lost) / weight_sum if weight_sum > 0.0 else np.nan
+    return means

@@ -1,0 +1,117 @@
+"""DCG: discounted cumulative gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.gains import discounts, gains_of, table_text
+from ltr_harness.metrics.metric import Metric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class DCG(Metric):
+    """How much graded relevance the list delivers, each rank worth less than the one above it.
+
+    DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).
+
+    Not comparable between queries (it grows with their number of relevant rows), so its mean is rarely what
+    one wants; `NDCG` divides by the best value the query allows.
+
+    Attributes:
+        gain: ``exp`` 2^g - 1 (whole grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
+
+    Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([3, 2, 0], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["dcg@2"])
+        >>> round(ev.means["dcg@2"], 4)  # 7 + 3 / log2(3)
+        8.8928
+    """
+
+    gain: Any = "exp"
+    discount: Any = "log2"
+
+    name: ClassVar[str] = "dcg"
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
+        object.__setattr__(self, "discount", table_text(self.discount, "discount", ("log2", "letor"), 1))
+        super().__post_init__()
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
+
+        def values(ranking: Ranking) -> Values:
+            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor), is_empty)
+
+        return values
+
+    def gain_and_discount(
+        self, judgments: Judgments, cutoffs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """The gain of each row, the discount of each rank that counts, and which queries have no gain."""
+        groups = judgments.groups
+        gain = gains_of(judgments, self.gain, self.name)
+        factor = discounts(self.discount, int(min(groups.sizes.max(), cutoffs[-1])), self.name)
+        return gain, factor, np.maximum.reduceat(gain, groups.boundaries[:-1]) <= 0.0
+
+
+def cumulated(
+    ranking: Ranking,
+    cutoffs: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    factor: NDArray[np.float64],
+) -> Values:
+    """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks."""
+    out = np.empty((cutoffs.size, ranking.offsets.size - 1))
+    _cumulate(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, gain, factor, out)
+    return out
+
+
+@compiled
+def _cumulate(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    cutoffs: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    factor: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    for query in range(offsets.size - 1):
+        at = offsets[query]
+        n = min(offsets[query + 1] - at, factor.size)
+        total = 0.0
+        cutoff = 0
+        i = 0
+        while i < n:
+            end = tie_end[at + i]
+            if end == i + 1:
+                worth = gain[rows[at + i]]
+            else:
+                worth = 0.0
+                for j in range(i, end):
+                    worth += gain[rows[at + j]]
+                worth /= end - i
+            while i < end and i < n:
+                total += worth * factor[i]
+                i += 1
+                if i == cutoffs[cutoff]:
+                    out[cutoff, query] = total
+                    cutoff += 1
+        while cutoff < cutoffs.size:
+            out[cutoff, query] = total
+            cutoff += 1

@@ -1,0 +1,169 @@
+"""ERR: how soon a user who reads from the top is satisfied."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import NO_CUTOFF, Metric, Values, plain_number
+from ltr_harness.metrics.ranking import Ranking
+
+_LARGEST_TIE_WITHOUT_CUTOFF = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ERR(Metric):
+    """How soon a user who reads from the top finds satisfaction: the expectation of 1 / (rank where they stop).
+
+    ERR@K = sum over ranks r <= K of (1/r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a row
+    of grade g satisfies with probability R(g) = (2^g - 1) / 2^max_grade. The best possible value is below 1.
+
+    Attributes:
+        max_grade: the scale's highest grade. A property of the experiment, never of a query: the same list is
+            .51 on a scale to 4 and .91 on a scale to 3. Without it the largest label first seen is taken.
+        continuation: chance that an unsatisfied user reads on.
+        stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1).
+
+    Source: Chapelle, Metzler, Zhang & Grinspan 2009.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> metric = "err(max_grade=4)"
+        >>> evaluate([4, 4], [2.0, 1.0], group_sizes=[2], metrics=[metric]).means[metric]  # 15/16 + 1/2 1/16 15/16
+        0.966796875
+    """
+
+    max_grade: float | None = None
+    continuation: float = 1
+    stop: Literal["exp", "linear"] = "exp"
+
+    name: ClassVar[str] = "err"
+    graded: ClassVar[bool] = True
+    source: ClassVar[str] = "Chapelle et al. 2009"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_grade is not None and not self.max_grade > 0:
+            raise MetricError(f"err: max_grade={self.max_grade}; expected a grade above 0")
+        if not 0 < self.continuation <= 1:
+            raise MetricError(f"err: continuation={self.continuation}; expected a probability in (0, 1]")
+
+    def resolved(self, judgments: Judgments) -> Self:
+        if self.max_grade is not None:
+            return self
+        largest = max(float(judgments.labels.max()), 1.0)
+        frozen = dataclasses.replace(self, max_grade=largest)
+        warnings.warn(
+            f"{self} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
+            f"({frozen}); name max_grade to say which scale the labels are on",
+            stacklevel=2,
+        )
+        return frozen
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        stops = self.stop_probabilities(judgments)
+        is_empty = np.maximum.reduceat(stops, judgments.groups.boundaries[:-1]) <= 0.0
+
+        def values(ranking: Ranking) -> Values:
+            if cutoffs[-1] == NO_CUTOFF:
+                self._refuse_huge_ties(ranking, judgments)
+            out = np.empty((cutoffs.size, is_empty.size))
+            _expected_reciprocal_rank(
+                ranking.offsets,
+                ranking.rows,
+                ranking.tie_end,
+                cutoffs,
+                stops,
+                float(self.continuation),
+                out,
+            )
+            return self.apply_empty(out, is_empty)
+
+        return values
+
+    def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
+        """float64 (n_rows,), R(g): the chance that each row satisfies."""
+        labels = judgments.labels
+        assert self.max_grade is not None
+        too_large = labels > self.max_grade
+        if too_large.any():
+            row = int(np.flatnonzero(too_large)[0])
+            groups = judgments.groups
+            raise MetricError(
+                f"{self}: label {labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
+                f"max_grade ({int(too_large.sum())} such rows); set max_grade to the scale's highest grade"
+            )
+        if self.stop == "linear":
+            return np.asarray(labels / (self.max_grade + 1.0))
+        return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
+
+    def _refuse_huge_ties(self, ranking: Ranking, judgments: Judgments) -> None:
+        first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+        rank = np.arange(ranking.rows.size) - first
+        largest = int(np.max(ranking.tie_end - rank))
+        if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
+            at = int(np.argmax(ranking.tie_end - rank))
+            groups = judgments.groups
+            raise MetricError(
+                f"{self}: {largest} rows of query {groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
+                f"expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
+            )
+
+
+@compiled
+def _expected_reciprocal_rank(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    cutoffs: NDArray[np.int64],
+    stops: NDArray[np.float64],
+    continuation: float,
+    out: NDArray[np.float64],
+) -> None:
+    for query in range(offsets.size - 1):
+        at = offsets[query]
+        n = min(offsets[query + 1] - at, cutoffs[-1])
+        total = 0.0
+        reading = 1.0  # chance that the user gets to this rank
+        cutoff = 0
+        i = 0
+        while i < n:
+            end = tie_end[at + i]
+            if end == i + 1:
+                stop = stops[rows[at + i]]
+                total += reading * stop / (i + 1)
+                reading *= (1.0 - stop) * continuation
+                i += 1
+                if i == cutoffs[cutoff]:
+                    out[cutoff, query] = total
+                    cutoff += 1
+            else:
+                # unsatisfied[j]: mean over subsets of j rows of the group of the product of (1 - R)
+                size = end - i
+                reach = min(end, n) - i
+                unsatisfied = np.zeros(reach + 1)
+                unsatisfied[0] = 1.0
+                for t in range(1, size + 1):
+                    miss = 1.0 - stops[rows[at + i + t - 1]]
+                    for j in range(min(t, reach), 0, -1):
+                        unsatisfied[j] = ((t - j) * unsatisfied[j] + j * miss * unsatisfied[j - 1]) / t
+                for j in range(reach):
+                    total += reading * (unsatisfied[j] - unsatisfied[j + 1]) / (i + 1)
+                    reading *= continuation
+                    i += 1
+                    if i == cutoffs[cutoff]:
+                        out[cutoff, query] = total
+                        cutoff += 1
+                reading *= unsatisfied[reach]
+        while cutoff < cutoffs.size:
+            out[cutoff, query] = total
+            cutoff += 1

@@ -1,0 +1,84 @@
+"""From a metric's name to the metric: ``name(param=value,…)@K``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics.metric import Metric, read_value
+
+_FORM = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@\s]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
+)
+_EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
+
+
+def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
+    """The metric a name, or a mapping from YAML, stands for.
+
+    Args:
+        metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
+
+    Raises:
+        MetricError: no such metric or parameter, a value it does not take, or text of another form.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> parse_metric("ndcg(gain=linear)@10") == NDCG(k=10, gain="linear")
+        True
+        >>> str(parse_metric("ndcg(gain=exp) @ 10"))
+        'ndcg@10'
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Mapping):
+        fields = dict(metric)
+        name = fields.pop("metric", None)
+        if not isinstance(name, str):
+            raise MetricError(
+                f"a metric written as a mapping needs its name: {{metric: ndcg, …}}; found {metric!r}"
+            )
+        return _build(name, fields)
+    if not isinstance(metric, str):
+        raise MetricError(f"{metric!r} is no metric; expected {_EXPECTED}")
+    form = _FORM.fullmatch(metric)
+    if form is None:
+        raise MetricError(f"{metric!r} cannot be read as a metric; expected {_EXPECTED}")
+    parameters: dict[str, Any] = {}
+    for part in (form["parameters"] or "").split(","):
+        if not part.strip():
+            if form["parameters"] and form["parameters"].strip():
+                raise MetricError(f"{metric!r} has an empty parameter; expected {_EXPECTED}")
+            continue
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not text:
+            raise MetricError(f"{metric!r}: {part.strip()!r} is not param=value; expected {_EXPECTED}")
+        if key in parameters:
+            raise MetricError(f"{metric!r} gives {key} twice")
+        parameters[key] = text
+    if form["k"] is not None:
+        digits = form["k"].strip()
+        if not re.fullmatch(r"[0-9]+", digits):
+            raise MetricError(f"{metric!r}: cutoff {digits!r}; expected a whole number after @")
+        if "k" in parameters:
+            raise MetricError(f"{metric!r} gives the cutoff twice")
+        parameters["k"] = int(digits)
+    return _build(form["name"], parameters)
+
+
+def _build(name: str, parameters: dict[str, Any]) -> Metric:
+    from ltr_harness.metrics import ALIASES, catalog
+
+    kind = catalog.load(ALIASES.get(name.lower(), name), MetricError)
+    if not (isinstance(kind, type) and issubclass(kind, Metric)):
+        raise MetricError(f"{name} is a {type(kind).__name__}; expected a subclass of Metric")
+    values = {
+        key: read_value(kind, key, value) if isinstance(value, str) and key != "k" else value
+        for key, value in parameters.items()
+    }
+    for key in values:
+        if key != "k":
+            read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
+    return kind(**values)

@@ -1,0 +1,119 @@
+"""MAP: precision at every relevant row, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class MAP(BinaryMetric):
+    """How densely relevant rows fill the top: precision at each relevant row's rank, averaged.
+
+    AP@K = (1/D) sum over ranks r <= K that hold a relevant row of (relevant rows in the top r) / r;
+    MAP is its mean.
+
+    Attributes:
+        denominator: D. ``min_rk`` min(R, K) with R the query's relevant rows, so that 1 can be reached (as
+            LightGBM, XGBoost and CatBoost have it); ``total`` R (trec_eval); ``retrieved`` the relevant rows
+            within K. The same ranking gave .78, and .14 with ``total``.
+
+    Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([1, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["map@3"])
+        >>> round(ev.means["map@3"], 6)  # (1/1 + 2/3) / 3
+        0.555556
+    """
+
+    denominator: Literal["min_rk", "total", "retrieved"] = "min_rk"
+
+    name: ClassVar[str] = "map"
+    source: ClassVar[str] = "Buckley & Voorhees 2000"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        if self.denominator == "min_rk":
+            divisor = np.minimum(n_relevant[np.newaxis, :], cutoffs[:, np.newaxis])
+        else:
+            divisor = np.broadcast_to(n_relevant, (cutoffs.size, n_relevant.size))
+        at_least_one = np.maximum(divisor, 1)
+
+        def values(ranking: Ranking) -> Values:
+            out = np.empty(at_least_one.shape)
+            hits = np.empty(at_least_one.shape)
+            straddled = _average_precision(
+                ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, out, hits
+            )
+            if self.denominator == "retrieved":
+                if straddled >= 0:
+                    raise MetricError(
+                        f"{self}: rows of query {judgments.groups.name(straddled)!r} tie across the cutoff, which "
+                        "makes the number of relevant rows retrieved, its divisor, random; choose "
+                        "ties=stable, worst, best or id"
+                    )
+                out /= np.maximum(hits, 1.0)
+            else:
+                out /= at_least_one
+            return self.apply_empty(out, n_relevant == 0)
+
+        return values
+
+
+@compiled
+def _average_precision(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    cutoffs: NDArray[np.int64],
+    is_relevant: NDArray[np.bool_],
+    out: NDArray[np.float64],
+    hits: NDArray[np.float64],
+) -> int:
+    """Expected sum of precisions and of hits; returns a query with a mixed tie across a cutoff, or -1."""
+    straddled = -1
+    for query in range(offsets.size - 1):
+        at = offsets[query]
+        n = min(offsets[query + 1] - at, cutoffs[-1])
+        total = 0.0
+        before = 0  # relevant rows above the tie group
+        expected_hits = 0.0
+        cutoff = 0
+        i = 0
+        while i < n:
+            start = i
+            end = tie_end[at + i]
+            size = end - start
+            relevant = 0
+            for j in range(start, end):
+                if is_relevant[rows[at + j]]:
+                    relevant += 1
+            share = relevant / size
+            others = (relevant - 1) / (size - 1) if size > 1 else 0.0
+            while i < end and i < n:
+                total += share * (before + 1 + (i - start) * others) / (i + 1)
+                expected_hits += share
+                i += 1
+                if i == cutoffs[cutoff]:
+                    out[cutoff, query] = total
+                    hits[cutoff, query] = expected_hits
+                    cutoff += 1
+                    if i < end and 0 < relevant < size:
+                        straddled = query
+            before += relevant
+        while cutoff < cutoffs.size:
+            out[cutoff, query] = total
+            hits[cutoff, query] = expected_hits
+            cutoff += 1
+    return straddled

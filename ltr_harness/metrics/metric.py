@@ -1,0 +1,214 @@
+"""What a metric is: a value that carries its own definition."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.ranking import Ranking, Ties
+
+NO_CUTOFF = np.iinfo(np.int64).max
+
+Values = NDArray[np.float64]
+"""float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """Base of all metrics: an immutable value whose `str()` says every choice that is not the default.
+
+    Fields are the parameters of the grammar; their annotations are what the grammar accepts.
+
+    Attributes:
+        k: cutoff, >= 1; None for the whole list.
+        ties: how equally scored rows are ordered. ``expected``, the default, is the exact mean over all
+            their orders; ``stable`` keeps row order, ``worst`` and ``best`` put low or high labels first,
+            ``id`` sorts by document id, descending.
+        empty: what a query without relevant rows counts: ``skip`` leaves it out (NaN), or ``zero``, ``one``.
+        score_precision: ``float32`` lets scores tie that XGBoost could not tell apart.
+    """
+
+    k: int | None = None
+    ties: Ties = "expected"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    score_precision: Literal["float64", "float32"] = "float64"
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+    graded: ClassVar[bool]
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            accepted = _accepted(type(self))[field.name]
+            value = _normal(accepted, getattr(self, field.name))
+            if value is _REFUSED:
+                raise MetricError(
+                    f"{self.name}: {field.name}={getattr(self, field.name)!r}; expected {_words(accepted)}"
+                )
+            object.__setattr__(self, field.name, value)
+        if self.k is not None and self.k < 1:
+            raise MetricError(f"{self.name}@{self.k}: the cutoff must be at least 1")
+
+    def __str__(self) -> str:
+        """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
+        said = [
+            f"{field.name}={_text(getattr(self, field.name))}"
+            for field in sorted(dataclasses.fields(self), key=lambda field: field.name)
+            if field.name != "k" and getattr(self, field.name) != field.default
+        ]
+        return (
+            self.name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
+        )
+
+    def with_cutoff(self, k: int | None) -> Self:
+        """The same definition at another cutoff.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> str(NDCG(gain="linear").with_cutoff(5))
+            'ndcg(gain=linear)@5'
+        """
+        return dataclasses.replace(self, k=k)
+
+    def resolved(self, judgments: Judgments) -> Self:
+        """The definition with everything fixed that it takes from the data; most metrics take nothing."""
+        return self
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        """Compute once whatever does not depend on scores.
+
+        Args:
+            judgments: labels in query groups.
+            cutoffs: int64 (n_cutoffs,), ascending; `NO_CUTOFF` stands for the whole list.
+
+        Returns:
+            From rows in rank order to float64 (n_cutoffs, n_queries), NaN where a query is undefined.
+
+        Raises:
+            MetricError: the labels are outside the metric's domain; the message names the query.
+        """
+        raise NotImplementedError
+
+    def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
+        """Give queries without relevant rows what `empty` says, in place."""
+        if is_empty.any():
+            values[:, is_empty] = {"skip": math.nan, "zero": 0.0, "one": 1.0}[self.empty]
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryMetric(Metric):
+    """Base of the metrics that only ask whether a row is relevant.
+
+    Attributes:
+        relevant: the lowest grade that counts as relevant.
+    """
+
+    relevant: float = 1
+
+    graded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.relevant > 0:
+            raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
+
+    def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Which rows are relevant, and how many of them each query has."""
+        is_relevant = judgments.labels >= self.relevant
+        boundaries = judgments.groups.boundaries
+        counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)
+        return is_relevant, counts
+
+
+_REFUSED: Any = object()
+
+
+_HINTS: dict[str, dict[str, Any]] = {}
+
+
+def _accepted(metric: type[Metric]) -> dict[str, Any]:
+    key = f"{metric.__module__}:{metric.__qualname__}"
+    if key not in _HINTS:
+        _HINTS[key] = get_type_hints(metric)
+    return _HINTS[key]
+
+
+def _normal(accepted: Any, value: Any) -> Any:
+    """The value as the annotation would have it, or `_REFUSED`."""
+    if accepted is Any:
+        return value  # the metric's own __post_init__ has checked it
+    if get_origin(accepted) is Literal:
+        return value if value in get_args(accepted) else _REFUSED
+    options = get_args(accepted) or (accepted,)
+    if value is None:
+        return value if type(None) in options else _REFUSED
+    if isinstance(value, bool | np.bool_):
+        return bool(value) if bool in options else _REFUSED
+    if isinstance(value, int | float | np.integer | np.floating):
+        if not math.isfinite(value):
+            return _REFUSED
+        if int in options and value == int(value):
+            return int(value)
+        if float in options:
+            return int(value) if value == int(value) else float(value)
+        return _REFUSED
+    return value if isinstance(value, str) and str in options else _REFUSED
+
+
+def _words(accepted: Any) -> str:
+    if get_origin(accepted) is Literal:
+        return "one of " + ", ".join(get_args(accepted))
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    options = [names[option] for option in get_args(accepted) or (accepted,) if option in names]
+    return " or ".join(dict.fromkeys(options))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return plain_number(value)
+    return str(value)
+
+
+def plain_number(value: float) -> str:
+    """Shortest text without exponent that reads back as the same number.
+
+    Example:
+        >>> plain_number(0.1), plain_number(3.0), plain_number(1e-7)
+        ('0.1', '3', '0.0000001')
+    """
+    return np.format_float_positional(value, trim="-")
+
+
+def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
+    """A parameter's value from the grammar's text.
+
+    Raises:
+        MetricError: the metric has no such parameter; the message lists those it has.
+    """
+    accepted = _accepted(metric)
+    fields = {field.name for field in dataclasses.fields(metric)} - {"k"}
+    if parameter not in fields:
+        raise MetricError(f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, fields)}")
+    options = get_args(accepted[parameter]) or (accepted[parameter],)
+    if bool in options and text in ("true", "false"):
+        return text == "true"
+    if int in options or float in options:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,87 @@
+"""MRR: how far down the first relevant row is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class MRR(BinaryMetric):
+    """How soon the user meets a first relevant row: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
+
+    RR@K = 1 / (rank of the first row with label >= relevant), 0 where that rank exceeds K; MRR is its mean.
+
+    Blind to everything after the first hit, and close to 1 for every model when most rows are relevant:
+    raise `relevant` then.
+
+    Source: Voorhees 1999; expectation under ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([0, 1, 1, 0, 0, 1], [3, 2, 1, 3, 2, 1], group_sizes=[3, 3], metrics=["mrr"])
+        >>> round(ev.means["mrr"], 6)  # (1/2 + 1/3) / 2
+        0.416667
+    """
+
+    name: ClassVar[str] = "mrr"
+    source: ClassVar[str] = "Voorhees 1999"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+
+        def values(ranking: Ranking) -> Values:
+            out = np.empty((cutoffs.size, n_relevant.size))
+            _reciprocal_rank(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, out)
+            return self.apply_empty(out, n_relevant == 0)
+
+        return values
+
+
+@compiled
+def _reciprocal_rank(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    cutoffs: NDArray[np.int64],
+    is_relevant: NDArray[np.bool_],
+    out: NDArray[np.float64],
+) -> None:
+    for query in range(offsets.size - 1):
+        at = offsets[query]
+        n = min(offsets[query + 1] - at, cutoffs[-1])
+        total = 0.0
+        cutoff = 0
+        i = 0
+        found = False
+        while i < n and not found:
+            start = i
+            end = tie_end[at + i]
+            hits = 0
+            for j in range(start, end):
+                if is_relevant[rows[at + j]]:
+                    hits += 1
+            found = hits > 0
+            # chance that the group's first hit is its row j: C(size-j, hits-1) / C(size, hits)
+            size = end - start
+            chance = hits / size
+            while i < end and i < n:
+                total += chance / (i + 1)
+                rest = size - 1 - (i - start)
+                chance = chance * (rest - hits + 1) / rest if rest > 0 else 0.0
+                i += 1
+                if i == cutoffs[cutoff]:
+                    out[cutoff, query] = total
+                    cutoff += 1
+        while cutoff < cutoffs.size:
+            out[cutoff, query] = total
+            cutoff += 1

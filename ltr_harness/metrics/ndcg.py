@@ -1,0 +1,71 @@
+"""NDCG: how close the list comes to the best list these labels allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.dcg import DCG, cumulated
+from ltr_harness.metrics.metric import Values
+from ltr_harness.metrics.ranking import Ranker, Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class NDCG(DCG):
+    """How close the list comes to the best order of its rows: 1 is the ideal order, whatever the query.
+
+    NDCG@K = DCG@K / IDCG@K, with DCG@K = sum over ranks r <= K of gain(label_r) * discount(r) and IDCG@K
+    the DCG@K of the query's rows sorted by label. Both stop at the list's end when it is shorter than K.
+
+    Queries without any positive gain are undefined (0/0) and follow `empty`. Numbers for different K answer
+    different questions and are never comparable.
+
+    Attributes:
+        gain: ``exp`` 2^g - 1 (whole grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
+        ideal: ``pool`` sorts all rows of the query; ``shown`` leaves out rows scored -inf, which is how rows
+            that were never shown are marked.
+        short_list: ``zero`` gives 0 to queries with fewer than K rows, as LETOR 4.0's script does.
+
+    Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([0, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["ndcg@3"])
+        >>> round(ev.means["ndcg@3"], 6)  # (1/log2 4) / (1/log2 2 + 1/log2 3 + 1/log2 4)
+        0.234639
+    """
+
+    ideal: Literal["pool", "shown"] = "pool"
+    short_list: Literal["truncate", "zero"] = "truncate"
+
+    name: ClassVar[str] = "ndcg"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str] = "Järvelin & Kekäläinen 2002; Burges et al. 2005"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
+        depth = None if cutoffs[-1] >= judgments.groups.sizes.max() else int(cutoffs[-1])
+        by_gain = Ranker(judgments, "stable", depth)
+        too_short = judgments.groups.sizes[np.newaxis, :] < cutoffs[:, np.newaxis]
+        pool_ideal = cumulated(by_gain.rank(gain), cutoffs, gain, factor)
+
+        def values(ranking: Ranking) -> Values:
+            ideal, nothing = pool_ideal, is_empty
+            if self.ideal == "shown":
+                shown = np.where(ranking.scores == -np.inf, 0.0, gain)
+                ideal = cumulated(by_gain.rank(shown), cutoffs, shown, factor)
+                nothing = ideal[-1] <= 0.0
+            out = cumulated(ranking, cutoffs, gain, factor)
+            np.divide(out, ideal, out=out, where=ideal > 0.0)
+            np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
+            if self.short_list == "zero":
+                out[too_short] = 0.0
+            return self.apply_empty(out, nothing)
+
+        return values
