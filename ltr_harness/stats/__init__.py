@@ -1,0 +1,18 @@
+"""Arrays in, numbers out: how sure one can be of a mean, and of a difference between two rankers.
+
+This package knows nothing of runs, models or metrics. Everywhere, rows are queries and columns are
+whatever is tested side by side (model pairs x metrics); NaN is a query that is undefined there: it is left
+out of its column, never of the others.
+
+=================  ==========================================================================
+question           file
+=================  ==========================================================================
+where is the mean  ``intervals``: t, percentile and BCa bootstrap
+are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …
+of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey``: all pairs
+another seed       ``seeds``: agreement over seeds, intervals over queries and seeds together
+=================  ==========================================================================
+
+Underneath: ``moments`` (n, mean, sd, skewness per column) and ``resampling`` (the seeded draws, shared by
+all columns and exact, so that the same seed gives the same p-value on any machine and number of threads).
+"""
