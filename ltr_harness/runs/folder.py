@@ -1,0 +1,177 @@
+"""A run folder: written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from ltr_harness.runs.record import Record
+
+RECORD = "record.json"
+_UNFINISHED = ".unfinished-"
+
+
+def folder_name(model: str, fold: str, seed: int, identity: str) -> str:
+    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded where a file system or a page could stumble.
+
+    Example:
+        >>> folder_name("xgb/a b", "all", 1, "0123456789abcdef")
+        'xgb%2Fa%20b--all--s1--0123456789ab'
+    """
+    return f"{encoded(model)}--{encoded(fold)}--s{seed}--{identity[:12]}"
+
+
+def encoded(name: str) -> str:
+    """A name as part of a path: only letters, digits, ``_ . -``; long names are cut and made unique.
+
+    Example:
+        >>> encoded("..")
+        '%2E%2E'
+    """
+    text = quote(name, safe="")
+    if text.startswith("."):
+        text = text.replace(".", "%2E")
+    if len(text) > 80:
+        text = f"{text[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return text.replace("~", "%7E")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def unfinished(parent: Path) -> Iterator[Path]:
+    """A folder to fill; gone again on any error, and never taken for a run."""
+    parent.mkdir(parents=True, exist_ok=True)
+    owner = f"{_UNFINISHED}{socket.gethostname()}-{os.getpid()}-"
+    folder = Path(tempfile.mkdtemp(prefix=owner, dir=parent))
+    folder.chmod(0o777 & ~_umask())
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def finish(folder: Path, target: Path, record: Record) -> Path:
+    """Turn a filled folder into a run: file digests into the record, everything onto the disk, one rename.
+
+    A run that another process finished meanwhile stays: both hold the same numbers. A failed run, or one
+    that cannot be trusted any more, is replaced.
+    """
+    digests = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
+    record = record.model_copy(update={"files": digests})
+    (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    for path in folder.iterdir():
+        _to_disk(path)
+    _to_disk(folder)
+    if not try_rename(folder, target):
+        existing = read_record(target)
+        if existing is not None and existing.status == "complete" and record.status == "failed":
+            return target
+        if existing is None or existing.status == "failed" or damaged_files(target, existing):
+            with unfinished(target.parent) as aside:
+                target.rename(aside / "replaced")
+                try_rename(folder, target)
+    _to_disk(target.parent)
+    return target
+
+
+def replace_files(target: Path, write: Callable[[Path], None], record: Record) -> None:
+    """Give a finished run new versions of some files, its record last.
+
+    Killed half-way, the old record's digests no longer match, so the new files are written again.
+    """
+    with unfinished(target.parent) as folder:
+        write(folder)
+        changed = sorted(path.name for path in folder.iterdir())
+        files = dict(record.files) | {name: file_sha256(folder / name) for name in changed}
+        record = record.model_copy(update={"files": files})
+        (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        for name in (*changed, RECORD):
+            _to_disk(folder / name)
+            (folder / name).replace(target / name)
+    _to_disk(target)
+
+
+def read_record(folder: Path) -> Record | None:
+    """The record of a run folder; None where there is none that can be read."""
+    try:
+        return Record.model_validate_json((folder / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def damaged_files(folder: Path, record: Record) -> list[str]:
+    """Files that are missing or no longer what the record says."""
+    damaged = []
+    for name, digest in record.files.items():
+        path = folder / name
+        try:
+            intact = file_sha256(path) == digest
+        except OSError:
+            intact = False
+        if not intact:
+            damaged.append(name)
+    return damaged
+
+
+def sweep_unfinished(parent: Path) -> int:
+    """Remove what killed processes of this machine left behind; returns how many folders."""
+    removed = 0
+    for folder in parent.glob(f"{_UNFINISHED}*"):
+        host, _, rest = folder.name.removeprefix(_UNFINISHED).rpartition("-")[0].rpartition("-")
+        if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+    return removed
+
+
+def try_rename(folder: Path, target: Path) -> bool:
+    """Rename unless the target exists as a non-empty folder."""
+    try:
+        folder.rename(target)
+    except OSError:
+        if target.is_dir():
+            return False
+        raise
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _to_disk(path: Path) -> None:
+    """fsync; folders too, where the system allows it."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

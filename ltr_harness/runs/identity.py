@@ -1,0 +1,90 @@
+"""What makes a run the same run: a digest of everything that can move a tree, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+# Raise this when the harness itself starts to train differently from the same inputs.
+TRAINING_REVISION = 1
+
+
+def training_identity(
+    *,
+    ranker: Mapping[str, Any],
+    seed: int | None,
+    rounds: int | None,
+    stopping: Mapping[str, Any] | None,
+    train: str,
+    valid: str | None,
+    packages: Mapping[str, str],
+    threads: int | None,
+) -> str:
+    """64 hex digits over everything that can move a tree.
+
+    Args:
+        ranker: name and every field, defaults included.
+        seed: None where the seed cannot matter.
+        rounds: boosting rounds where nothing stops training earlier.
+        stopping: the stopping rule, with its metric's canonical name.
+        train: fingerprint of the training split.
+        valid: fingerprint of the validation split, None if it is not used.
+        packages: versions of the libraries that grow the trees.
+        threads: None where the number of threads cannot matter.
+    """
+    return _digest(
+        {
+            "revision": TRAINING_REVISION,
+            "ranker": dict(ranker),
+            "seed": seed,
+            "rounds": rounds,
+            "stopping": None if stopping is None else dict(stopping),
+            "train": train,
+            "valid": valid,
+            "packages": dict(packages),
+            "threads": threads,
+        }
+    )
+
+
+def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:
+    """64 hex digits over a training identity, the metric definitions and the test split's fingerprint."""
+    return _digest({"training": identity, "metrics": list(metrics), "test": test})
+
+
+def environment() -> dict[str, str]:
+    """Python, platform and the versions of everything whose change could change a number."""
+    facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
+    names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "numba", "scipy", "pandas", "pyarrow")
+    return facts | package_versions(names)
+
+
+def package_versions(names: Sequence[str]) -> dict[str, str]:
+    """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
+    found = {}
+    for name in names:
+        for distribution in (name, f"{name}-cpu"):
+            try:
+                found[name] = version(distribution)
+                break
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be part of an identity")

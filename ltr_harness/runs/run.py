@@ -1,0 +1,161 @@
+"""A finished run, read back from its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.errors import DataError
+from ltr_harness.runs.folder import RECORD, file_sha256, read_record
+from ltr_harness.runs.record import SCHEMA_VERSION, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ltr_harness.rankers.ranker import FittedModel
+
+PER_QUERY = "per_query.parquet"
+TEST_SCORES = "test_scores.parquet"
+HISTORY = "history.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One model, one fold, one seed: what was trained, how it scored, and the model itself.
+
+    Attributes:
+        path: the run folder.
+        record: identity, configuration, data digests, versions, timing, best round, metric means, status.
+    """
+
+    path: Path
+    record: Record
+
+    @cached_property
+    def per_query(self) -> pd.DataFrame:
+        """One row per test query: query_id, rows, n_relevant, and a column per metric (NaN if undefined)."""
+        return self._table(PER_QUERY)
+
+    @cached_property
+    def test_scores(self) -> pd.DataFrame:
+        """One row per test row: query_id, row, label, score."""
+        return self._table(TEST_SCORES)
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """One row per evaluated round, split and metric: round (from 1), split, metric, value."""
+        return self._table(HISTORY)
+
+    @cached_property
+    def model(self) -> FittedModel:
+        """The stored model, cut to its best round."""
+        from ltr_harness.rankers import catalog
+
+        for name in self.record.files:
+            if name.startswith("model."):
+                self._intact(name)
+        return catalog.load(self.record.ranker).load_model(self.path)  # type: ignore[no-any-return]
+
+    def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
+        """Score rows with the stored model.
+
+        Args:
+            features: (n_rows, n_features) in the training data's column order, NaN for missing.
+
+        Returns:
+            float64 (n_rows,), higher ranks first.
+        """
+        matrix = np.asarray(features, dtype=np.float32)
+        wanted = self.record.data["train"].n_features
+        if matrix.ndim != 2 or matrix.shape[1] != wanted:
+            raise DataError(
+                f"features of shape {matrix.shape}; {self.record.model} was trained on {wanted} columns: "
+                f"expected shape (n_rows, {wanted})"
+            )
+        return self.model.score(matrix)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        import pyarrow.parquet as parquet
+
+        self._intact(name)
+        frame: pd.DataFrame = parquet.read_table(self.path / name).to_pandas()
+        return frame
+
+    def _intact(self, name: str) -> None:
+        path = self.path / name
+        try:
+            digest = file_sha256(path)
+        except OSError as problem:
+            raise DataError(f"{path}: {problem.strerror}; run the experiment again to restore it") from None
+        if digest != self.record.files.get(name):
+            raise DataError(
+                f"{path}: not the file its {RECORD} describes (changed or cut short); run the experiment again "
+                "to restore it"
+            )
+
+    def __repr__(self) -> str:
+        return f"Run({self.record.model!r}, fold={self.record.fold!r}, seed={self.record.seed}, {self.path})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{'undefined' if m.mean is None else f'{m.mean:.4f}'}</td>"
+            f"<td>{m.n_queries - m.n_undefined:,} of {m.n_queries:,}</td></tr>"
+            for name, m in self.record.metrics.items()
+        )
+        title = escape(
+            f"{self.record.model}, fold {self.record.fold}, seed {self.record.seed}: {self.record.status}"
+        )
+        return (
+            f"<table><caption>{title}</caption><thead><tr><th>metric</th><th>mean</th><th>queries</th></tr>"
+            f"</thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run folder.
+
+    Raises:
+        DataError: no such folder, no record in it, or a record of another schema.
+
+    Returns:
+        The run; its tables and its model are read when first asked for, and checked against their digests.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such run folder")
+    record = read_record(folder)
+    if record is None:
+        raise DataError(f"{folder}: {_why_unreadable(folder)}")
+    return Run(folder, record)
+
+
+def find_runs(folder: Path) -> list[Run]:
+    """The runs in an experiment's folder, in order of name; or the one run, if the folder is one."""
+    if (folder / RECORD).is_file():
+        return [load_run(folder)]
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; expected a run folder or an experiment's folder of runs")
+    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{RECORD}"))]
+
+
+def _why_unreadable(folder: Path) -> str:
+    import json
+
+    path = folder / RECORD
+    if not path.is_file():
+        return f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except ValueError:
+        return f"{RECORD} is not JSON (cut short?); run the experiment again"
+    schema = found.get("schema_version") if isinstance(found, dict) else None
+    if schema != SCHEMA_VERSION:
+        return f"{RECORD} has schema version {schema!r}; this version reads {SCHEMA_VERSION}"
+    return f"{RECORD} does not hold what a record must; run the experiment again"
