@@ -1,0 +1,19 @@
+"""Files in, checked ranking data out: one reader per format.
+
+To add a format, write one file with a subclass of `reader.Reader` and add its line here; the class's fields
+are its options in the experiment file.
+"""
+
+from __future__ import annotations
+
+from ltr_harness.catalog import Catalog
+
+READERS = {
+    "csv": "ltr_harness.readers.csv:Csv",
+    "letor": "ltr_harness.readers.letor:Letor",
+    "lightgbm": "ltr_harness.readers.lightgbm:LightGbm",
+    "parquet": "ltr_harness.readers.parquet:Parquet",
+    "synthetic": "ltr_harness.readers.synthetic:Synthetic",
+}
+
+catalog = Catalog("reader", READERS, "ltr_harness.readers")

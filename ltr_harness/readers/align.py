@@ -1,0 +1,95 @@
+"""One feature map for all splits of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+
+
+def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> dict[str, RankingDataset]:
+    """The same splits, all with the columns of the training split in its order.
+
+    In LETOR and LibSVM files a feature that is left out is 0.0, so a split in which the last features never
+    occur is narrower than the others: it is padded with 0.0. A split with features that training never saw
+    is refused: the model could not use them, and which file is wrong is not ours to guess. Tables name every
+    column, so there a missing column is refused too; another order of the columns is fine.
+
+    Args:
+        datasets: split name to dataset.
+        reference: the split whose columns decide.
+
+    Raises:
+        DataError: every split and feature that does not fit.
+
+    Example:
+        >>> from ltr_harness.groups import Judgments, QueryGroups
+        >>> judgments = Judgments.checked([1.0], QueryGroups.from_sizes([1]))
+        >>> train = RankingDataset(np.ones((1, 2), np.float32), judgments, ("1", "2"), sparse=True)
+        >>> test = RankingDataset(np.ones((1, 1), np.float32), judgments, ("1",), sparse=True)
+        >>> align({"train": train, "test": test})["test"].features
+        array([[1., 0.]], dtype=float32)
+    """
+    names = datasets[reference].feature_names
+    problems = [
+        problem
+        for split, dataset in datasets.items()
+        for problem in _misfits(split, dataset, reference, names)
+    ]
+    if problems:
+        raise DataError(problems)
+    return {split: _with_columns(dataset, names) for split, dataset in datasets.items()}
+
+
+def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[str, ...]) -> list[Problem]:
+    if dataset.feature_names == names:
+        return []
+    place = f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
+    unknown = [name for name in dataset.feature_names if name not in set(names)]
+    absent = [name for name in names if name not in set(dataset.feature_names)]
+    problems = []
+    if unknown:
+        problems.append(
+            Problem(
+                place,
+                f"has {_named(unknown)} that the {reference} split does not have "
+                f"({dataset.n_features} features against {len(names)})",
+                f"the features of the {reference} split",
+                _sparse_cure(unknown, dataset)
+                if dataset.sparse
+                else "name the columns to use with `features:`",
+            )
+        )
+    if absent and not dataset.sparse:
+        problems.append(Problem(place, f"lacks {_named(absent)}", f"every feature of the {reference} split"))
+    return problems
+
+
+def _sparse_cure(unknown: list[str], dataset: RankingDataset) -> str:
+    if "0" in unknown:
+        return "set `first_index: 0` if features count from 0 in all files"
+    n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
+    return f"set `n_features: {n_features}` if the training files only leave them out because they are 0"
+
+
+def _named(features: list[str]) -> str:
+    shown = ", ".join(features[:5]) + (", …" if len(features) > 5 else "")
+    return f"{len(features)} features ({shown})" if len(features) > 1 else f"the feature {shown}"
+
+
+def _with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
+    if dataset.feature_names == names:
+        return dataset
+    column_of = {name: column for column, name in enumerate(dataset.feature_names)}
+    features = np.zeros((dataset.n_rows, len(names)), dtype=np.float32)
+    for column, name in enumerate(names):
+        if name in column_of:
+            features[:, column] = dataset.features[:, column_of[name]]
+    notes = dataset.notes
+    if padded := [name for name in names if name not in column_of]:
+        notes = (*notes, f"{_named(padded)} never occur in this split and are 0.0 in all its rows")
+    return replace(dataset, features=features, feature_names=names, notes=notes)

@@ -1,0 +1,177 @@
+"""From rows as they stand in files to a dataset: the one place where readers group rows into queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import Judgments, QueryGroups
+
+SHOWN = 20
+"""How many problems of one kind are listed before the rest is only counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in file order, each value checked, queries not yet.
+
+    Attributes:
+        features: float32 (n_rows, n_features).
+        labels: float64 (n_rows,), finite and >= 0.
+        block_starts: int64 (n_blocks,), first row of each run of rows with one query id; a new file always
+            starts a new run.
+        block_ids: (n_blocks,), the query ids.
+        place: row number to ``"file:line"``, for messages.
+        feature_names: one per column.
+        weights: float64 (n_rows,) or None; a query's weight is the mean of its rows'.
+        positions: int32 (n_rows,) or None.
+        document_ids: (n_rows,) or None.
+        attributes: name to (n_rows,) values that must be the same in all rows of a query.
+        sparse: see `RankingDataset`.
+        notes: see `RankingDataset`.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    block_starts: NDArray[np.int64]
+    block_ids: NDArray[Any]
+    place: Callable[[int], str]
+    feature_names: tuple[str, ...]
+    weights: NDArray[np.float64] | None = None
+    positions: NDArray[np.int32] | None = None
+    document_ids: NDArray[Any] | None = None
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    sparse: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
+    """The dataset that rows make.
+
+    Args:
+        rows: rows in file order.
+        source: how messages call this split.
+        regroup: bring scattered queries together, keeping the order of a query's rows and the order in which
+            queries first appear, and leave a note; otherwise they are an error.
+
+    Raises:
+        DataError: scattered queries, or an attribute that differs within a query.
+    """
+    groups, order, notes = _grouped(rows, regroup)
+
+    def ordered(values: Any) -> Any:
+        return values if values is None or order is None else values[order]
+
+    starts = groups.boundaries[:-1]
+    weights = ordered(rows.weights)
+    judgments = Judgments.checked(
+        ordered(rows.labels),
+        groups,
+        query_weights=None if weights is None else np.add.reduceat(weights, starts) / groups.sizes,
+        document_ids=ordered(rows.document_ids),
+    )
+    attributes = {
+        name: _per_query(name, ordered(values), groups, lambda row: rows.place(_before(order, row)))
+        for name, values in rows.attributes.items()
+    }
+    return RankingDataset(
+        ordered(rows.features),
+        judgments,
+        rows.feature_names,
+        ordered(rows.positions),
+        attributes,
+        source,
+        rows.sparse,
+        rows.notes + notes,
+    )
+
+
+def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Query ids as int64 where every one is a plain integer that fits, else as the text they are.
+
+    Example:
+        >>> query_ids(np.array(["10", "-2"])), query_ids(np.array(["10", "007"]))
+        (array([10, -2]), array(['10', '007'], dtype='<U3'))
+    """
+    try:
+        numbers = texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        return texts
+    # "007" and "7" are two names: only text that an integer would print as may become one.
+    return numbers if np.array_equal(numbers.astype(texts.dtype), texts) else texts
+
+
+def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Starts and ids of the runs of equal query ids in rows; no run spans two files."""
+    new = np.ones(len(ids), dtype=bool)
+    new[1:] = ids[1:] != ids[:-1]
+    new[list(file_starts)] = True
+    starts = np.flatnonzero(new).astype(np.int64)
+    return starts, ids[starts]
+
+
+def limited(problems: Sequence[Problem], total: int, what: str) -> list[Problem]:
+    """The problems, with a last line that counts those beyond the ones listed."""
+    listed = list(problems[:SHOWN])
+    if total > len(listed):
+        listed.append(Problem("", f"and {total - len(listed):,} more {what}"))
+    return listed
+
+
+def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[str, ...]]:
+    starts, ids = rows.block_starts, rows.block_ids
+    boundaries = np.append(starts, len(rows.labels)).astype(np.int64)
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    if len(first) == len(ids):
+        return QueryGroups(boundaries, ids), None, ()
+    again = np.flatnonzero(first[which] != np.arange(len(ids)))
+    if not regroup:
+        problems = [
+            Problem(
+                rows.place(int(starts[block])),
+                f"query {str(ids[block])!r} comes up again after other rows; its first row is at "
+                f"{rows.place(int(starts[first[which[block]]]))}",
+                "all rows of a query in one place",
+                "sort the rows by query, or set `regroup: true`",
+            )
+            for block in again[:SHOWN]
+        ]
+        raise DataError(limited(problems, len(again), "such places"))
+    groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
+    scattered = len(np.unique(which[again]))
+    note = f"{scattered:,} of {len(first):,} queries were scattered and have been regrouped (regroup: true)"
+    return groups, order, (note,)
+
+
+def _per_query(
+    name: str, values: NDArray[Any], groups: QueryGroups, place: Callable[[int], str]
+) -> NDArray[Any]:
+    starts = groups.boundaries[:-1]
+    firsts = values[starts]
+    differs = values != np.repeat(firsts, groups.sizes)
+    if values.dtype.kind == "f":
+        differs &= ~(np.isnan(values) & np.isnan(np.repeat(firsts, groups.sizes)))
+    bad = np.flatnonzero(differs)
+    if bad.size:
+        row = int(bad[0])
+        query = groups.query_of(row)
+        raise DataError(
+            Problem(
+                place(row),
+                f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} in the first row of query "
+                f"{groups.name(query)!r} ({bad.size:,} such rows)",
+                "one value for all rows of a query",
+                "an attribute describes the query; make it a feature if it describes the document",
+            )
+        )
+    return firsts
+
+
+def _before(order: NDArray[np.int64] | None, row: int) -> int:
+    return row if order is None else int(order[row])

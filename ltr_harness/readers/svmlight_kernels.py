@@ -1,0 +1,430 @@
+"""Bytes of LETOR / LibSVM text to arrays, compiled: ``label [qid:id] index:value index:value … # comment``.
+
+Two passes. `survey` counts rows and finds the largest feature index, so that the matrix is allocated once;
+`parse` fills it. `parse` never guesses: what it does not understand it reports with line and offset, and goes
+on with the next line.
+
+Numbers come out bit-equal to ``float32(float(text))``, where ``float`` rounds correctly:
+
+- at most 15 or so digits and a small power of ten: one exact integer and one exact power, so a single
+  IEEE operation rounds correctly (Clinger 1990);
+- otherwise the product carries a relative error below 2**-50, and if both ends of that interval round to
+  the same float32, so does the true value;
+- otherwise (about one value in a hundred million) the text is left to Python's ``float``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+
+# What `parse` reports; the words are in svmlight.py.
+(
+    LABEL_NOT_A_NUMBER,
+    LABEL_MISSING,
+    LABEL_INFINITE,
+    LABEL_NEGATIVE,
+    QID_MISSING,
+    QID_EMPTY,
+    QID_UNEXPECTED,
+    INDEX_NOT_A_NUMBER,
+    INDEX_NEGATIVE,
+    INDEX_TOO_SMALL,
+    INDEX_TOO_LARGE,
+    VALUE_NOT_A_NUMBER,
+    VALUE_INFINITE,
+) = range(13)
+
+_EXACT, _CLOSE, _HARD, _MISSING, _INFINITE, _BAD = range(6)
+
+_LOWEST, _HIGHEST = -300, 280
+_POWERS = np.array([float(f"1e{power}") for power in range(_LOWEST, _HIGHEST + 1)])
+_BELOW, _ABOVE = 1 - 2.0**-50, 1 + 2.0**-50
+_LONGEST_INDEX = 9  # digits; more would not fit the boosters' int32 columns
+
+_NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON = 10, 13, 9, 32, 35, 58
+_PLUS, _MINUS, _POINT, _NINE, _ZERO = 43, 45, 46, 57, 48
+
+
+@compiled
+def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Rows, smallest and largest feature index (-1: none), and the line of the largest."""
+    n_rows = 0
+    smallest, largest, largest_line = -1, -1, 0
+    line, i, n = 0, _start(data), len(data)
+    while i < n:
+        line += 1
+        i = _skip_blanks(data, i)
+        if i < n and data[i] != _NEWLINE and data[i] != _HASH:
+            n_rows += 1
+        while i < n and data[i] != _NEWLINE:
+            byte = data[i]
+            if byte == _HASH:
+                i = _line_end(data, i)
+                break
+            if byte == _COLON:
+                index, unit, at = 0, 1, i - 1
+                while at >= 0 and _ZERO <= data[at] <= _NINE and i - at <= _LONGEST_INDEX:
+                    index += unit * (np.int64(data[at]) - _ZERO)
+                    unit *= 10
+                    at -= 1
+                if at < i - 1 and at >= 0 and (data[at] == _SPACE or data[at] == _TAB):
+                    if index > largest:
+                        largest, largest_line = index, line
+                    if smallest < 0 or index < smallest:
+                        smallest = index
+            i += 1
+        i += 1
+    return n_rows, smallest, largest, largest_line
+
+
+@compiled
+def parse(
+    data: NDArray[np.uint8],
+    with_qid: bool,
+    first_index: int,
+    features: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    lines: NDArray[np.int64],
+    block_rows: NDArray[np.int64],
+    block_spans: NDArray[np.int64],
+    document_spans: NDArray[np.int64],
+    problems: NDArray[np.int64],
+) -> tuple[int, int, int, int, int, NDArray[np.int64]]:
+    """Fill the arrays from the text.
+
+    Args:
+        data: the file, uint8 (n_bytes,).
+        with_qid: the second token of a row is ``qid:…``; otherwise there must be none.
+        first_index: feature index of column 0.
+        features: float32 (n_rows, n_features), zeros on entry.
+        labels: float64 (n_rows,).
+        lines: int64 (n_rows,), 1-based line of each row.
+        block_rows: int64 (n_rows,), first row of each run of equal query ids.
+        block_spans: int64 (n_rows, 2), where each run's query id stands in `data`.
+        document_spans: int64 (n_rows, 2), where each row's document id stands; filled only for rows with one.
+        problems: int64 (limit, 3): line, code, offset of what was found.
+
+    Returns:
+        Runs of equal query ids, rows with a document id, rows with a problem, rows that repeat a feature,
+        the line of the first such row, and the hard numbers, int64 (n, 5): row, column (-1 for the label,
+        -2 where a later value replaced it), start, end, line.
+    """
+    n_blocks, n_documents, n_problems, n_repeats, first_repeat = 0, 0, 0, 0, 0
+    n_hard = 0
+    hard = np.empty((16, 5), dtype=np.int64)
+    n_features = features.shape[1]
+    seen = np.full(n_features, -1, dtype=np.int64)  # the last row in which a column was set
+    previous_start, previous_end = 0, 0
+    line, row, i, n = 0, -1, _start(data), len(data)
+    while i < n:
+        line += 1
+        i = _skip_blanks(data, i)
+        if i >= n:
+            break
+        if data[i] == _NEWLINE or data[i] == _HASH:
+            i = _line_end(data, i) + 1
+            continue
+        row += 1
+        lines[row] = line
+        problem, at = -1, i
+
+        kind, value, i = _number(data, i)
+        if kind == _BAD:
+            problem = LABEL_NOT_A_NUMBER
+        elif kind == _MISSING:
+            problem = LABEL_MISSING
+        elif kind == _INFINITE:
+            problem = LABEL_INFINITE
+        elif value < 0:
+            problem = LABEL_NEGATIVE
+        else:
+            labels[row] = value + 0.0  # -0 becomes 0
+            if kind != _EXACT:
+                hard = _with_room(hard, n_hard)
+                hard[n_hard] = row, -1, at, i, line
+                n_hard += 1
+
+        if problem < 0:
+            i = _skip_blanks(data, i)
+            is_qid = _starts_with_qid(data, i)
+            if with_qid:
+                at = i
+                if not is_qid:
+                    problem = QID_MISSING
+                else:
+                    start = i + 4
+                    i = _token_end(data, start)
+                    if i == start:
+                        problem = QID_EMPTY
+                    elif n_blocks == 0 or not _same(data, previous_start, previous_end, start, i):
+                        block_rows[n_blocks] = row
+                        block_spans[n_blocks] = start, i
+                        n_blocks += 1
+                        previous_start, previous_end = start, i
+            elif is_qid:
+                problem, at = QID_UNEXPECTED, i
+
+        repeated = False
+        while problem < 0:
+            i = _skip_blanks(data, i)
+            if i >= n or data[i] == _NEWLINE:
+                break
+            if data[i] == _HASH:
+                start, end = _document(data, i)
+                if end > start:
+                    document_spans[row] = start, end
+                    n_documents += 1
+                break
+            at = i
+            index = 0
+            while i < n and _ZERO <= data[i] <= _NINE and i - at < _LONGEST_INDEX:
+                index = index * 10 + np.int64(data[i]) - _ZERO
+                i += 1
+            if i == at or i >= n or data[i] != _COLON:
+                problem = _index_problem(data, at)
+                break
+            column = index - first_index
+            if column < 0:
+                problem = INDEX_TOO_SMALL
+                break
+            if column >= n_features:
+                problem = INDEX_TOO_LARGE
+                break
+            start = i + 1
+            kind, value, i = _number(data, start)
+            single = np.float32(value)
+            if kind == _CLOSE:
+                if np.float32(value * _BELOW) != np.float32(value * _ABOVE):
+                    kind = _HARD
+                elif np.isinf(single):
+                    kind = _INFINITE
+            if kind == _EXACT and np.isinf(single):
+                kind = _INFINITE
+            if kind == _BAD:
+                problem = VALUE_NOT_A_NUMBER
+                break
+            if kind == _INFINITE:
+                problem = VALUE_INFINITE
+                break
+            if seen[column] == row:
+                repeated = True
+                earlier = n_hard - 1
+                while earlier >= 0 and hard[earlier, 0] == row:
+                    if hard[earlier, 1] == column:
+                        hard[earlier, 1] = -2
+                    earlier -= 1
+            seen[column] = row
+            if kind == _HARD:
+                hard = _with_room(hard, n_hard)
+                hard[n_hard] = row, column, start, i, line
+                n_hard += 1
+            features[row, column] = np.float32(np.nan) if kind == _MISSING else single
+
+        if repeated:
+            n_repeats += 1
+            if n_repeats == 1:
+                first_repeat = line
+        if problem >= 0:
+            if n_problems < len(problems):
+                problems[n_problems] = line, problem, at
+            n_problems += 1
+        i = _line_end(data, i) + 1
+    return n_blocks, n_documents, n_problems, n_repeats, first_repeat, hard[:n_hard]
+
+
+@compiled
+def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
+    """Each span's bytes to one row of `out`, uint8 (n_spans, longest), zeros on entry."""
+    for k in range(len(spans)):
+        start = spans[k, 0]
+        for j in range(spans[k, 1] - start):
+            out[k, j] = data[start + j]
+
+
+@compiled
+def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
+    """The number that starts at i: how sure it is, its float64 value, and the offset behind it."""
+    n = len(data)
+    at = i
+    negative = i < n and data[i] == _MINUS
+    if negative or (i < n and data[i] == _PLUS):
+        i += 1
+    mantissa, digits, exponent, seen = 0, 0, 0, 0
+    cut = False  # digits beyond the 18 that an int64 always holds
+    point = False
+    while i < n:
+        byte = data[i]
+        if _ZERO <= byte <= _NINE:
+            seen += 1
+            if digits < 18:
+                mantissa = mantissa * 10 + np.int64(byte) - _ZERO
+                if mantissa > 0:
+                    digits += 1
+                if point:
+                    exponent -= 1
+            else:
+                cut = cut or byte != _ZERO
+                if not point:
+                    exponent += 1
+        elif byte == _POINT and not point:
+            point = True
+        else:
+            break
+        i += 1
+    if seen == 0:
+        return _word(data, at)
+    if i < n and (data[i] | 32) == 101:  # e, E
+        i += 1
+        sign = 1
+        if i < n and (data[i] == _MINUS or data[i] == _PLUS):
+            sign = -1 if data[i] == _MINUS else 1
+            i += 1
+        first = i
+        power = 0
+        while i < n and _ZERO <= data[i] <= _NINE:
+            if power < 1_000_000:
+                power = power * 10 + np.int64(data[i]) - _ZERO
+            i += 1
+        if i == first:
+            return _BAD, 0.0, i
+        exponent += sign * power
+    if i < n and not _ends_token(data[i]):
+        return _BAD, 0.0, i
+    if mantissa == 0:
+        return _EXACT, -0.0 if negative else 0.0, i
+    value = float(mantissa)
+    kind = _HARD
+    if not cut and mantissa <= 9007199254740992 and -22 <= exponent <= 22:
+        kind = _EXACT
+        value = value / _POWERS[-exponent - _LOWEST] if exponent < 0 else value * _POWERS[exponent - _LOWEST]
+    elif _LOWEST <= exponent <= _HIGHEST:
+        kind = _CLOSE
+        value *= _POWERS[exponent - _LOWEST]
+    return kind, -value if negative else value, i
+
+
+@compiled
+def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
+    """A number spelt as a word: NULL and NaN mean missing, Inf and Infinity infinite."""
+    end = _token_end(data, i)
+    if i < end and (data[i] == _MINUS or data[i] == _PLUS):
+        i += 1
+    length = end - i
+    if length == 3 or length == 4 or length == 8:
+        a, b, c = data[i] | 32, data[i + 1] | 32, data[i + 2] | 32
+        if length == 3 and a == 110 and b == 97 and c == 110:  # nan
+            return _MISSING, 0.0, end
+        if length == 4 and a == 110 and b == 117 and c == 108 and data[i + 3] | 32 == 108:  # null
+            return _MISSING, 0.0, end
+        if length != 4 and a == 105 and b == 110 and c == 102:  # inf, infinity
+            return _INFINITE, 0.0, end
+    return _BAD, 0.0, end
+
+
+@compiled
+def _index_problem(data: NDArray[np.uint8], at: int) -> int:
+    """Why the token at `at` is no ``index:``."""
+    i, n = at, len(data)
+    if i < n and data[i] == _MINUS:
+        i += 1
+    first = i
+    while i < n and _ZERO <= data[i] <= _NINE:
+        i += 1
+    if i == first or i >= n or data[i] != _COLON:
+        return INDEX_NOT_A_NUMBER
+    return INDEX_NEGATIVE if first > at else INDEX_TOO_LARGE
+
+
+@compiled
+def _document(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
+    """Where the id stands in ``# docid = id …``; an empty span if the comment is another."""
+    n = len(data)
+    i = _skip_blanks(data, i + 1)
+    # "docid"
+    if not (
+        i + 5 < n
+        and data[i] == 100
+        and data[i + 1] == 111
+        and data[i + 2] == 99
+        and data[i + 3] == 105
+        and data[i + 4] == 100
+    ):
+        return i, i
+    i = _skip_blanks(data, i + 5)
+    if i >= n or data[i] != 61:  # =
+        return i, i
+    i = _skip_blanks(data, i + 1)
+    end = i
+    while end < n and not _is_blank(data[end]) and data[end] != _NEWLINE:
+        end += 1
+    return i, end
+
+
+@compiled
+def _starts_with_qid(data: NDArray[np.uint8], i: int) -> bool:
+    return (
+        i + 4 <= len(data)
+        and data[i] == 113
+        and data[i + 1] == 105
+        and data[i + 2] == 100
+        and data[i + 3] == _COLON
+    )
+
+
+@compiled
+def _same(data: NDArray[np.uint8], start: int, end: int, other_start: int, other_end: int) -> bool:
+    if end - start != other_end - other_start:
+        return False
+    for j in range(end - start):  # noqa: SIM110, compiled code has no generators
+        if data[start + j] != data[other_start + j]:
+            return False
+    return True
+
+
+@compiled
+def _with_room(hard: NDArray[np.int64], used: int) -> NDArray[np.int64]:
+    if used < len(hard):
+        return hard
+    larger = np.empty((2 * len(hard), hard.shape[1]), dtype=np.int64)
+    larger[:used] = hard
+    return larger
+
+
+@compiled
+def _start(data: NDArray[np.uint8]) -> int:
+    """Behind a UTF-8 byte order mark, if there is one."""
+    return 3 if len(data) >= 3 and data[0] == 0xEF and data[1] == 0xBB and data[2] == 0xBF else 0
+
+
+@compiled
+def _is_blank(byte: int) -> bool:
+    return byte == _SPACE or byte == _TAB or byte == _RETURN
+
+
+@compiled
+def _ends_token(byte: int) -> bool:
+    return byte == _SPACE or byte == _NEWLINE or byte == _RETURN or byte == _TAB or byte == _HASH
+
+
+@compiled
+def _skip_blanks(data: NDArray[np.uint8], i: int) -> int:
+    while i < len(data) and _is_blank(data[i]):
+        i += 1
+    return i
+
+
+@compiled
+def _token_end(data: NDArray[np.uint8], i: int) -> int:
+    while i < len(data) and not _ends_token(data[i]):
+        i += 1
+    return i
+
+
+@compiled
+def _line_end(data: NDArray[np.uint8], i: int) -> int:
+    while i < len(data) and data[i] != _NEWLINE:
+        i += 1
+    return i
