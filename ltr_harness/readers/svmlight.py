@@ -126,7 +126,8 @@ def read_svmlight(
     Raises:
         DataError: every bad line of every file (the first few listed, the rest counted).
     """
-    surveyed, problems = [], []
+    surveyed: list[_Surveyed] = []
+    problems: list[Problem] = []
     for path in paths:
         try:
             data = text_bytes(path)

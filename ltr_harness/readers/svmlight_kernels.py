@@ -67,7 +67,7 @@ def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int]:
             if byte == _COLON:
                 index, unit, at = 0, 1, i - 1
                 while at >= 0 and _ZERO <= data[at] <= _NINE and i - at <= _LONGEST_INDEX:
-                    index += unit * (np.int64(data[at]) - _ZERO)
+                    index += unit * (data[at] - _ZERO)
                     unit *= 10
                     at -= 1
                 if at < i - 1 and at >= 0 and (data[at] == _SPACE or data[at] == _TAB):
@@ -181,7 +181,7 @@ def parse(
             at = i
             index = 0
             while i < n and _ZERO <= data[i] <= _NINE and i - at < _LONGEST_INDEX:
-                index = index * 10 + np.int64(data[i]) - _ZERO
+                index = index * 10 + (data[i] - _ZERO)
                 i += 1
             if i == at or i >= n or data[i] != _COLON:
                 problem = _index_problem(data, at)
@@ -260,7 +260,7 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
         if _ZERO <= byte <= _NINE:
             seen += 1
             if digits < 18:
-                mantissa = mantissa * 10 + np.int64(byte) - _ZERO
+                mantissa = mantissa * 10 + (byte - _ZERO)
                 if mantissa > 0:
                     digits += 1
                 if point:
@@ -286,7 +286,7 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
         power = 0
         while i < n and _ZERO <= data[i] <= _NINE:
             if power < 1_000_000:
-                power = power * 10 + np.int64(data[i]) - _ZERO
+                power = power * 10 + (data[i] - _ZERO)
             i += 1
         if i == first:
             return _BAD, 0.0, i
@@ -401,12 +401,12 @@ def _start(data: NDArray[np.uint8]) -> int:
 
 @compiled
 def _is_blank(byte: int) -> bool:
-    return byte == _SPACE or byte == _TAB or byte == _RETURN
+    return byte in (_SPACE, _TAB, _RETURN)
 
 
 @compiled
 def _ends_token(byte: int) -> bool:
-    return byte == _SPACE or byte == _NEWLINE or byte == _RETURN or byte == _TAB or byte == _HASH
+    return byte in (_SPACE, _NEWLINE, _RETURN, _TAB, _HASH)
 
 
 @compiled
