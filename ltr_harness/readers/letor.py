@@ -25,13 +25,13 @@ class Letor(FileReader):
     """
 
     n_features: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="Number of features. Default: what the largest index in a split asks for. Give it when the "
         "last features are 0 throughout the training files and so never occur there.",
     )
     first_index: Literal[0, 1] | None = Field(
-        None,
+        default=None,
         description="Index of the first feature. Default: 0 for files that use an index 0, else 1.",
     )
 

@@ -50,7 +50,7 @@ class FileReader(Reader):
     """A reader of files on disk, whose queries may stand in the file in pieces."""
 
     regroup: bool = Field(
-        False,
+        default=False,
         description="Bring the rows of a query together where they are scattered over a file or over several "
         "files of a split. When false, scattered queries are an error.",
     )

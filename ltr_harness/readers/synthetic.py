@@ -28,9 +28,9 @@ class QueryCounts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    train: int = Field(600, ge=1, le=1_000_000, description="Queries to train on.")
-    valid: int = Field(200, ge=1, le=1_000_000, description="Queries to stop on.")
-    test: int = Field(300, ge=1, le=1_000_000, description="Queries to report on.")
+    train: int = Field(default=600, ge=1, le=1_000_000, description="Queries to train on.")
+    valid: int = Field(default=200, ge=1, le=1_000_000, description="Queries to stop on.")
+    test: int = Field(default=300, ge=1, le=1_000_000, description="Queries to report on.")
 
 
 class Synthetic(Reader):
@@ -50,29 +50,32 @@ class Synthetic(Reader):
 
     default_splits: ClassVar[Mapping[str, tuple[str, ...]] | None] = {name: (name,) for name in _SPLITS}
 
-    n_queries: QueryCounts = Field(QueryCounts(), description="Queries in each split.")
+    n_queries: QueryCounts = Field(default=QueryCounts(), description="Queries in each split.")
     n_features: int = Field(
-        40,
+        default=40,
         ge=12,
         le=10_000,
         description="Features: a quarter matter, a quarter repeat those, a tenth describe the query, the rest "
         "is noise.",
     )
-    min_rows: int = Field(5, ge=1, description="Rows of the shortest queries.")
+    min_rows: int = Field(default=5, ge=1, description="Rows of the shortest queries.")
     max_rows: int = Field(
-        200, ge=1, le=10_000, description="Rows of the longest queries; most are much shorter."
+        default=200, ge=1, le=10_000, description="Rows of the longest queries; most are much shorter."
     )
     noise: float = Field(
-        0.5,
+        default=0.5,
         ge=0.0,
         le=100.0,
         description="Standard deviation of what the labels owe to nothing that a model can see; the utility "
         "that a model can see has standard deviation 1.",
     )
     tied: float = Field(
-        0.02, ge=0.0, le=1.0, description="Share of rows that have the features of the row before them."
+        default=0.02,
+        ge=0.0,
+        le=1.0,
+        description="Share of rows that have the features of the row before them.",
     )
-    seed: int = Field(1, ge=0, description="Makes another set of the same kind.")
+    seed: int = Field(default=1, ge=0, description="Makes another set of the same kind.")
 
     @model_validator(mode="after")
     def _rows_in_order(self) -> Self:
