@@ -1,0 +1,391 @@
+"""The harness's metrics inside `lightgbm.train`, and early stopping that stops on the right thing.
+
+    ndcg = NDCG(k=10)
+    booster = lightgbm.train(
+        {"objective": "lambdarank", "metric": "None"}, train, num_boost_round=2000,
+        valid_sets=[valid], feval=feval(ndcg, MRR(k=10)), callbacks=[stop_early(ndcg, patience=50)],
+    )
+
+or, when evaluating every round is too dear, `Watch`, which evaluates only the rounds asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import lightgbm
+import numpy as np
+from lightgbm.callback import EarlyStopException
+from numpy.typing import NDArray
+
+from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.boosting.watching import (
+    OnRound,
+    WatchedTraining,
+    Watching,
+    WatchSettings,
+    distinct_metrics,
+)
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+
+_AFTER_RECORDING = 30  # LightGBM's place for early stopping: after its logging and recording callbacks
+
+
+def judgments_of(dataset: Any) -> Judgments:
+    """Labels, queries and query weights of a `lightgbm.Dataset`.
+
+    A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
+
+    Raises:
+        DataError: the Dataset has no labels or no groups, or they do not fit together.
+    """
+    labels, sizes, weights = dataset.get_label(), dataset.get_group(), dataset.get_weight()
+    if labels is None or len(labels) == 0:
+        raise DataError("the Dataset has no labels; expected lightgbm.Dataset(…, label=…, group=…)")
+    if sizes is None or len(sizes) == 0:
+        raise DataError(
+            "the Dataset has no query groups, and a ranking metric is a mean over queries; "
+            "expected lightgbm.Dataset(…, group=rows_of_each_query)"
+        )
+    groups = QueryGroups.from_sizes(sizes)
+    query_weights = None
+    if weights is not None:
+        row_weights = np.asarray(weights, dtype=np.float64)
+        query_weights = np.add.reduceat(row_weights, groups.boundaries[:-1]) / groups.sizes
+    return Judgments.checked(labels, groups, query_weights=query_weights)
+
+
+class MetricName(str):
+    """A metric's name in LightGBM's results that still knows the metric: LightGBM's own names do not."""
+
+    metric: Metric
+
+    @classmethod
+    def of(cls, metric: Metric) -> MetricName:
+        name = cls(metric)
+        name.metric = metric
+        return name
+
+
+Row = tuple[MetricName, float, bool]
+
+
+def feval(*metrics: Metric | str) -> Feval:
+    """The metrics as the `feval` of `lightgbm.train`, `lightgbm.cv` and `Booster.eval`.
+
+    Set the parameter ``metric`` to the text ``"None"``: left out, or the Python value None, LightGBM also
+    computes its own ``ndcg@1`` to ``ndcg@5``, and two metrics of one name end up in one curve.
+
+    Args:
+        metrics: values such as ``NDCG(k=10)``, or their names.
+
+    Returns:
+        A callable ``(scores, dataset) -> [(name, mean, higher_is_better), …]``. What does not depend on the
+        scores is computed once per Dataset. `err` without `max_grade` takes the largest label of the first
+        Dataset it sees and keeps it.
+
+    Raises:
+        MetricError: no metric, an unknown one, or one given twice.
+        DataError: (while training) a Dataset without groups or with unusable labels.
+
+    Example:
+        >>> import lightgbm, numpy as np
+        >>> data = lightgbm.Dataset(np.zeros((3, 1)), label=[0, 1, 0], group=[3]).construct()
+        >>> feval("mrr")(np.array([0.3, 0.2, 0.1]), data)
+        [('mrr', 0.5, True)]
+    """
+    return Feval(distinct_metrics(metrics))
+
+
+class Feval:
+    """What `feval` returns."""
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+        self._metrics = metrics
+        self._bound: weakref.WeakKeyDictionary[Any, _Bound] = weakref.WeakKeyDictionary()
+
+    def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
+        # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
+        return _rows(self._binding(dataset), scores)
+
+    def _binding(self, dataset: Any) -> Binding:
+        fields = (dataset.get_label(), dataset.get_group(), dataset.get_weight())
+        known = self._bound.get(dataset)
+        # LightGBM returns the same arrays until someone sets others
+        if known is None or any(now is not then for now, then in zip(fields, known.fields, strict=True)):
+            binding = bind(self._metrics, judgments_of(dataset))
+            self._metrics = binding.metrics
+            known = self._bound[dataset] = _Bound(fields, binding)
+        return known.binding
+
+
+class _Bound(NamedTuple):
+    fields: tuple[Any, Any, Any]
+    binding: Binding
+
+
+def _rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
+    means = binding.means(scores)
+    return [
+        (MetricName.of(metric), float(mean), metric.higher_is_better)
+        for metric, mean in zip(binding.metrics, means, strict=True)
+    ]
+
+
+def stop_early(
+    metric: Metric | str,
+    data: str | None = None,
+    patience: int = 50,
+    min_delta: float = 0.0,
+    every: int = 1,
+) -> StopEarly:
+    """A callback for `lightgbm.train` that stops on one metric of one validation set, and on nothing else.
+
+    The metric must be among those given to `feval`. The returned booster consists of the best round's trees,
+    also when training ends before patience runs out, and also after saving and loading.
+
+    Args:
+        metric: what decides; its own direction counts.
+        data: name of the validation set, as in `valid_names`; needed when there are several.
+        patience: rounds without improvement after which training stops.
+        min_delta: smallest gain over the best value that counts.
+        every: look at each `every`-th round and the last. `feval` still runs in every round: `Watch` saves that.
+
+    Raises:
+        UsageError: (at the first round) the metric is not reported, or under a name that LightGBM's own metric
+            has too; no such set, several sets, only the training set; DART, whose later trees change
+            the earlier ones so that no round can be gone back to.
+    """
+    return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
+
+
+class StopEarly:
+    """What `stop_early` returns; it may be used for one training after another.
+
+    Attributes:
+        best_round: 1-based, the round to keep.
+        best_value: the metric's value at that round.
+    """
+
+    order = _AFTER_RECORDING
+    before_iteration = False
+
+    def __init__(self, rule: StoppingRule, data: str | None) -> None:
+        self._rule = rule
+        self._data = data
+        self._set = ""
+        self._stopper = Stopper(rule)
+        self._best_results: list[Any] = []
+        self.best_round = 0
+
+    @property
+    def best_value(self) -> float:
+        return self._stopper.best_value
+
+    def __call__(self, env: Any) -> None:
+        if env.iteration == env.begin_iteration:
+            _refuse_dart(env)
+            self._stopper = Stopper(self._rule)
+            self._set = self._choose_set(env)
+            self._check_reported(env)
+        attempt = env.iteration + 1
+        is_last = attempt == env.end_iteration
+        if not is_last and attempt % self._rule.every:
+            return
+        stop = self._stopper.update(attempt, self._value(env))
+        if self._stopper.best_round == attempt:
+            self.best_round = _rounds(env)
+            self._best_results = env.evaluation_result_list
+        if stop or is_last:
+            raise EarlyStopException(self.best_round - 1, self._best_results)
+
+    def _choose_set(self, env: Any) -> str:
+        if isinstance(env.model, lightgbm.Booster):
+            names = list(env.model.name_valid_sets)  # the training set is not among them, whatever its name
+        else:
+            names = list(dict.fromkeys(str(result[0]) for result in env.evaluation_result_list))
+        if not names:
+            raise UsageError(
+                "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
+                "The training set does not count: a model hardly ever stops improving on it"
+            )
+        if self._data is None:
+            if len(names) > 1:
+                raise UsageError(
+                    f"stop_early: there are several validation sets ({', '.join(names)}); "
+                    f"expected data={names[0]!r} or another of them"
+                )
+            return names[0]
+        if self._data not in names:
+            raise UsageError(
+                f"stop_early: {self._data!r} is not a validation set; {did_you_mean(self._data, names)}"
+            )
+        return self._data
+
+    def _check_reported(self, env: Any) -> None:
+        reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
+        if any(self._is_ours(result) for result in env.evaluation_result_list):
+            twice = [name for name, count in Counter(reported).items() if count > 1]
+            if twice:
+                raise UsageError(_collision(twice))
+            return
+        listing = ", ".join(reported) or "none"
+        own = f"LightGBM's own {self._rule.metric} is another definition and cannot stand in for it; "
+        raise UsageError(
+            f"stop_early: {self._rule.metric} is not among the metrics reported on {self._set!r} ({listing}); "
+            f"{own if str(self._rule.metric) in reported else ''}"
+            f"expected feval=feval({str(self._rule.metric)!r}, …) and the parameter metric='None'"
+        )
+
+    def _value(self, env: Any) -> float:
+        return next(float(result[2]) for result in env.evaluation_result_list if self._is_ours(result))
+
+    def _is_ours(self, result: Any) -> bool:
+        name = result[1]
+        return (
+            result[0] == self._set
+            and isinstance(name, MetricName)
+            and _is_resolution(self._rule.metric, name.metric)
+        )
+
+
+class Watch(WatchedTraining):
+    """A callback for `lightgbm.train` that evaluates named sets itself, in the rounds asked for, and stops.
+
+    Needs neither `feval` nor `valid_sets`. Stops on the first metric; the returned booster consists of the
+    best round's trees, also when training ends before patience runs out, and also after saving and loading.
+    May be used for one training after another.
+
+    Args:
+        metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
+        data: name to `lightgbm.Dataset`; the training set may be among them.
+        stop_on: the set that decides; needed when there are several.
+        patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
+        min_delta: smallest gain over the best value that counts.
+        every: evaluate each `every`-th round, and the last; other rounds cost nothing.
+        on_round: called with an evaluated round's measurements.
+
+    Attributes:
+        history: `Measured(round, data, metric, value)` of every evaluated round.
+        best_round: 1-based number of rounds of the best model.
+        best_value: the first metric's value there.
+
+    Raises:
+        UsageError: (at the first round) see `stop_early`.
+    """
+
+    order = _AFTER_RECORDING
+    before_iteration = False
+
+    def __init__(
+        self,
+        *metrics: Metric | str,
+        data: Mapping[str, Any],
+        stop_on: str | None = None,
+        patience: int | None = 50,
+        min_delta: float = 0.0,
+        every: int = 1,
+        on_round: OnRound | None = None,
+    ) -> None:
+        self._settings = WatchSettings(metrics, data, stop_on, patience, min_delta, every, on_round)
+        for name, dataset in self._settings.data.items():
+            if not isinstance(dataset, lightgbm.Dataset):
+                raise UsageError(
+                    f"data[{name!r}] is a {type(dataset).__name__}; expected a lightgbm.Dataset with groups"
+                )
+        self._best_results: list[Any] = []
+
+    def __call__(self, env: Any) -> None:
+        if env.iteration == env.begin_iteration or self._watching is None:
+            self._watching = self._start(env)
+        watching = self._watching
+        attempt = env.iteration + 1
+        is_last = attempt == env.end_iteration
+        if not watching.is_due(attempt, is_last):
+            return
+        results = [self._evaluate(env.model, name, watching.bindings[name]) for name in self._settings.data]
+        values = {
+            name: [result[2] for result in of_set if isinstance(result[1], MetricName)]
+            for name, of_set in zip(self._settings.data, results, strict=True)
+        }
+        best_before = watching.best_round
+        stop = watching.record(attempt, _rounds(env), values)
+        if watching.best_round != best_before:
+            self._best_results = [result for of_set in results for result in of_set]
+        if self._settings.stops and (stop or is_last):
+            raise EarlyStopException(watching.best_round - 1, self._best_results)
+
+    def _start(self, env: Any) -> Watching:
+        if not isinstance(env.model, lightgbm.Booster):
+            raise UsageError(
+                "Watch is for lightgbm.train; expected feval(…) and stop_early(…) in lightgbm.cv"
+            )
+        if self._settings.stops:
+            _refuse_dart(env)
+            if self._settings.data[self._settings.stop_on] is env.model.train_set:
+                raise UsageError(
+                    f"Watch: {self._settings.stop_on!r} is the training set; expected a validation set to stop on: "
+                    "a model hardly ever stops improving on the rows it learns from"
+                )
+        known = [env.model.train_set, *env.model.valid_sets]
+        for name, dataset in self._settings.data.items():
+            if not any(dataset is one for one in known):
+                dataset.set_reference(env.model.train_set)
+                env.model.add_valid(dataset, name)
+        return Watching(
+            self._settings, {name: judgments_of(dataset) for name, dataset in self._settings.data.items()}
+        )
+
+    def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
+        results: Sequence[Any] = model.eval(
+            self._settings.data[name], name, feval=lambda scores, _: _rows(binding, scores)
+        )
+        twice = [
+            metric for metric, count in Counter(str(result[1]) for result in results).items() if count > 1
+        ]
+        if twice:
+            raise UsageError(_collision(twice))
+        return results
+
+
+def _rounds(env: Any) -> int:
+    """Rounds the model consists of.
+
+    A boosting step that finds no split adds nothing: with bagging, step 40 may end with 38 rounds, and the
+    step's number would cut the model at a later tree than the one that was measured.
+    """
+    if isinstance(env.model, lightgbm.Booster):
+        return max(1, int(env.model.current_iteration()))
+    return int(env.iteration) + 1
+
+
+def _refuse_dart(env: Any) -> None:
+    if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
+        raise UsageError(
+            "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
+            "expected another `boosting`, or a fixed number of rounds without early stopping"
+        )
+
+
+def _collision(names: Sequence[str]) -> str:
+    return (
+        f"{', '.join(names)} is reported twice on one set: LightGBM's own metric has the same name, and both would "
+        "end in one curve; expected the parameter metric='None' (the text: the value None leaves them on), and "
+        "distinct names in valid_names"
+    )
+
+
+def _is_resolution(asked: Metric, found: Metric) -> bool:
+    """Whether `found` is the metric asked for, perhaps with parameters taken from the data filled in."""
+    return type(asked) is type(found) and all(
+        getattr(asked, field.name) == getattr(found, field.name)
+        or (field.name != "k" and getattr(asked, field.name) is None)
+        for field in dataclasses.fields(asked)
+    )

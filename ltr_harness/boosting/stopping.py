@@ -1,0 +1,107 @@
+"""Why did training stop? One rule, for every library."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.metrics import Metric
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """Train until the metric has not improved for `patience` rounds; keep the best round.
+
+    A round improves when its value beats the best so far by more than `min_delta`, in the metric's own
+    direction. Ties keep the earlier round: of two models that are equally good, the smaller one.
+
+    Attributes:
+        metric: what decides, and which direction is better.
+        patience: rounds without improvement after which training stops, >= 1.
+        min_delta: smallest gain over the best value that counts, >= 0.
+        every: evaluate each `every`-th round, and the last; >= 1.
+        max_rounds: rounds after which training ends anyway, >= 1.
+
+    Raises:
+        UsageError: a number is out of its range; all such numbers are named.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> StoppingRule(NDCG(k=10), patience=0)
+        Traceback (most recent call last):
+        ltr_harness.errors.UsageError: patience: found 0; expected a whole number >= 1
+    """
+
+    metric: Metric
+    patience: int = 50
+    min_delta: float = 0.0
+    every: int = 1
+    max_rounds: int = 2000
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"found {value!r}", "a whole number >= 1")
+            for name, value in [
+                ("patience", self.patience),
+                ("every", self.every),
+                ("max_rounds", self.max_rounds),
+            ]
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1
+        ]
+        delta = self.min_delta
+        if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < math.inf:
+            problems.append(Problem("min_delta", f"found {delta!r}", "a number >= 0"))
+        if problems:
+            raise UsageError(problems)
+
+
+class Stopper:
+    """One training's run of a `StoppingRule`: told of every evaluated round, it says when to stop.
+
+    Attributes:
+        best_round: 1-based, the round to keep; 0 before the first update.
+        best_value: the metric's value at that round.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> stopper = Stopper(StoppingRule(NDCG(k=10), patience=2))
+        >>> [stopper.update(round_, value) for round_, value in [(1, 0.5), (2, 0.7), (3, 0.7), (4, 0.6)]]
+        [False, False, False, True]
+        >>> stopper.best_round, stopper.best_value
+        (2, 0.7)
+    """
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self.rule = rule
+        self.best_round = 0
+        self.best_value = math.nan
+
+    def update(self, round_: int, value: float) -> bool:
+        """True when training should stop after this round.
+
+        Args:
+            round_: 1-based; rounds between evaluated ones count towards patience too.
+            value: the metric's mean over the defined queries.
+
+        Raises:
+            DataError: the value is NaN: no query of the set defines the metric, so no round is best.
+        """
+        if math.isnan(value):
+            raise DataError(
+                Problem(
+                    "stopping",
+                    f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant row",
+                    "at least one",
+                    "stop on another metric or another set, or let the metric say what such a query counts: "
+                    "empty=zero",
+                )
+            )
+        if self.best_round == 0 or self._improves(value):
+            self.best_round, self.best_value = round_, value
+        return round_ - self.best_round >= self.rule.patience
+
+    def _improves(self, value: float) -> bool:
+        if self.rule.metric.higher_is_better:
+            return value > self.best_value + self.rule.min_delta
+        return value < self.best_value - self.rule.min_delta

@@ -1,0 +1,213 @@
+"""The harness's metrics inside `xgboost.train`: full precision, the right direction, the best round kept.
+
+    watch = Watch(NDCG(k=10), MRR(k=10), data={"valid": valid}, patience=50)
+    booster = xgboost.train({"objective": "rank:ndcg"}, train, num_boost_round=2000, callbacks=[watch])
+
+`custom_metric` is for those who want XGBoost's own `EarlyStopping`; XGBoost then rounds every value to six
+decimals, and minimises it unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xgboost
+from numpy.typing import NDArray
+
+from ltr_harness.boosting.watching import (
+    OnRound,
+    WatchedTraining,
+    Watching,
+    WatchSettings,
+    distinct_metrics,
+)
+from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric, bind
+
+_BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
+
+
+def judgments_of(matrix: Any) -> Judgments:
+    """Labels, queries and query weights of an `xgboost.DMatrix`.
+
+    Raises:
+        DataError: the matrix has no labels or no groups (XGBoost itself would take all rows for one query),
+            or its weights are not one per query.
+    """
+    labels = matrix.get_label()
+    boundaries = matrix.get_uint_info("group_ptr").astype(np.int64)
+    if labels.size == 0:
+        raise DataError("the DMatrix has no labels; expected xgboost.DMatrix(…, label=…, group=…)")
+    if boundaries.size == 0:
+        raise DataError(
+            "the DMatrix has no query groups: XGBoost would take all its rows for one query, without a word; "
+            "expected xgboost.DMatrix(…, group=rows_of_each_query)"
+        )
+    groups = QueryGroups.from_sizes(np.diff(boundaries))
+    weights = matrix.get_weight()
+    if weights.size not in (0, groups.n_queries):
+        raise DataError(
+            f"the DMatrix has {weights.size} weights for {groups.n_queries} queries; expected one per query"
+        )
+    return Judgments.checked(labels, groups, query_weights=weights if weights.size else None)
+
+
+def custom_metric(*metrics: Metric | str) -> CustomMetric:
+    """The metrics as the `custom_metric` of `xgboost.train` and `xgboost.cv`.
+
+    XGBoost knows no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
+    ``maximize=True`` and ``save_best=True``; without ``maximize`` it minimises ``mrr@10``. Values pass through
+    text with six decimals. `Watch` has neither flaw.
+
+    Args:
+        metrics: values such as ``NDCG(k=10)``, or their names.
+
+    Returns:
+        A callable ``(scores, dmatrix) -> [(name, mean), …]``. What does not depend on the scores is computed
+        once per DMatrix; after `set_label` make a new DMatrix or a new callable.
+
+    Raises:
+        MetricError: no metric, an unknown one, one given twice, or a name that XGBoost cannot print.
+        DataError: (while training) a DMatrix without groups or with unusable labels.
+
+    Example:
+        >>> import numpy as np, xgboost
+        >>> data = xgboost.DMatrix(np.zeros((3, 1)), label=[0, 1, 0], group=[3])
+        >>> custom_metric("mrr")(np.array([0.3, 0.2, 0.1]), data)
+        [('mrr', 0.5)]
+    """
+    distinct = distinct_metrics(metrics)
+    illegal = [
+        str(metric) for metric in distinct if any(sign in str(metric) for sign in _BREAKS_THE_LOG_LINE)
+    ]
+    if illegal:
+        raise MetricError(
+            f"XGBoost cannot print these names: {', '.join(map(repr, illegal))}; "
+            "expected neither blanks nor colons; `Watch` takes any name"
+        )
+    return CustomMetric(distinct)
+
+
+class CustomMetric:
+    """What `custom_metric` returns."""
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+        self._metrics = metrics
+        self._bound: weakref.WeakKeyDictionary[Any, Binding] = weakref.WeakKeyDictionary()
+
+    def __call__(self, scores: NDArray[np.float32], matrix: Any) -> list[tuple[str, float]]:
+        binding = self._bound.get(matrix)
+        if binding is None:
+            binding = self._bound[matrix] = bind(self._metrics, judgments_of(matrix))
+            self._metrics = binding.metrics
+        means = binding.means(scores)
+        return [(name, float(mean)) for name, mean in zip(binding.names, means, strict=True)]
+
+
+class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """A callback for `xgboost.train` that evaluates named sets in full precision, and stops.
+
+    Needs neither `evals` nor `custom_metric`. Stops on the first metric, in its own direction. The returned
+    booster consists of the best round's trees, so that `predict`, `inplace_predict`, saving and loading all
+    use them; its attributes ``best_iteration`` (0-based, as XGBoost counts) and ``best_score`` are set. May be
+    used for one training after another.
+
+    Args:
+        metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
+        data: name to `xgboost.DMatrix`, with groups. A plain DMatrix is evaluated several times faster than
+            a QuantileDMatrix.
+        stop_on: the set that decides; needed when there are several.
+        patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
+        min_delta: smallest gain over the best value that counts.
+        every: evaluate each `every`-th round, and the last; other rounds cost nothing.
+        on_round: called with an evaluated round's measurements.
+
+    Attributes:
+        history: `Measured(round, data, metric, value)` of every evaluated round, float64.
+        best_round: 1-based number of rounds of the best model.
+        best_value: the first metric's value there.
+
+    Raises:
+        UsageError: (after the first round) DART or a linear booster with stopping: neither can go back to a round.
+        DataError: (before training) a set without groups or with unusable labels.
+    """
+
+    def __init__(
+        self,
+        *metrics: Metric | str,
+        data: Mapping[str, Any],
+        stop_on: str | None = None,
+        patience: int | None = 50,
+        min_delta: float = 0.0,
+        every: int = 1,
+        on_round: OnRound | None = None,
+    ) -> None:
+        super().__init__()
+        self._settings = WatchSettings(metrics, data, stop_on, patience, min_delta, every, on_round)
+        for name, matrix in self._settings.data.items():
+            if not isinstance(matrix, xgboost.DMatrix):
+                raise UsageError(
+                    f"data[{name!r}] is a {type(matrix).__name__}; expected an xgboost.DMatrix with groups"
+                )
+        self._evaluated = 0
+
+    def before_training(self, model: Any) -> Any:
+        if not isinstance(model, xgboost.Booster):
+            raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
+        self._evaluated = 0
+        self._watching = Watching(
+            self._settings, {name: judgments_of(matrix) for name, matrix in self._settings.data.items()}
+        )
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        assert self._watching is not None  # XGBoost calls before_training first
+        if self._evaluated == 0:
+            self._refuse_what_cannot_be_cut(model)
+        rounds = int(model.num_boosted_rounds())
+        return self._watching.is_due(rounds) and self._evaluate(model, rounds)
+
+    def after_training(self, model: Any) -> Any:
+        assert self._watching is not None
+        rounds = int(model.num_boosted_rounds())
+        if rounds > self._evaluated:  # the last round is always evaluated; XGBoost does not say which it is
+            self._evaluate(model, rounds)
+        if not self._settings.stops:
+            return model
+        best = self._watching.best_round
+        attributes = model.attributes()
+        if best < rounds:
+            model = model[:best]
+        model.set_attr(
+            **{**attributes, "best_iteration": str(best - 1), "best_score": repr(self._watching.best_value)}
+        )
+        return model
+
+    def _evaluate(self, model: Any, rounds: int) -> bool:
+        assert self._watching is not None
+        self._evaluated = rounds
+        # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees
+        values = {
+            name: self._watching.bindings[name].means(model.predict(matrix, output_margin=True)).tolist()
+            for name, matrix in self._settings.data.items()
+        }
+        return self._watching.record(rounds, rounds, values)
+
+    def _refuse_what_cannot_be_cut(self, model: Any) -> None:
+        if not self._settings.stops:
+            return
+        booster = json.loads(model.save_config())["learner"]["gradient_booster"]["name"]
+        if booster == "dart":
+            raise UsageError(
+                "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
+                "expected booster='gbtree', or a fixed number of rounds without early stopping"
+            )
+        if booster == "gblinear":
+            raise UsageError(
+                "a linear model has no rounds to go back to; expected booster='gbtree', or no early stopping"
+            )

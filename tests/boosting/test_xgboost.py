@@ -1,0 +1,287 @@
+"""Our metrics and our stopping inside xgboost.train; each test of a trap says what XGBoost alone would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xgboost
+
+from ltr_harness.boosting.xgboost import Watch, custom_metric, judgments_of
+from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import MAP, MRR, NDCG, bind
+
+PARAMS: dict[str, Any] = {
+    "objective": "rank:ndcg",
+    "tree_method": "hist",
+    "disable_default_eval_metric": 1,
+    "max_depth": 4,
+    "eta": 0.3,
+    "nthread": 1,
+    "seed": 1,
+    "verbosity": 0,
+}
+
+
+def matrix(split: Any, **more: Any) -> Any:
+    return xgboost.DMatrix(split.X, label=split.labels, group=split.sizes, **more)
+
+
+def means(split: Any, scores: Any, *metrics: Any) -> Any:
+    return bind(metrics, Judgments.checked(split.labels, QueryGroups.from_sizes(split.sizes))).means(scores)
+
+
+def fit(train: Any, valid: Any, rounds: int = 60, **given: Any) -> Any:
+    params = {**PARAMS, **given.pop("params", {})}
+    watch = Watch(*given.pop("metrics", ("ndcg@10", "mrr@10")), data={"valid": matrix(valid)}, **given)
+    return xgboost.train(params, matrix(train), rounds, callbacks=[watch], verbose_eval=False), watch
+
+
+def curve(watch: Any, metric: str, data: str = "valid") -> list[float]:
+    return [p.value for p in watch.history if p.metric == metric and p.data == data]
+
+
+def test_history_is_exact_and_is_the_metric_on_the_models_scores(train: Any, valid: Any) -> None:
+    booster, watch = fit(
+        train, valid, rounds=7, patience=None, metrics=("ndcg@10", "err(max_grade=4)@5", "map")
+    )
+    for round_ in range(1, 8):
+        scores = booster.predict(matrix(valid), output_margin=True, iteration_range=(0, round_))
+        expected = means(valid, scores, "ndcg@10", "err(max_grade=4)@5", "map")
+        assert [p.value for p in watch.history if p.round == round_] == expected.tolist()
+
+
+def test_stops_where_the_metric_is_best_and_keeps_that_model(train: Any, valid: Any, tmp_path: Path) -> None:
+    booster, watch = fit(train, valid, patience=8)
+    values = curve(watch, "ndcg@10")
+    best = int(np.argmax(values)) + 1
+    assert 1 < best < len(values) == best + 8 < 60
+    assert (watch.best_round, watch.best_value) == (best, max(values))
+    assert (booster.best_iteration, booster.best_score) == (best - 1, max(values))
+    booster.save_model(tmp_path / "model.ubj")
+    loaded = xgboost.Booster(model_file=tmp_path / "model.ubj")
+    assert (loaded.best_iteration, loaded.best_score) == (best - 1, max(values))
+    for model in (booster, loaded):
+        # Booster.predict of a model that is not cut would use all trees, whatever best_iteration says
+        assert model.num_boosted_rounds() == best
+        assert means(valid, model.predict(matrix(valid)), "ndcg@10")[0] == pytest.approx(
+            max(values), abs=1e-9
+        )
+        assert means(valid, model.inplace_predict(valid.X), "ndcg@10")[0] == pytest.approx(
+            max(values), abs=1e-9
+        )
+
+
+def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any, valid: Any) -> None:
+    booster, watch = fit(train, valid, patience=1000)
+    values = curve(watch, "ndcg@10")
+    assert len(values) == 60
+    assert booster.num_boosted_rounds() == watch.best_round == np.argmax(values) + 1 < 60
+
+
+@pytest.mark.parametrize("metric", ["mrr@10", "err(max_grade=4)@10"])
+def test_a_rising_metric_of_any_name_is_maximised(train: Any, metric: str) -> None:
+    # XGBoost's own EarlyStopping minimises what is not called ndcg, map, auc or pre, and keeps round 0
+    booster, watch = fit(train, train, metrics=(metric,), patience=20)
+    assert watch.best_round > 5
+    assert watch.best_value == max(curve(watch, metric))
+
+
+def test_smaller_steps_than_six_decimals_count(train: Any, valid: Any) -> None:
+    plain = xgboost.train(
+        PARAMS,
+        matrix(train),
+        5,
+        evals=[(matrix(valid), "valid")],
+        custom_metric=custom_metric("ndcg@10"),
+        evals_result=(through_text := {}),
+        verbose_eval=False,
+    )
+    _, watch = fit(train, valid, rounds=5, patience=None)
+    assert plain.num_boosted_rounds() == 5
+    exact = curve(watch, "ndcg@10")
+    assert through_text["valid"]["ndcg@10"] == [pytest.approx(value, abs=6e-7) for value in exact]
+    assert through_text["valid"]["ndcg@10"] != exact
+
+
+def test_xgboosts_own_metrics_and_sets_beside_ours_do_not_decide(train: Any, valid: Any) -> None:
+    held_out, data = matrix(valid), matrix(train)
+    watch = Watch("mrr@10", data={"valid": held_out}, patience=10)
+    params = {**PARAMS, "disable_default_eval_metric": 0}
+    evals = [(held_out, "valid"), (data, "train")]
+    beside = xgboost.train(params, data, 60, evals=evals, callbacks=[watch], verbose_eval=False)
+    alone, _ = fit(train, valid, metrics=("mrr@10",), patience=10)
+    assert beside.best_iteration == alone.best_iteration
+    assert beside.num_boosted_rounds() == alone.num_boosted_rounds()
+
+
+def test_one_object_serves_two_trainings(train: Any, valid: Any) -> None:
+    # XGBoost's own callback keeps its state, and the second model has no best_iteration
+    watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=8)
+    first = xgboost.train(PARAMS, matrix(train), 60, callbacks=[watch], verbose_eval=False)
+    history = list(watch.history)
+    again = xgboost.train(PARAMS, matrix(train), 60, callbacks=[watch], verbose_eval=False)
+    assert watch.history == history
+    assert again.save_raw() == first.save_raw()
+
+
+def test_every_saves_the_other_rounds_and_evaluates_the_last(train: Any, valid: Any) -> None:
+    seen: list[int] = []
+    booster, watch = fit(
+        train, valid, rounds=23, every=5, patience=1000, on_round=lambda points: seen.append(points[0].round)
+    )
+    rounds = sorted({point.round for point in watch.history})
+    assert rounds == seen == [5, 10, 15, 20, 23]
+    assert booster.num_boosted_rounds() == watch.best_round in rounds
+    full = curve(fit(train, valid, rounds=23, patience=None)[1], "ndcg@10")
+    assert curve(watch, "ndcg@10") == [full[round_ - 1] for round_ in rounds]
+
+
+def test_without_patience_all_rounds_are_kept(train: Any, valid: Any) -> None:
+    booster, watch = fit(train, valid, rounds=30, patience=None)
+    assert (booster.num_boosted_rounds(), watch.best_round, watch.best_value) == (30, None, None)
+
+
+def test_continued_training_counts_from_the_first_model(train: Any, valid: Any) -> None:
+    first = xgboost.train(PARAMS, matrix(train), 3)
+    watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=1000)
+    booster = xgboost.train(PARAMS, matrix(train), 20, xgb_model=first, callbacks=[watch], verbose_eval=False)
+    assert [point.round for point in watch.history] == list(range(4, 24))
+    assert booster.num_boosted_rounds() == watch.best_round == booster.best_iteration + 1
+    assert means(valid, booster.predict(matrix(valid)), "ndcg@10")[0] == pytest.approx(
+        watch.best_value, abs=1e-9
+    )
+
+
+def test_attributes_and_feature_names_survive_the_cut(train: Any, valid: Any) -> None:
+    class Labelled(xgboost.callback.TrainingCallback):
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            model.set_attr(owner="search team")
+            return False
+
+    names = ["bm25", "clicks", "c", "d", "e", "f"]
+    watch = Watch("ndcg@10", data={"valid": matrix(valid, feature_names=names)}, patience=5)
+    booster = xgboost.train(
+        PARAMS, matrix(train, feature_names=names), 60, callbacks=[Labelled(), watch], verbose_eval=False
+    )
+    assert booster.num_boosted_rounds() < len(watch.history)
+    assert booster.attr("owner") == "search team"
+    assert booster.feature_names == names
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("dart", "DART rescales"), ("gblinear", "no rounds to go back to")]
+)
+def test_models_that_cannot_go_back_are_refused(train: Any, valid: Any, kind: str, reason: str) -> None:
+    params = {**PARAMS, "booster": kind, "tree_method": "auto", "verbosity": 0}
+    with pytest.raises(UsageError, match=reason):
+        fit(train, valid, params=params)
+    if kind == "dart":
+        booster, _ = fit(train, valid, rounds=3, params=params, patience=None)
+        assert booster.num_boosted_rounds() == 3
+
+
+def test_missing_groups_are_an_error(train: Any) -> None:
+    # XGBoost alone trains on one giant query
+    blind = xgboost.DMatrix(train.X, label=train.labels)
+    with pytest.raises(DataError, match="would take all its rows for one query"):
+        xgboost.train(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": blind})])
+    with pytest.raises(DataError, match="would take all its rows for one query"):
+        custom_metric("ndcg@10")(train.X[:, 0], blind)
+
+
+def test_group_weights_are_query_weights(train: Any) -> None:
+    weights = np.random.default_rng(0).uniform(0.1, 3, len(train.sizes))
+    data = matrix(train, weight=weights)
+    np.testing.assert_allclose(judgments_of(data).query_weights, weights, rtol=1e-6)
+    [(_, mean)] = custom_metric("ndcg@10")(train.X[:, 0], data)
+    per_query = bind("ndcg@10", judgments_of(data)).per_query(train.X[:, 0])[0]
+    defined = ~np.isnan(per_query)
+    assert mean == pytest.approx(np.average(per_query[defined], weights=weights[defined]), abs=1e-7)
+
+
+def test_custom_metric_with_xgboosts_own_early_stopping_finds_our_round(train: Any, valid: Any) -> None:
+    stop = xgboost.callback.EarlyStopping(
+        rounds=8, metric_name="mrr@10", data_name="valid", maximize=True, save_best=True
+    )
+    booster = xgboost.train(
+        PARAMS,
+        matrix(train),
+        60,
+        evals=[(matrix(valid), "valid")],
+        custom_metric=custom_metric(NDCG(k=10), MRR(k=10), MAP()),
+        callbacks=[stop],
+        verbose_eval=False,
+    )
+    ours, watch = fit(train, valid, metrics=("mrr@10",), patience=8)
+    assert booster.best_iteration == ours.best_iteration
+
+
+def test_a_stop_on_a_set_without_relevant_rows_is_an_error(train: Any, valid: Any) -> None:
+    # XGBoost's own early stopping takes NaN for the best value for ever and keeps round 0
+    blank = type(valid)(valid.X, np.zeros_like(valid.labels), valid.sizes)
+    with pytest.raises(DataError, match="undefined at round 1"):
+        fit(train, blank)
+
+
+def test_label_sorted_rows_and_a_nearly_constant_start_do_not_stop_training(train: Any, valid: Any) -> None:
+    # file-order ties give an untrained model NDCG 1 on such rows, and XGBoost keeps round 0
+    order = np.lexsort((-valid.labels, np.repeat(np.arange(len(valid.sizes)), valid.sizes)))
+    ordered = type(valid)(valid.X[order], valid.labels[order], valid.sizes)
+    best = fit(train, valid, patience=8)[1].best_round
+    assert fit(train, ordered, patience=8)[1].best_round == best > 1
+
+
+def test_several_sets_need_one_to_stop_on(train: Any, valid: Any) -> None:
+    data = matrix(train)
+    sets = {"learn": data, "valid": matrix(valid)}
+    with pytest.raises(UsageError, match=r"several sets .*learn, valid.* expected stop_on="):
+        Watch("ndcg@10", data=sets)
+    watch = Watch("ndcg@10", data=sets, stop_on="valid", patience=8)
+    xgboost.train(PARAMS, data, 60, callbacks=[watch], verbose_eval=False)
+    assert watch.best_round == fit(train, valid, patience=8)[1].best_round
+    assert len(curve(watch, "ndcg@10", "learn")) == len(curve(watch, "ndcg@10"))
+
+
+def test_misuse_is_said_at_once(train: Any) -> None:
+    with pytest.raises(MetricError, match="at least one"):
+        custom_metric()
+    with pytest.raises(UsageError, match="expected an xgboost.DMatrix"):
+        Watch("ndcg@10", data={"valid": train.X})
+    with pytest.raises(UsageError, match=r"Watch is for xgboost\.train"):
+        xgboost.cv(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": matrix(train)})])
+
+
+def test_a_name_that_xgboost_cannot_print_is_refused() -> None:
+    from ltr_harness.metrics import Metric
+
+    class Spaced(Metric):
+        name = "a b"
+
+    with pytest.raises(MetricError, match="cannot print these names: 'a b'"):
+        custom_metric(Spaced())
+
+
+def test_prediction_in_each_round_adds_only_the_new_trees(train: Any, valid: Any) -> None:
+    """Scores of one matrix are kept between rounds; without that, round 400 would cost 400 times round 1."""
+    import time
+
+    big = type(valid)(np.tile(valid.X, (40, 1)), np.tile(valid.labels, 40), np.tile(valid.sizes, 40))
+    held_out = matrix(big)
+    seconds: list[float] = []
+
+    class Timed(xgboost.callback.TrainingCallback):
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            start = time.process_time()
+            model.predict(held_out, output_margin=True)
+            seconds.append(time.process_time() - start)
+            return False
+
+    booster = xgboost.train(PARAMS, matrix(train), 200, callbacks=[Timed()], verbose_eval=False)
+    start = time.process_time()
+    booster.predict(matrix(big), output_margin=True)
+    all_trees = time.process_time() - start
+    assert np.quantile(seconds[100:], 0.25) < all_trees / 5
