@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,6 +44,15 @@ class Entrant:
         mean: NDArray[np.float64] = self.values[metric].mean(axis=0)
         return mean
 
+    def take(self, queries: NDArray[np.int64]) -> Entrant:
+        """The given queries alone, in the given order."""
+        return replace(
+            self,
+            query_ids=self.query_ids[queries],
+            values={metric: rows[:, queries] for metric, rows in self.values.items()},
+            query_attributes={name: column[queries] for name, column in self.query_attributes.items()},
+        )
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -70,12 +80,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Paired:
-    """One model against another at one metric, on paired per-query differences `model - other`."""
+    """One model against another at one metric, on paired per-query differences `model - other`.
+
+    Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
+    win is a query on which the model is better, also where lower values are.
+    """
 
     model: str
     other: str
     metric: str
-    n: int
+    n: int  # queries defined for both
     difference: float
     ci_low: float
     ci_high: float
@@ -90,3 +104,7 @@ class Paired:
     seed_agreement: float  # share of seed pairs whose mean difference has the sign of the whole; NaN with one
     skewness: float  # of the differences; large with small n means the p-value is optimistic
     verdict: Verdict
+    relative: float = math.nan  # difference / |mean of the other|; never shown without the difference
+    seed_ci_low: float = math.nan  # interval for new queries and new seeds; NaN with fewer than three seeds
+    seed_ci_high: float = math.nan
+    p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin

@@ -108,14 +108,19 @@ def bootstrap_means(values: Floats, draws: int, seed: int) -> Floats:
 
 def _resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each of n queries occurs in each resample: float64 (block, n)."""
-    words = -(-n // 2)
     generator = np.random.PCG64(seed)
     for block in _blocks(n, draws):
-        raw = generator.random_raw(block * words).astype("<u8", copy=False).view("<u4")
-        # The high half of a 32-bit number times n is uniform on 0..n-1 up to n / 2**32.
-        picked = (raw.reshape(block, 2 * words)[:, :n].astype(np.uint64) * np.uint64(n)) >> np.uint64(32)
-        cells: NDArray[np.int64] = picked.astype(np.int64) + np.arange(block)[:, None] * n
+        cells = uniform_below(generator, n, block, n) + np.arange(block)[:, None] * n
         yield np.bincount(cells.ravel(), minlength=block * n).reshape(block, n).astype(np.float64)
+
+
+def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
+    """(rows, columns) random whole numbers in 0..n-1; each row takes a whole number of the stream's words."""
+    words = -(-columns // 2)
+    raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
+    # The high half of a 32-bit number times n is uniform up to n / 2**32.
+    scaled = raw.reshape(rows, 2 * words)[:, :columns].astype(np.uint64) * np.uint64(n)
+    return (scaled >> np.uint64(32)).astype(np.int64)
 
 
 def _blocks(n: int, draws: int) -> Iterator[int]:

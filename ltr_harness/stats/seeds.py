@@ -6,7 +6,7 @@ import numpy as np
 
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.paired import TIE
-from ltr_harness.stats.resampling import bootstrap_means
+from ltr_harness.stats.resampling import bootstrap_means, uniform_below
 
 
 def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
@@ -51,30 +51,41 @@ def two_level_interval(
     Returns:
         Lower and upper end, in the metric's unit; NaN where the seeds do not suffice.
     """
-    replicates = (len(one), len(other))
-    if max(replicates) < 3 or any(r == 2 for r in replicates):
-        return float("nan"), float("nan")
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
-    if defined.sum() < 2:
+    if not seeds_suffice(len(one), len(other)) or defined.sum() < 2:
         return float("nan"), float("nan")
-    rows = np.concatenate([one[:, defined], other[:, defined]]).T
-    by_seed = bootstrap_means(rows, draws, seed)
-    generator = np.random.Generator(
-        np.random.PCG64([seed, 1])
-    )  # the seeds' draws; the queries have their own
-    first = _resample_seeds(by_seed[:, : len(one)], generator)
-    second = _resample_seeds(by_seed[:, len(one) :], generator)
-    low, high = np.quantile(first - second, [(1 - confidence) / 2, (1 + confidence) / 2])
+    means = bootstrap_means(np.concatenate([one[:, defined], other[:, defined]]).T, draws, seed)
+    return interval_of_resamples(means[:, : len(one)], means[:, len(one) :], confidence=confidence, seed=seed)
+
+
+def seeds_suffice(one: int, other: int) -> bool:
+    """Whether these numbers of seeds allow a two-level interval."""
+    return max(one, other) >= 3 and 2 not in (one, other)
+
+
+def interval_of_resamples(
+    one: Floats, other: Floats, *, confidence: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """`two_level_interval` for queries that are resampled already, once for many pairs.
+
+    Args:
+        one: (draws, seeds) means of each seed over the same resampled queries; other: likewise.
+    """
+    if np.isnan(one).any() or np.isnan(other).any():
+        return float("nan"), float("nan")
+    generator = np.random.PCG64([seed, 1])  # for the seeds; the queries have a stream of their own
+    spread = _resample_seeds(one, generator) - _resample_seeds(other, generator)
+    low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
-def _resample_seeds(means: Floats, generator: np.random.Generator) -> Floats:
+def _resample_seeds(means: Floats, generator: np.random.PCG64) -> Floats:
     """(draws,): in each draw the mean over seeds drawn with replacement, spread as `two_level_interval` says."""
     draws, r = means.shape
     centre: Floats = means.mean(axis=1)
     if r == 1:
         return centre
-    picked = np.take_along_axis(means, generator.integers(0, r, size=(draws, r)), axis=1).mean(axis=1)
+    picked = np.take_along_axis(means, uniform_below(generator, r, draws, r), axis=1).mean(axis=1)
     spread: Floats = centre + np.sqrt(r / (r - 1)) * (picked - centre)
     return spread
 

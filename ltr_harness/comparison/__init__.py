@@ -1,0 +1,96 @@
+"""What results mean beside each other: may they be compared, which is better, by how much, how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ltr_harness.comparison.comparison import Comparison as Comparison
+from ltr_harness.comparison.comparison import compare_entrants as compare_entrants
+from ltr_harness.comparison.method import Method as Method
+from ltr_harness.comparison.result import Entrant as Entrant
+from ltr_harness.comparison.result import Paired as Paired
+from ltr_harness.comparison.result import Summary as Summary
+
+__all__ = ["Comparison", "Entrant", "Method", "Paired", "Summary", "compare", "compare_entrants"]
+
+
+def compare(
+    *runs_or_scores: Any,
+    metrics: Sequence[Any] | None = None,
+    baseline: str | None = None,
+    test: str = "permutation",
+    correction: str = "holm",
+    confidence: float = 0.95,
+    common_queries: bool = False,
+    interval: str = "t",
+    margin: float | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
+    """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
+
+    Every number is per query first. Seeds are averaged within a query, folds are pooled, each model is
+    compared with the baseline on paired per-query differences.
+
+    Args:
+        *runs_or_scores: runs, run folders (or folders of them), evaluations, tables with ``query_id`` and one
+            column per metric, or mappings from a model's name to one of these; a list of evaluations under
+            one name is one model trained with several seeds.
+        metrics: the metrics to compare; the first is the primary one, which carries the verdict. Without
+            them: all, and the primary is the one that the runs declare, else the first.
+        baseline: a model's name; the first if none is named.
+        test: ``permutation`` (sign flips), ``t``, ``bootstrap``, ``wilcoxon`` or ``sign``.
+        correction: ``holm``, ``bh``, ``bonferroni``, ``max-t`` or ``none``.
+        confidence: of the intervals; tests have the level 1 - confidence.
+        common_queries: compare the queries that all have, and note how many each one lost.
+        interval: ``t``, ``bca`` or ``percentile``.
+        margin: a difference up to this size does not matter; adds the verdict ``equivalent``.
+        draws: random sign patterns or resamples.
+        seed: of those draws; the same seed gives the same numbers.
+
+    Raises:
+        NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
+        UsageError: nothing to compare, or an option or name that does not exist.
+
+    Example:
+        >>> import pandas as pd
+        >>> a = pd.DataFrame({"query_id": ["1", "2", "3", "4"], "mrr": [1/2, 1/3, 1/2, 1/3]})
+        >>> b = pd.DataFrame({"query_id": ["1", "2", "3", "4"], "mrr": [1, 1/10, 1, 1/15]})
+        >>> compare({"A": a, "B": b}).paired("B").p
+        0.75
+    """
+    from ltr_harness.comparison.comparable import common_queries as shared
+    from ltr_harness.comparison.inputs import gather, resolve_metric
+    from ltr_harness.errors import NotComparableError, Problem, UsageError
+
+    method = Method(test, correction, confidence, interval, margin, draws, seed)
+    found = gather(runs_or_scores)
+    entrants = found.entrants
+    if not entrants:
+        raise UsageError("nothing to compare; expected at least one run or evaluation")
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    if metrics is None and len(found.primaries) > 1:
+        raise NotComparableError(
+            Problem(
+                "",
+                f"the runs declare different primary metrics: {', '.join(found.primaries)}",
+                "one metric, and one K, that decides",
+                f"name it first: metrics={found.primaries[:1]!r}",
+            )
+        )
+    notes = list(found.notes)
+    if common_queries:
+        entrants, lost = shared(entrants)
+        notes += lost
+    if metrics:
+        names = list(dict.fromkeys(resolve_metric(metric, entrants) for metric in metrics))
+        primary = names[0]
+    else:
+        from ltr_harness.comparison.comparable import require_comparable
+
+        require_comparable(entrants)
+        names = list(entrants[0].values)
+        primary = found.primaries[0] if found.primaries else names[0]
+    return compare_entrants(entrants, names, primary=primary, baseline=baseline, method=method, notes=notes)

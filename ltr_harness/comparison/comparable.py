@@ -1,0 +1,219 @@
+"""May these results be set side by side, and if not, why not?
+
+A comparison has one query set, one definition and one K per metric, and one set of labels. Whatever differs is
+reported, all of it at once; nothing is dropped, cut or matched silently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import NotComparableError, Problem
+
+# What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
+LABEL_FACTS = ("rows", "n_relevant")
+
+
+class Definition(NamedTuple):
+    """A metric's canonical name taken apart."""
+
+    name: str
+    parameters: frozenset[str]
+    k: str
+
+    @classmethod
+    def of(cls, metric: str) -> Definition:
+        """``ndcg(gain=linear)@10`` -> name, {"gain=linear"}, "10"."""
+        form = re.fullmatch(r"(?P<name>[^(@]*)(?:\((?P<parameters>[^)]*)\))?(?:@(?P<k>\d+))?", metric)
+        if form is None:
+            return cls(metric, frozenset(), "")
+        said = frozenset(filter(None, (form["parameters"] or "").split(",")))
+        return cls(form["name"], said, form["k"] or "")
+
+
+def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> list[Problem]:
+    """Every reason why these results must not be compared; empty where they may be.
+
+    Args:
+        entrants: the results; the others are held against the first.
+        metrics: the metrics to compare; without them, all have to have the same.
+
+    Example:
+        >>> def entrant(name, metric):
+        ...     return Entrant(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
+        >>> print(differences([entrant("a", "ndcg@10"), entrant("b", "ndcg@5")])[0])
+        b: ndcg@5 against ndcg@10 of a: never comparable: a different K is a different question; evaluate both at one K
+    """
+    problems = []
+    if metrics is not None:
+        asked = list(metrics)
+        for entrant in entrants:
+            problems += _missing_metrics(entrant, asked)
+    for entrant in entrants[1:]:
+        first = entrants[0]
+        if metrics is None:
+            problems += _metric_differences(first, entrant)
+        problems += _direction_differences(first, entrant)
+        problems += _query_differences(first, entrant) or _label_differences(first, entrant)
+    return problems
+
+
+def require_comparable(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> None:
+    """Raises NotComparableError with the whole list of `differences`, if there is one."""
+    problems = differences(entrants, metrics)
+    if problems:
+        raise NotComparableError(problems)
+
+
+def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
+    """All entrants on the queries that all of them have, and notes of how many each one lost.
+
+    Raises:
+        NotComparableError: there is no such query.
+    """
+    ids = [set(entrant.query_ids.tolist()) for entrant in entrants]
+    shared = set.intersection(*ids)
+    if not shared:
+        counts = ", ".join(f"{entrant.name}: {len(own)}" for entrant, own in zip(entrants, ids, strict=True))
+        raise NotComparableError(
+            Problem("", f"no query is common to all ({counts} queries)", cure="are the ids of one data set?")
+        )
+    kept, notes = [], []
+    for entrant, own in zip(entrants, ids, strict=True):
+        lost = len(own) - len(shared)
+        if lost:
+            keep = np.flatnonzero([query in shared for query in entrant.query_ids.tolist()])
+            # The digest is of all its queries' labels and says nothing about those that remain.
+            entrant = replace(entrant.take(keep), judgments_fingerprint={})
+            notes.append(f"{entrant.name}: {lost:,} of {len(own):,} queries left out, not common to all")
+        kept.append(entrant)
+    return kept, notes
+
+
+def aligned(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """All entrants in one order of queries: sorted by id, so that no result depends on the order of a file."""
+    return [entrant.take(np.argsort(entrant.query_ids, kind="stable")) for entrant in entrants]
+
+
+def _missing_metrics(entrant: Entrant, asked: Sequence[str]) -> list[Problem]:
+    problems = []
+    for metric in asked:
+        if metric in entrant.values:
+            continue
+        near = _nearest(metric, list(entrant.values))
+        if near is not None:
+            problems.append(_against(entrant.name, near, metric, "the comparison"))
+        else:
+            problems.append(
+                Problem(entrant.name, f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}")
+            )
+    return problems
+
+
+def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
+    lacking = [metric for metric in first.values if metric not in other.values]
+    extra = [metric for metric in other.values if metric not in first.values]
+    problems = []
+    for metric in list(lacking):
+        near = _nearest(metric, extra)
+        if near is not None:
+            problems.append(_against(other.name, near, metric, first.name))
+            lacking.remove(metric)
+            extra.remove(near)
+    both = [metric for metric in first.values if metric in other.values]
+    cure = f"compare what both have: metrics={both!r}" if both else "evaluate both by the same metrics"
+    if lacking:
+        problems.append(
+            Problem(other.name, f"has no {', '.join(lacking)}, which {first.name} has", cure=cure)
+        )
+    if extra:
+        problems.append(Problem(other.name, f"has {', '.join(extra)}, which {first.name} has not", cure=cure))
+    return problems
+
+
+def _nearest(metric: str, others: Sequence[str]) -> str | None:
+    """The same metric in another definition or at another K: what was probably meant to be compared."""
+    wanted = Definition.of(metric)
+    same = [other for other in others if Definition.of(other).name == wanted.name]
+    same.sort(key=lambda other: (Definition.of(other).parameters != wanted.parameters, others.index(other)))
+    return same[0] if same else None
+
+
+def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
+    one, other = Definition.of(found), Definition.of(wanted)
+    head = f"{found} against {wanted} of {whose}: never comparable: "
+    if one.k != other.k:
+        return Problem(place, head + "a different K is a different question", cure="evaluate both at one K")
+    return Problem(
+        place,
+        head + "another definition, so another number for the same ranking",
+        cure="evaluate both by one definition; stored scores are enough, nothing is trained again",
+    )
+
+
+def _direction_differences(first: Entrant, other: Entrant) -> list[Problem]:
+    words = {True: "higher", False: "lower"}
+    return [
+        Problem(
+            other.name,
+            f"{metric}: {words[other.higher_is_better[metric]]} is better here, "
+            f"{words[first.higher_is_better[metric]]} in {first.name}",
+            "one definition",
+        )
+        for metric in first.values
+        if metric in other.values and first.higher_is_better[metric] != other.higher_is_better[metric]
+    ]
+
+
+def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
+    ours, theirs = set(first.query_ids.tolist()), set(other.query_ids.tolist())
+    if ours == theirs:
+        return []
+    only = sorted(theirs - ours) or sorted(ours - theirs)
+    found = (
+        f"{len(theirs):,} queries against {len(ours):,} of {first.name}: {len(ours - theirs):,} are missing here, "
+        f"{len(theirs - ours):,} are only here (such as {', '.join(map(repr, only[:3]))})"
+    )
+    shared = len(ours & theirs)
+    cure = (
+        f"common_queries=True, or --common-queries, compares the {shared:,} that both have"
+        if shared
+        else "they share no query: are the ids of one data set?"
+    )
+    return [Problem(other.name, found, "the same queries", cure)]
+
+
+def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
+    """The same ids, but other labels, rows or weights behind them."""
+    folds = sorted(first.judgments_fingerprint.keys() & other.judgments_fingerprint.keys())
+    differing = [
+        fold for fold in folds if first.judgments_fingerprint[fold] != other.judgments_fingerprint[fold]
+    ]
+    where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
+    if differing:
+        found = f"the test data{where} differ from those of {first.name}: same queries, other labels or rows"
+        return [Problem(other.name, found, "one set of judgements")]
+    problems = []
+    mine, yours = aligned([first, other])
+    for fact in LABEL_FACTS:
+        if fact not in mine.query_attributes or fact not in yours.query_attributes:
+            continue
+        unequal: NDArray[np.int64] = np.flatnonzero(
+            mine.query_attributes[fact] != yours.query_attributes[fact]
+        )
+        if unequal.size:
+            at = unequal[0]
+            found = (
+                f"{fact} differs from {first.name} in {unequal.size:,} queries, such as "
+                f"{str(mine.query_ids[at])!r}: {yours.query_attributes[fact][at]} against "
+                f"{mine.query_attributes[fact][at]}"
+            )
+            problems.append(Problem(other.name, found, "one set of judgements"))
+    return problems

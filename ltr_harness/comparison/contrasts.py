@@ -1,0 +1,164 @@
+"""Each model against the baseline: differences, p-values within their family, and the word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ltr_harness.comparison.method import Method
+from ltr_harness.comparison.result import Entrant, Paired, Verdict
+from ltr_harness.comparison.summaries import intervals
+from ltr_harness.stats import corrections, paired
+from ltr_harness.stats.moments import Floats, moments
+from ltr_harness.stats.resampling import bootstrap_means
+from ltr_harness.stats.seeds import interval_of_resamples, seed_agreement, seeds_suffice, two_level_interval
+
+_CORRECTIONS: dict[str, Callable[[Floats], Floats]] = {
+    "holm": corrections.holm,
+    "bh": corrections.bh,
+    "bonferroni": corrections.bonferroni,
+    "none": corrections.uncorrected,
+}
+
+
+def contrast(
+    entrants: Sequence[Entrant],
+    baseline: Entrant,
+    families: Sequence[Sequence[str]],
+    directions: dict[str, bool],
+    method: Method,
+) -> tuple[Paired, ...]:
+    """All models except the baseline against it, at all metrics.
+
+    Args:
+        families: metrics whose hypotheses are corrected together, family by family.
+    """
+    others = [entrant for entrant in entrants if entrant is not baseline]
+    metrics = [metric for family in families for metric in family]
+    cells = [(entrant, metric) for metric in metrics for entrant in others]
+    if not cells:
+        return ()
+    d = np.column_stack(
+        [
+            paired.paired_differences(one.per_query(metric), baseline.per_query(metric))
+            for one, metric in cells
+        ]
+    )
+    p = _test(d, method)
+    low, high = intervals(d, method)
+    p_corrected = np.empty_like(p)
+    start = 0
+    for family in families:
+        part = slice(start, start + len(family) * len(others))
+        start = part.stop
+        if method.correction == "max-t":
+            found = corrections.max_t(
+                d[:, part], confidence=method.confidence, draws=method.draws, seed=method.seed
+            )
+            p_corrected[part], low[part], high[part] = found.p, found.low, found.high
+        else:
+            p_corrected[part] = _CORRECTIONS[method.correction](p[part])
+    facts = moments(d)
+    p_t = paired.paired_t_p(d)
+    effect = paired.effect_size(d)
+    above, ties, below = paired.win_tie_loss(d)
+    detectable = paired.detectable_difference(d, alpha=method.alpha)
+    margin = method.margin
+    p_equivalence = np.full(len(cells), np.nan) if margin is None else paired.equivalence_p(d, margin)
+    seeds = _seed_intervals(cells, baseline, method)
+    return tuple(
+        Paired(
+            model=one.name,
+            other=baseline.name,
+            metric=metric,
+            n=int(facts.n[j]),
+            difference=float(facts.mean[j]),
+            ci_low=float(low[j]),
+            ci_high=float(high[j]),
+            p=float(p[j]),
+            p_corrected=float(p_corrected[j]),
+            p_t=float(p_t[j]),
+            effect_size=float(effect[j]),
+            wins=int(above[j] if directions[metric] else below[j]),
+            ties=int(ties[j]),
+            losses=int(below[j] if directions[metric] else above[j]),
+            detectable=float(detectable[j]),
+            seed_agreement=seed_agreement(one.values[metric], baseline.values[metric]),
+            skewness=float(facts.skewness[j]),
+            verdict=_verdict(p_corrected[j], low[j], high[j], directions[metric], method),
+            relative=_relative(facts.mean[j], baseline.per_query(metric), d[:, j]),
+            seed_ci_low=seeds[j][0],
+            seed_ci_high=seeds[j][1],
+            p_equivalence=float(p_equivalence[j]),
+        )
+        for j, (one, metric) in enumerate(cells)
+    )
+
+
+def _test(d: Floats, method: Method) -> Floats:
+    """p-values by the method's test, one per column."""
+    if method.test == "permutation":
+        return paired.sign_flip_p(d, draws=method.draws, seed=method.seed)
+    if method.test == "bootstrap":
+        return paired.bootstrap_p(d, draws=method.draws, seed=method.seed)
+    return {"t": paired.paired_t_p, "wilcoxon": paired.wilcoxon_p, "sign": paired.sign_test_p}[method.test](d)
+
+
+def _verdict(p_corrected: float, low: float, high: float, higher_is_better: bool, method: Method) -> Verdict:
+    """The word for a difference; NaN anywhere proves nothing.
+
+    With a margin the reader has said what does not matter: a difference proven to lie inside it is
+    "equivalent" even where, with thousands of queries, it is significantly different from 0.
+    """
+    if method.margin is not None and -method.margin < low and high < method.margin:
+        return "equivalent"
+    if p_corrected < method.alpha and (low > 0 or high < 0):
+        return "better" if (low > 0) == higher_is_better else "worse"
+    return "not distinguishable"
+
+
+def _relative(difference: float, baseline: Floats, d: Floats) -> float:
+    """The difference as a share of the baseline's mean over the same queries."""
+    same = ~np.isnan(d)
+    mean = abs(float(baseline[same].mean())) if same.any() else 0.0
+    return float(difference) / mean if mean > 0 else float("nan")
+
+
+def _seed_intervals(
+    cells: Sequence[tuple[Entrant, str]], baseline: Entrant, method: Method
+) -> list[tuple[float, float]]:
+    """Two-level intervals of all cells; the queries are resampled once for all models, seeds and metrics."""
+    wanted = [
+        (one, metric) for one, metric in cells if seeds_suffice(len(one.replicates), len(baseline.replicates))
+    ]
+    sides = {(entrant.name, metric): entrant for one, metric in wanted for entrant in (one, baseline)}
+    columns: list[Floats] = []
+    at: dict[tuple[str, str], slice] = {}
+    for (name, metric), entrant in sides.items():
+        at[name, metric] = slice(len(columns), len(columns) + len(entrant.replicates))
+        columns.extend(entrant.values[metric])
+    if not wanted:
+        return [(np.nan, np.nan)] * len(cells)
+    means = bootstrap_means(np.column_stack(columns), method.draws, method.seed)
+    found = []
+    for one, metric in cells:
+        values, others = one.values[metric], baseline.values[metric]
+        if not seeds_suffice(len(one.replicates), len(baseline.replicates)):
+            found.append((np.nan, np.nan))
+        elif np.array_equal(np.isnan(values[0]), np.isnan(others[0])):
+            found.append(
+                interval_of_resamples(
+                    means[:, at[one.name, metric]],
+                    means[:, at[baseline.name, metric]],
+                    confidence=method.confidence,
+                    seed=method.seed,
+                )
+            )
+        else:  # undefined for one of them only: the pair has its own set of queries
+            found.append(
+                two_level_interval(
+                    values, others, confidence=method.confidence, draws=method.draws, seed=method.seed
+                )
+            )
+    return found

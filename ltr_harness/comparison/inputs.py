@@ -1,0 +1,251 @@
+"""What people hand to `compare`: runs, folders, evaluations, tables; all become entrants here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.comparison.comparable import LABEL_FACTS, Definition
+from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import DataError, MetricError, Problem, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ltr_harness.evaluation import Evaluation
+
+_ACCEPTED = (
+    "runs, run folders, evaluations, pandas tables of per-query values, "
+    "or a mapping from a name to one of these"
+)
+
+
+@dataclass
+class Gathered:
+    """All inputs as entrants.
+
+    Attributes:
+        entrants: the models, in the order given.
+        primaries: the primary metrics that runs declare, each once.
+        notes: what was left out or merged on the way.
+    """
+
+    entrants: list[Entrant] = field(default_factory=list)
+    primaries: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def gather(inputs: Iterable[Any]) -> Gathered:
+    """Entrants from anything `compare` accepts.
+
+    Raises:
+        DataError: a table without query ids or metrics, or a path that is neither run nor table.
+        NotComparableError: runs of one model contradict each other.
+        UsageError: something else.
+    """
+    found = Gathered()
+    runs: list[RunLike] = []
+    position: list[
+        Callable[[], list[Entrant]]
+    ] = []  # entrants in the order given, runs where the first stood
+
+    def add(value: Any, name: str) -> None:
+        if isinstance(value, Entrant):
+            position.append(lambda: [value])
+        elif isinstance(value, str | Path):
+            for item, label in _from_path(Path(value)):
+                add(item, label)
+        elif isinstance(value, Mapping):
+            for label, item in value.items():
+                add(_named(item, str(label)), str(label))
+        elif _is_run(value):
+            if not runs:
+                position.append(pooled)
+            runs.append(value)
+        elif _is_table(value):
+            position.append(lambda: [_from_table(value, name, found.notes)])
+        elif _is_evaluation(value):
+            position.append(lambda: [_from_evaluations([value], name, found.notes)])
+        elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
+            position.append(lambda: [_from_evaluations(value, name, found.notes)])
+        elif isinstance(value, Sequence) and value:
+            for item in value:
+                add(item, name)
+        else:
+            raise UsageError(f"cannot compare {type(value).__name__!r} {name}; expected {_ACCEPTED}")
+
+    def pooled() -> list[Entrant]:
+        entrants, found.primaries, notes = entrants_from_runs(runs)
+        found.notes += notes
+        return entrants
+
+    for number, value in enumerate(inputs, start=1):
+        add(value, f"scores {number}")
+    for entrants in position:
+        found.entrants += entrants()
+    return found
+
+
+def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
+    """The canonical name, among those evaluated, of a metric that the user named.
+
+    ``err@10`` finds ``err(max_grade=4)@10``: what a metric took from the data belongs to its evaluated name.
+    """
+    available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
+    if str(metric) in available:
+        return str(metric)
+    from ltr_harness.metrics import parse_metric
+
+    name = str(parse_metric(metric))
+    wanted = Definition.of(name)
+    fuller = [
+        other
+        for other in available
+        if (Definition.of(other).name, Definition.of(other).k) == (wanted.name, wanted.k)
+        and Definition.of(other).parameters >= wanted.parameters
+    ]
+    return fuller[0] if name not in available and len(fuller) == 1 else name
+
+
+def _named(item: Any, name: str) -> Any:
+    """An entrant under the name it has in a mapping; everything else is named when it becomes one."""
+    from dataclasses import replace
+
+    return replace(item, name=name) if isinstance(item, Entrant) else item
+
+
+def _is_run(value: Any) -> bool:
+    return hasattr(value, "record") and hasattr(value, "per_query")
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+
+
+def _is_evaluation(value: Any) -> bool:
+    return hasattr(value, "query_ids") and hasattr(value, "directions") and hasattr(value, "metrics")
+
+
+def _from_path(path: Path) -> list[tuple[Any, str]]:
+    """Runs of a run folder or of all run folders in a folder; or a table of per-query values."""
+    if path.is_dir():
+        from ltr_harness.runs import load_run
+
+        folders = [path] if (path / "record.json").is_file() else _run_folders(path)
+        if not folders:
+            raise DataError(
+                Problem(str(path), "holds no run", "a run folder (with record.json), or a folder of them")
+            )
+        return [(load_run(folder), folder.name) for folder in folders]
+    if not path.is_file():
+        raise DataError(Problem(str(path), "no such file or folder", "a run folder or a table"))
+    import pandas as pd
+
+    if path.suffix == ".parquet":
+        return [(pd.read_parquet(path), path.stem)]
+    if path.suffix in (".csv", ".tsv"):
+        separator = "," if path.suffix == ".csv" else "\t"
+        return [(pd.read_csv(path, sep=separator, dtype={"query_id": str}), path.stem)]
+    raise DataError(
+        Problem(
+            str(path),
+            f"cannot tell what a {path.suffix or 'file without suffix'} is",
+            "a run folder, or a .parquet, .csv or .tsv table with query_id and one column per metric",
+        )
+    )
+
+
+def _run_folders(path: Path) -> list[Path]:
+    return sorted(record.parent for record in path.glob("*/record.json"))
+
+
+def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[str]) -> Entrant:
+    """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
+    first = evaluations[0]
+    ids = _text_ids(first.query_ids)
+    for number, other in enumerate(evaluations[1:], start=2):
+        if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
+            raise UsageError(
+                Problem(
+                    name,
+                    f"evaluation {number} has other metrics, queries or labels than the first",
+                    "evaluations of one model on one test set, one per seed",
+                )
+            )
+    if first.judgments.query_weights is not None:
+        notes.append(f"{name}: query weights are not used: a comparison counts every query once")
+    relevant = np.add.reduceat(first.judgments.labels > 0, first.judgments.groups.boundaries[:-1])
+    return Entrant(
+        name=name,
+        query_ids=ids,
+        values={
+            metric: np.stack([evaluation[metric].per_query for evaluation in evaluations])
+            for metric in first.metrics
+        },
+        replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
+        higher_is_better=dict(first.directions),
+        judgments_fingerprint={"all": first.judgments_fingerprint},
+        query_attributes={"rows": first.judgments.groups.sizes, "n_relevant": relevant},
+    )
+
+
+def _from_table(table: pd.DataFrame, name: str, notes: list[str]) -> Entrant:
+    """One entrant from a table with ``query_id`` (column or index) and one column per metric."""
+    from ltr_harness.metrics import parse_metric
+
+    frame = table.reset_index() if "query_id" in table.index.names else table
+    if "query_id" not in frame:
+        found = ", ".join(map(str, frame.columns))
+        raise DataError(
+            Problem(name, f"no column query_id (columns: {found})", "query_id and metric columns")
+        )
+    ids = _text_ids(frame["query_id"].to_numpy())
+    if len(set(ids.tolist())) != ids.size:
+        twice = frame["query_id"][frame["query_id"].duplicated()].iloc[0]
+        raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
+    values, directions, other = {}, {}, []
+    for column in frame.columns:
+        if column == "query_id" or column in LABEL_FACTS:
+            continue
+        try:
+            metric = parse_metric(str(column))
+        except MetricError:
+            other.append(str(column))
+            continue
+        try:
+            numbers = frame[column].to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise DataError(Problem(name, f"column {column} holds something that is no number")) from None
+        values[str(metric)] = numbers[None, :]
+        directions[str(metric)] = metric.higher_is_better
+    if not values:
+        raise DataError(
+            Problem(
+                name,
+                f"no column is a metric (columns: {', '.join(other) or 'none'})",
+                "one column per metric, named as ndcg@10",
+            )
+        )
+    if other:
+        notes.append(
+            f"{name}: {', '.join(other)} {'is' if len(other) == 1 else 'are'} no metric and not compared"
+        )
+    attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *other]
+    return Entrant(
+        name=name,
+        query_ids=ids,
+        values=values,
+        replicates=("1",),
+        higher_is_better=directions,
+        query_attributes={str(column): frame[column].to_numpy() for column in attributes},
+    )
+
+
+def _text_ids(ids: NDArray[Any]) -> NDArray[np.str_]:
+    return np.array([str(query) for query in ids.tolist()])

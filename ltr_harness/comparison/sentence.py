@@ -1,0 +1,122 @@
+"""The outcome in words: one sentence that says which model, by how much, how sure, over how many queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ltr_harness.comparison.method import CORRECTIONS, TESTS
+from ltr_harness.comparison.result import Paired
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.comparison import Comparison
+
+
+def p_text(p: float) -> str:
+    """A p-value as a reader should see it: never 0.
+
+    Example:
+        >>> p_text(0.04321), p_text(0.00009), p_text(float("nan"))
+        ('0.0432', '<0.0001', 'n/a')
+    """
+    if p != p:
+        return "n/a"
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.3f}".rstrip("0").rstrip(".")
+
+
+def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
+    """A family of hypotheses by name.
+
+    Example:
+        >>> family_text(3, "lgbm", ["mrr@10", "err@10"], "ndcg@10")
+        '6 comparisons: 3 models against lgbm at 2 other metrics'
+    """
+    total = n_models * len(metrics)
+    if list(metrics) == [primary]:
+        where = primary
+    else:
+        where = f"other metric {metrics[0]}" if len(metrics) == 1 else f"{len(metrics)} other metrics"
+    return (
+        f"{total} {_plural('comparison', total)}: {n_models} {_plural('model', n_models)} "
+        f"against {baseline} at {where}"
+    )
+
+
+def verdict_sentence(comparison: Comparison) -> str:
+    """See `Comparison.verdict`."""
+    metric, baseline = comparison.primary, comparison.baseline
+    leader = comparison.ranking[0]
+    top = comparison.summary(leader)
+    if top.n == 0:
+        return f"Nothing to compare: {metric} is undefined for all {comparison.n_queries:,} queries."
+    if len(comparison.entrants) == 1:
+        interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
+        return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)}; there is no other model."
+    best = "highest" if comparison.higher_is_better[metric] else "lowest"
+    base = comparison.summary(baseline)
+    if leader == baseline:
+        rival = comparison.ranking[1]
+        pair = comparison.paired(rival)
+        against = {
+            "worse": "is worse",
+            "equivalent": "is equivalent",
+        }.get(pair.verdict, "is not distinguishable from it")
+        return (
+            f"The baseline {baseline} has the {best} mean {metric}, {base.mean:.4f}; the closest, {rival}, {against}: "
+            f"{_size(comparison, pair)}{_over(comparison, pair.n)}."
+        )
+    pair = comparison.paired(leader)
+    also = [
+        model
+        for model in comparison.ranking[1:]
+        if model != baseline and comparison.paired(model).verdict == "better"
+    ]
+    if pair.verdict == "better":
+        head = f"{leader} is better than {baseline} at {metric}, {top.mean:.4f} against {base.mean:.4f}"
+        tail = f"; so {_plural('is', len(also))} {_listed(also)}" if also else ""
+    else:
+        word = (
+            f"equivalent to {baseline}"
+            if pair.verdict == "equivalent"
+            else f"not distinguishable from {baseline}"
+        )
+        head = f"{leader} has the {best} mean {metric}, {top.mean:.4f} against {base.mean:.4f}, but is {word}"
+        if pair.verdict == "not distinguishable":
+            head += f" (n = {pair.n:,})"
+        tail = f"; better than {baseline}: {_listed(also)}" if also else ""
+    return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{tail}."
+
+
+def _size(comparison: Comparison, pair: Paired) -> str:
+    """The difference, its interval and its p-value."""
+    method = comparison.method
+    text = f"{pair.difference:+.4f} ({method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}, "
+    text += f"{TESTS[method.test]} p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+    family = len(comparison.entrants) - 1
+    if family > 1:
+        text += f" after {CORRECTIONS[method.correction]}" if method.correction != "none" else " uncorrected"
+        text += f" over {family} comparisons" if method.correction != "none" else ""
+    return text + ")"
+
+
+def _over(comparison: Comparison, n: int) -> str:
+    """Over how many queries, and why not over all."""
+    if n == comparison.n_queries:
+        return f", over {n:,} {_plural('query', n)}"
+    left_out = comparison.n_queries - n
+    known = comparison.knows_relevant and left_out == comparison.n_without_relevant
+    why = f"{_plural('has', left_out)} no relevant row" if known else f"{_plural('is', left_out)} undefined"
+    return f", over {n:,} of {comparison.n_queries:,} queries; {left_out:,} {why}"
+
+
+def _listed(models: Sequence[str]) -> str:
+    """Names, with no more than three of them spelled out."""
+    if len(models) > 3:
+        return f"{', '.join(models[:3])} and {len(models) - 3} more"
+    return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
+
+
+def _plural(word: str, count: int) -> str:
+    if count == 1:
+        return word
+    return {"is": "are", "has": "have", "query": "queries"}.get(word, word + "s")

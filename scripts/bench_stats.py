@@ -1,0 +1,129 @@
+"""Times the statistics of a comparison beside what one would otherwise use, on the same arrays.
+
+    python scripts/bench_stats.py [--models 10] [--metrics 7] [--queries 6000] [--draws 10000]
+
+The others are timed on a few pairs and metrics, and scaled to all of them: their time is proportional to
+their number. Ratios above 1 mean that ltr_harness is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ltr_harness.stats.corrections import holm, max_t
+from ltr_harness.stats.intervals import bootstrap_interval
+from ltr_harness.stats.paired import paired_t_p, sign_flip_p
+
+SAMPLE = 2  # columns on which the others are timed
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """The better of two runs; one if it is long."""
+    times: list[float] = []
+    while not times or (len(times) < 2 and times[0] < 5):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def numpy_loop(d: np.ndarray, draws: int) -> list[float]:
+    """What a careful person writes: one pair at a time, in blocks that fit in memory."""
+    found = []
+    for column in d.T:
+        rng = np.random.default_rng(0)
+        reach, count = abs(column.sum()), 0
+        for start in range(0, draws, 1000):
+            signs = rng.integers(0, 2, size=(min(1000, draws - start), column.size), dtype=np.int8) * 2 - 1
+            count += int(np.sum(np.abs(signs @ column) >= reach))
+        found.append((count + 1) / (draws + 1))
+    return found
+
+
+def scipy_test(one: np.ndarray, other: np.ndarray, draws: int) -> list[float]:
+    from scipy.stats import permutation_test
+
+    def statistic(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    return [
+        permutation_test(
+            (x, y),
+            statistic,
+            permutation_type="samples",
+            n_resamples=draws,
+            batch=200,
+            vectorized=True,
+            rng=np.random.default_rng(0),
+        ).pvalue
+        for x, y in zip(one.T, other.T, strict=True)
+    ]
+
+
+def ranx_test(one: np.ndarray, other: np.ndarray, draws: int) -> list[float] | None:
+    try:
+        from ranx.statistical_tests import fisher_randomization_test
+    except ImportError:
+        return None
+    return [
+        fisher_randomization_test(x, y, n_permutations=draws, max_p=0.01, random_seed=0)
+        for x, y in zip(one.T, other.T, strict=True)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in (("models", 10), ("metrics", 7), ("queries", 6000), ("draws", 10_000)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
+
+    rng = np.random.default_rng(1)
+    query = rng.beta(0.6, 0.6, size=(args.queries, 1, args.metrics))
+    values = np.clip(query + rng.normal(0, 0.1, size=(args.queries, args.models, args.metrics)), 0, 1)
+    pairs = list(itertools.combinations(range(args.models), 2))
+    one = np.concatenate([values[:, i] for i, _ in pairs], axis=1)
+    other = np.concatenate([values[:, j] for _, j in pairs], axis=1)
+    d = one - other
+    columns = d.shape[1]
+    print(
+        f"{args.models} models, {len(pairs)} pairs x {args.metrics} metrics = {columns} columns, "
+        f"{args.queries} queries, {args.draws} draws"
+    )
+
+    ours = seconds(lambda: sign_flip_p(d, draws=args.draws))
+    print(f"\n{'sign flips, all columns':44}{'seconds':>10}{'ratio':>9}")
+    print(f"{'ltr_harness':44}{ours:10.2f}{1:9.1f}")
+
+    few = slice(0, SAMPLE)
+    others: list[tuple[str, Callable[[], object]]] = [
+        ("NumPy, one pair at a time", lambda: numpy_loop(d[:, few], args.draws)),
+        ("scipy.stats.permutation_test", lambda: scipy_test(one[:, few], other[:, few], args.draws)),
+    ]
+    ranx_test(one[:, few], other[:, few], 10)  # compiles
+    if ranx_test(one[:, few], other[:, few], 10) is None:
+        print("ranx is not installed: left out")
+    else:
+        others.append(("ranx Fisher test", lambda: ranx_test(one[:, few], other[:, few], args.draws)))
+    for name, function in others:
+        taken = seconds(function) * columns / SAMPLE
+        print(f"{name + f' (from {SAMPLE} columns)':44}{taken:10.2f}{taken / ours:9.1f}")
+
+    print(f"\n{'beside it':44}{'seconds':>10}")
+    for name, function in (
+        ("paired t", lambda: paired_t_p(d)),
+        ("Holm", lambda: holm(paired_t_p(d[:, : len(pairs)]))),
+        ("max-T over one metric's pairs", lambda: max_t(d[:, :: args.metrics], draws=args.draws)),
+        ("BCa intervals", lambda: bootstrap_interval(values.reshape(args.queries, -1), draws=args.draws)),
+    ):
+        print(f"{name:44}{seconds(function):10.2f}")
+
+
+if __name__ == "__main__":
+    main()
