@@ -1,0 +1,152 @@
+"""From a comparison to pages people open: sections say what, renderers say how.
+
+`build_report` asks every section of `SECTIONS` for its blocks; `write_report` renders them into a folder. The
+same runs give the same bytes: no clock, no random identifiers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.errors import UsageError
+from ltr_harness.report.blocks import Chart, Section, Table, walk
+from ltr_harness.report.data import ReportData as ReportData
+
+# In the order of a reader's questions.
+SECTIONS = {
+    "verdict": "ltr_harness.report.sections.verdict:section",
+    "metrics": "ltr_harness.report.sections.metrics:section",
+    "paired": "ltr_harness.report.sections.paired:section",
+    "cutoffs": "ltr_harness.report.sections.cutoffs:section",
+    "distribution": "ltr_harness.report.sections.distribution:section",
+    "seeds": "ltr_harness.report.sections.seeds:section",
+    "conventions": "ltr_harness.report.sections.conventions:section",
+    "training": "ltr_harness.report.sections.training:section",
+    "data": "ltr_harness.report.sections.data:section",
+    "failures": "ltr_harness.report.sections.failures:section",
+    "definitions": "ltr_harness.report.sections.definitions:section",
+    "provenance": "ltr_harness.report.sections.provenance:section",
+}
+
+catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
+
+FORMATS = ("html", "md", "json", "tex", "svg")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report without a look: what it is made from, and its sections."""
+
+    data: ReportData
+    sections: tuple[Section, ...]
+
+    @property
+    def title(self) -> str:
+        return self.data.title
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Chart))
+
+
+def build_report(data: ReportData) -> Report:
+    """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out."""
+    names = [*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS)]
+    sections = (Section(name, tuple(catalog.load(name)(data))) for name in names)
+    return Report(data, tuple(section for section in sections if section.blocks))
+
+
+def write_report(report: Report | ReportData, folder: str | Path, formats: Collection[str] = FORMATS) -> Path:
+    """Write the report in the given formats; each file appears whole or not at all.
+
+    Args:
+        report: from `build_report`, or the data themselves.
+        folder: made if missing. Files of an earlier report that this one does not write are left alone,
+            except tables and charts, which are replaced as a set.
+        formats: of html, md, json, tex, svg. Markdown shows its charts only where svg is written too.
+
+    Returns:
+        The path of ``report.html``, or of the first file written when HTML is not asked for.
+
+    Raises:
+        UsageError: an unknown format, none at all, or a folder that cannot be written.
+    """
+    chosen = _checked_formats(formats)
+    built = build_report(report) if isinstance(report, ReportData) else report
+    files: dict[str, str] = {}
+    for format_name in chosen:
+        files.update(_render(built, format_name, chosen))
+    folder = Path(folder)
+    try:
+        for sub, wanted in (("tables", "tex"), ("charts", "svg")):
+            if wanted in chosen:
+                _clear(folder / sub, keep={name for name in files if name.startswith(f"{sub}/")})
+        for name, text in files.items():
+            _write_whole(folder / name, text)
+    except OSError as problem:
+        raise UsageError(f"{folder}: the report cannot be written: {problem.strerror or problem}") from None
+    return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
+
+
+def _checked_formats(formats: Collection[str]) -> Sequence[str]:
+    asked = [formats] if isinstance(formats, str) else list(formats)
+    if not asked:
+        raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")
+    for name in asked:
+        if name not in FORMATS:
+            raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
+    return [name for name in FORMATS if name in asked]
+
+
+def _render(report: Report, format_name: str, chosen: Sequence[str]) -> dict[str, str]:
+    """File name to text. Renderers are imported here: a JSON report needs no template engine."""
+    if format_name == "html":
+        from ltr_harness.report import html
+
+        return {"report.html": html.render(report)}
+    if format_name == "md":
+        from ltr_harness.report import markdown
+
+        return {"report.md": markdown.render(report, with_charts="svg" in chosen)}
+    if format_name == "json":
+        from ltr_harness.report import json_document
+
+        return {"report.json": json_document.render(report.data)}
+    if format_name == "tex":
+        from ltr_harness.report import latex
+
+        return {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
+    from ltr_harness.report import svg
+
+    return {f"charts/{chart.name}.svg": svg.render(chart) for chart in report.charts}
+
+
+def _clear(folder: Path, keep: Collection[str]) -> None:
+    """Remove pictures and tables of an earlier report that this one no longer has."""
+    for path in sorted(folder.glob("*.*")):
+        if path.suffix in (".tex", ".svg") and f"{folder.name}/{path.name}" not in keep:
+            path.unlink()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline="\n"
+    ) as file:
+        temporary = Path(file.name)
+        try:
+            # Data may hold lone surrogates (a mangled file name); they must not stop a report.
+            file.write(text.encode("utf-8", "replace").decode("utf-8"))
+        except BaseException:
+            temporary.unlink()
+            raise
+    temporary.chmod(0o644)  # the temporary file is private; a report is to be read
+    temporary.replace(path)

@@ -1,0 +1,262 @@
+"""What a report says, without saying how it looks: every renderer reads these blocks and nothing else.
+
+A section builds blocks from values; a renderer turns blocks into HTML, Markdown or LaTeX. Names that come
+from data (models, queries, files) stay plain strings here: escaping is the renderer's business, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+Style = Literal["plain", "strong", "emphasis", "code"]
+Format = Literal["text", "code", "metric", "difference", "p", "count", "percent", "number", "seconds"]
+Mark = Literal["", "better", "worse"]
+Best = Literal["max", "min"]
+Tone = Literal["good", "bad", "neutral", "muted"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A run of text in one style."""
+
+    text: str
+    style: Style = "plain"
+
+
+Text = str | tuple[Span | str, ...]
+
+
+def spans(text: Text) -> tuple[Span, ...]:
+    """The text as styled runs."""
+    parts = (text,) if isinstance(text, str) else text
+    return tuple(Span(part) if isinstance(part, str) else part for part in parts)
+
+
+def plain(text: Text) -> str:
+    """The text without styles."""
+    return "".join(span.text for span in spans(text))
+
+
+def code(text: str) -> Span:
+    return Span(text, "code")
+
+
+def strong(text: str) -> Span:
+    return Span(text, "strong")
+
+
+# ---- cells ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval, and a mark that the table's notes explain."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    mark: Mark = ""
+
+
+@dataclass(frozen=True)
+class Badge:
+    """One word of judgement."""
+
+    text: str
+    tone: Tone = "neutral"
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A model, in the colour it has in every chart."""
+
+    name: str
+    colour: int
+    note: str = ""
+
+
+Cell = str | int | float | None | Estimate | Badge | ModelName
+
+
+def sort_value(cell: Cell) -> float | str | None:
+    """What a column is ordered by; None where there is nothing to order."""
+    match cell:
+        case Estimate(value=value):
+            return None if math.isnan(value) else value
+        case Badge(text=text):
+            return text
+        case ModelName(name=name):
+            return name
+        case float() if math.isnan(cell):
+            return None
+        case _:
+            return cell
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Heading:
+    kind: ClassVar[str] = "heading"
+    text: str
+    level: Literal[2, 3] = 2
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text; `lead` is the sentence to read when reading only one."""
+
+    kind: ClassVar[str] = "paragraph"
+    text: Text
+    tone: Literal["plain", "lead", "note", "warning"] = "plain"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    kind: ClassVar[str] = "bullets"
+    items: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: what it holds and how its numbers are written.
+
+    Attributes:
+        label: the heading.
+        format: how cells are written; anything but text and code is aligned right.
+        group: columns of one group share a heading above theirs.
+        best: which end of the column is good; the best cell is set in bold.
+        hint: a sentence for those who wonder what the heading means.
+    """
+
+    label: str
+    format: Format = "text"
+    group: str = ""
+    best: Best | None = None
+    hint: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        return self.format not in ("text", "code")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under columns.
+
+    Attributes:
+        name: stable and unique in the report; names the file in ``tables/``.
+        caption: what the table shows, readable without the text around it.
+        footer: rows that stay at the bottom, such as the number of queries.
+        notes: explanations of marks and conventions, below the table.
+    """
+
+    kind: ClassVar[str] = "table"
+    name: str
+    caption: Text
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    footer: tuple[tuple[Cell, ...], ...] = ()
+    notes: tuple[Text, ...] = ()
+    sortable: bool = True
+
+    def groups(self) -> list[tuple[str, int]]:
+        """Neighbouring columns of one group: (group, number of columns)."""
+        runs: list[tuple[str, int]] = []
+        for column in self.columns:
+            if runs and column.group and runs[-1][0] == column.group:
+                runs[-1] = (column.group, runs[-1][1] + 1)
+            else:
+                runs.append((column.group, 1))
+        return runs
+
+    @property
+    def grouped(self) -> bool:
+        return any(column.group for column in self.columns)
+
+    def is_best(self, row: int, column: int) -> bool:
+        """Whether this cell is the best of its column; never with a single row, where best says nothing."""
+        return (row, column) in self._best_cells()
+
+    def _best_cells(self) -> frozenset[tuple[int, int]]:
+        found: set[tuple[int, int]] = set()
+        for at, column in enumerate(self.columns):
+            if column.best is None:
+                continue
+            numbers = [(sort_value(row[at]), number) for number, row in enumerate(self.rows)]
+            values = [(value, number) for value, number in numbers if isinstance(value, int | float)]
+            if len(values) < 2:
+                continue
+            pick = max if column.best == "max" else min
+            best = pick(value for value, _ in values)
+            found.update((number, at) for value, number in values if value == best)
+        return frozenset(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A Vega-Lite chart and the same in words.
+
+    Attributes:
+        name: stable and unique in the report; names the file in ``charts/``.
+        title: what is drawn.
+        spec: Vega-Lite, without colours of text, axes and background: they belong to the page's theme.
+        text: what a reader who cannot see the chart needs to know.
+    """
+
+    kind: ClassVar[str] = "chart"
+    name: str
+    title: Text
+    spec: Mapping[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks for the few who want them, folded away where the format allows it."""
+
+    kind: ClassVar[str] = "details"
+    summary: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Terms and what they mean, one paragraph each or several."""
+
+    kind: ClassVar[str] = "definitions"
+    items: tuple[tuple[str, tuple[Text, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    kind: ClassVar[str] = "code"
+    text: str
+    language: str = ""
+
+
+Block = Heading | Paragraph | Bullets | Table | Chart | Details | Definitions | Code
+
+
+def walk(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    """All blocks, those inside Details included, in reading order."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Details):
+            yield from walk(block.blocks)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The answer to one question; its name is its anchor on the page."""
+
+    name: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def title(self) -> str:
+        return next((b.text for b in self.blocks if isinstance(b, Heading) and b.level == 2), self.name)

@@ -1,0 +1,112 @@
+"""What all charts share: schema, colours, the selection of models, and themes.
+
+Specs are written out as dictionaries: no generated view or parameter names, so the same numbers give the
+same bytes, and the tests hold every spec against the Vega-Lite schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.report.data import ReportData
+
+VEGALITE_VERSION = "6.4"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+PALETTE = (
+    "#4269d0", "#e0820b", "#c9453d", "#2a9d8f", "#8957c7",
+    "#6b8e23", "#d0559c", "#8c6a4f", "#2f8fc4", "#7d838c",
+)  # fmt: skip
+"""Ten hues apart for common colour blindness, legible on white and on near-black; they repeat beyond ten."""
+
+PANEL = {"width": 190, "height": 120}
+"""Size of one small multiple; the page decides how many fit beside each other."""
+
+
+def colour_of(number: int) -> str:
+    return PALETTE[number % len(PALETTE)]
+
+
+def spec(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A complete spec; `picked` is the models the reader selected, on this page in every chart at once."""
+    return {"$schema": SCHEMA, "params": [{"name": "picked", "value": []}], **body}
+
+
+def fade(shown: float = 1.0) -> dict[str, Any]:
+    """Opacity of a mark: models that are not picked step back once some are."""
+    test = "!length(picked) || indexof(picked, datum.model) >= 0"
+    return {"condition": {"test": test, "value": shown}, "value": 0.1}
+
+
+def model_colour(data: ReportData, *, legend: bool = False) -> dict[str, Any]:
+    """Colour by model, the same in every chart and table."""
+    names = list(data.models)
+    channel: dict[str, Any] = {
+        "field": "model",
+        "type": "nominal",
+        "scale": {"domain": names, "range": [colour_of(data.colours[name]) for name in names]},
+    }
+    return channel if legend else {**channel, "legend": None}
+
+
+def small_multiples(data: ReportData, names: list[str], panel: Mapping[str, Any]) -> dict[str, Any]:
+    """One panel per model, best model first, all on the same scales."""
+    return {
+        "facet": {
+            "field": "model",
+            "type": "nominal",
+            "sort": names,
+            "title": None,
+            "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
+        },
+        "columns": 3,
+        "spec": {**PANEL, **panel},
+    }
+
+
+def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[float]:
+    """Share of the values in each bin."""
+    counts, _ = np.histogram(values, bins=edges)
+    return [round(float(share), 6) for share in counts / max(1, values.size)]
+
+
+# ---- themes ---------------------------------------------------------------------------------------------
+
+
+def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
+    """Vega configuration in four colours."""
+    label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
+    return {
+        "background": background,
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
+        "view": {"stroke": None},
+        "axis": {
+            **label,
+            "titleFontWeight": 500,
+            "gridColor": line,
+            "domainColor": line,
+            "tickColor": line,
+            "labelLimit": 220,
+            "titlePadding": 8,
+        },
+        "legend": {**label, "titleFontWeight": 500, "symbolLimit": 0, "labelLimit": 220},
+        "header": {"labelColor": ink, "labelFontSize": 12},
+        "rule": {"color": muted},
+        "text": {"color": ink},
+    }
+
+
+def page_theme() -> dict[str, Any]:
+    """Follows the page: light, dark and print are CSS variables, so a switch needs no redrawing."""
+    return theme("var(--ink)", "var(--muted)", "var(--line)", "transparent")
+
+
+def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec for a picture on its own: light, and of a fixed width."""
+    fixed = {**chart_spec, "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
+    if fixed.get("width") == "container":
+        fixed["width"] = 560
+    return fixed

@@ -1,0 +1,145 @@
+"""What a report is made from, and the look-ups its sections share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ltr_harness.comparison.result import Paired, Summary
+from ltr_harness.report.blocks import ModelName
+from ltr_harness.runs.record import Record
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.result import Entrant
+    from ltr_harness.runs import Run
+
+_CUTOFF = re.compile(r"^(?P<base>.*)@(?P<k>\d+)$", re.DOTALL)
+
+
+def split_cutoff(metric: str) -> tuple[str, int | None]:
+    """A canonical metric name as family and cutoff.
+
+    Example:
+        >>> split_cutoff("err(max_grade=4)@10"), split_cutoff("map")
+        (('err(max_grade=4)', 10), ('map', None))
+    """
+    found = _CUTOFF.match(metric)
+    return (found["base"], int(found["k"])) if found else (metric, None)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything a report may speak about.
+
+    Attributes:
+        comparison: which models, how good, how sure.
+        runs: the finished runs behind it; empty when scores came from elsewhere.
+        failures: records of the runs that failed.
+        experiment_yaml: the resolved configuration, or None without one.
+        title: what the reader calls this comparison.
+    """
+
+    comparison: Comparison
+    runs: Sequence[Run]
+    failures: Sequence[Record]
+    experiment_yaml: str | None
+    title: str
+
+    @property
+    def primary(self) -> str:
+        return self.comparison.primary
+
+    @property
+    def baseline(self) -> str:
+        return self.comparison.baseline
+
+    @cached_property
+    def entrants(self) -> Mapping[str, Entrant]:
+        return {entrant.name: entrant for entrant in self.comparison.entrants}
+
+    @cached_property
+    def colours(self) -> Mapping[str, int]:
+        """Model to colour number, in the order of the comparison, so that charts and tables agree."""
+        return {entrant.name: number for number, entrant in enumerate(self.comparison.entrants)}
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Model names, best first by the primary metric; those without a value last."""
+        return self.comparison.ranking
+
+    @cached_property
+    def rivals(self) -> tuple[str, ...]:
+        """All models but the baseline, best first."""
+        return tuple(name for name in self.models if name != self.baseline)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Metric names, family by family, cutoffs ascending; those without a cutoff where they stand."""
+        order: dict[str, list[tuple[int, str]]] = {}
+        for metric in self.comparison.metrics:
+            base, k = split_cutoff(metric)
+            order.setdefault(base, []).append((0 if k is None else k, metric))
+        return tuple(metric for found in order.values() for _, metric in sorted(found))
+
+    @cached_property
+    def families(self) -> dict[str, dict[int, str]]:
+        """Metric family to {cutoff: metric name}, cutoffs ascending; only metrics that have one."""
+        found: dict[str, dict[int, str]] = {}
+        for metric in self.metrics:
+            base, k = split_cutoff(metric)
+            if k is not None:
+                found.setdefault(base, {})[k] = metric
+        return {base: dict(sorted(by_k.items())) for base, by_k in found.items()}
+
+    def summary(self, model: str, metric: str) -> Summary:
+        return self.comparison.summary(model, metric)
+
+    def paired(self, model: str, metric: str) -> Paired | None:
+        """The model against the baseline; None for the baseline itself."""
+        return None if model == self.baseline else self.comparison.paired(model, metric)
+
+    def higher_is_better(self, metric: str) -> bool:
+        return self.comparison.higher_is_better[metric]
+
+    def model_name(self, name: str) -> ModelName:
+        return ModelName(name, self.colours[name], "baseline" if name == self.baseline else "")
+
+    @cached_property
+    def ordered_runs(self) -> tuple[Run, ...]:
+        """The finished runs in a stable order: as the models are, then fold, then seed."""
+        place = {name: number for number, name in enumerate(self.models)}
+
+        def order(run: Run) -> tuple[int, str, str, int]:
+            record = run.record
+            return (place.get(record.model, len(place)), record.model, record.fold, record.seed)
+
+        return tuple(sorted(self.runs, key=order))
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """Records of the finished runs, in the same order."""
+        return tuple(run.record for run in self.ordered_runs)
+
+    def records_of(self, model: str) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if record.model == model)
+
+    @property
+    def confidence_label(self) -> str:
+        return f"{self.comparison.method.percent} %"
+
+    @property
+    def n_queries(self) -> int:
+        return self.comparison.n_queries
+
+    @property
+    def n_undefined(self) -> int:
+        """Queries without a value at the primary metric."""
+        return self.comparison.n_undefined[self.primary]
+
+    @property
+    def n_defined(self) -> int:
+        return self.n_queries - self.n_undefined

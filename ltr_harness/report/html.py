@@ -1,0 +1,161 @@
+"""One self-contained HTML file: nothing is fetched, and nothing that comes from data can run.
+
+Three things keep names from data harmless: the template escapes everything, chart data travel as JSON that
+cannot close its element, and a Content-Security-Policy lets only the page's own two scripts run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ltr_harness.report.blocks import Badge, Cell, Estimate, ModelName, Table, plain, sort_value, spans
+from ltr_harness.report.charts import VEGALITE_VERSION, colour_of, page_theme
+from ltr_harness.report.formats import cell_text, interval, value_text
+
+if TYPE_CHECKING:
+    from ltr_harness.report import Report
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell as the template needs it."""
+
+    kind: str  # "value", "model", "badge"
+    text: str
+    around: str = ""  # the interval, set smaller
+    mark: str = ""
+    sort: str = ""
+    best: bool = False
+    code: bool = False
+    tone: str = ""
+    colour: str = ""
+    note: str = ""
+
+
+def render(report: Report) -> str:
+    """The page's text."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(spans=spans, plain=plain)
+    charts = {chart.name: chart.spec for chart in report.charts}
+    scripts = [_page_script()]
+    if charts:
+        scripts.insert(0, vega_bundle())
+    return environment.get_template("report.html.jinja").render(
+        report=report,
+        data=report.data,
+        css=_file("report.css"),
+        scripts=scripts,
+        policy=content_security_policy(scripts),
+        charts_json=safe_json({"specs": charts, "theme": page_theme()}),
+        views=table_views,
+        footer_views=footer_views,
+    )
+
+
+# ---- tables ---------------------------------------------------------------------------------------------
+
+
+def table_views(table: Table) -> list[list[CellView]]:
+    return [
+        [_view(cell, table, at, table.is_best(number, at)) for at, cell in enumerate(row)]
+        for number, row in enumerate(table.rows)
+    ]
+
+
+def footer_views(table: Table) -> list[list[str]]:
+    return [[cell_text(cell, "count") for cell in row] for row in table.footer]
+
+
+def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
+    column = table.columns[at]
+    value = sort_value(cell)
+    sort = "" if value is None else str(value)
+    text = cell_text(cell, column.format)
+    match cell:
+        case ModelName(name=name, colour=colour, note=note):
+            return CellView("model", name, sort=sort, best=best, colour=colour_of(colour), note=note)
+        case Badge(tone=tone):
+            return CellView("badge", text, sort=sort, tone=tone)
+        case Estimate():
+            signed = column.format == "difference"
+            return CellView(
+                "value",
+                _minus(value_text(cell.value, column.format)),
+                around=_minus(interval(cell.low, cell.high, signed=signed)),
+                mark=cell.mark,
+                sort=sort,
+                best=best,
+            )
+        case _:
+            shown = _minus(text) if column.numeric else text
+            return CellView("value", shown, sort=sort, best=best, code=column.format == "code")
+
+
+def _minus(text: str) -> str:
+    """A minus sign as wide as the plus, so that signed numbers line up."""
+    return re.sub(r"-(?=\d)", "−", text)
+
+
+# ---- scripts --------------------------------------------------------------------------------------------
+
+
+@cache
+def vega_bundle() -> str:
+    """Vega, Vega-Lite and their loader as one script, from the installed package: no network."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)  # type: ignore[call-arg]  # its stub asks for a snippet
+    # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
+    return re.sub(r"</(script)", r"<\\/\1", bundle, flags=re.IGNORECASE).replace("<!--", r"<\!--")
+
+
+@cache
+def _file(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _page_script() -> str:
+    return _file("report.js")
+
+
+def content_security_policy(scripts: list[str]) -> str:
+    """Only these scripts run, by digest; nothing is loaded from anywhere."""
+    digests = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def safe_json(value: Mapping[str, Any]) -> str:
+    """JSON for a ``<script>`` element: no character in it can end the element or a line of JavaScript.
+
+    Example:
+        >>> safe_json({"name": "</script>"})
+        '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,139 @@
+"""Tables as LaTeX, ready for ``\\input``: booktabs rules, best in bold, marks explained in the caption."""
+
+from __future__ import annotations
+
+import re
+
+from ltr_harness.report.blocks import Badge, Cell, Column, Estimate, ModelName, Table, Text, plain, spans
+from ltr_harness.report.formats import cell_text, interval, value_text
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # a row that starts with a bracket would be an argument of the line break before it
+    "]": "{]}",
+    "*": "{*}",
+    "\"": r"\textquotedbl{}",
+    "–": "--",
+    "−": "$-$",
+    "…": r"\ldots{}",
+    "▲": r"$\blacktriangle$",
+    "▼": r"$\blacktriangledown$",
+    "×": r"$\times$",
+}  # fmt: skip
+
+MARKS = {"": "", "better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$"}
+
+
+def escape(text: str) -> str:
+    """Text from data as text of LaTeX, on one line.
+
+    Example:
+        >>> escape("50 % of a_b")
+        '50 \\\\% of a\\\\_b'
+    """
+    one_line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return "".join(_SPECIAL.get(character, character) for character in one_line)
+
+
+def render(table: Table) -> str:
+    """A ``table`` environment; needs the packages booktabs and amssymb (for the marks)."""
+    columns = "".join("r" if column.numeric else "l" for column in table.columns)
+    notes = " ".join(_inline(note) for note in table.notes)
+    caption = f"{_inline(table.caption)} {notes}".strip()
+    lines = [
+        r"% needs \usepackage{booktabs,amssymb}; amssymb for the significance marks",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{re.sub(r'[^A-Za-z0-9]', '-', table.name)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        *_headings(table),
+        r"\midrule",
+    ]
+    for number, row in enumerate(table.rows):
+        cells = (_cell(cell, table.columns[at], table.is_best(number, at)) for at, cell in enumerate(row))
+        lines.append(" & ".join(cells) + r" \\")
+    if table.footer:
+        lines.append(r"\midrule")
+        for row in table.footer:
+            lines.append(" & ".join(_footer_cell(cell) for cell in row) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _headings(table: Table) -> list[str]:
+    heads = " & ".join(escape(column.label) for column in table.columns) + r" \\"
+    if not table.grouped:
+        return [heads]
+    cells, rules, at = [], [], 1
+    for group, width in table.groups():
+        if group:
+            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}")
+            rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
+        else:
+            cells += [""] * width
+        at += width
+    return [" & ".join(cells) + r" \\", "".join(rules), heads]
+
+
+def _cell(cell: Cell, column: Column, best: bool) -> str:
+    if isinstance(cell, Estimate):
+        value = _number(value_text(cell.value, column.format))
+        value = rf"\textbf{{{value}}}" if best else value
+        around = _number(interval(cell.low, cell.high, signed=column.format == "difference"))
+        tail = rf" {{\scriptsize {around}}}" if around else ""
+        return value + MARKS[cell.mark] + tail
+    text = cell_text(cell, column.format)
+    if column.numeric:
+        written = _number(text)
+    elif column.format == "code":
+        written = rf"\texttt{{{escape(text)}}}"
+    else:
+        written = escape(text)
+    if best:
+        written = rf"\textbf{{{written}}}"
+    if isinstance(cell, ModelName) and cell.note:
+        written += f" ({escape(cell.note)})"
+    return written
+
+
+def _footer_cell(cell: Cell) -> str:
+    if isinstance(cell, str | Badge | ModelName):
+        return rf"\emph{{{escape(cell_text(cell, 'text'))}}}"
+    return _number(cell_text(cell, "count"))
+
+
+def _number(text: str) -> str:
+    """A formatted number with LaTeX's own signs."""
+    signs = text.replace("<", "$<$").replace("%", r"\%").replace("–", "--")
+    return re.sub(r"(?<!-)-(?=\d)", "$-$", signs)
+
+
+def _inline(text: Text) -> str:
+    if isinstance(text, str):
+        return escape(plain(text))
+    written = []
+    for span in spans(text):
+        lead = " " if span.text[:1].isspace() else ""
+        tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
+        body = escape(span.text)
+        wrapped = {
+            "code": rf"\texttt{{{body}}}",
+            "strong": rf"\textbf{{{body}}}",
+            "emphasis": rf"\emph{{{body}}}",
+        }
+        written.append(lead + wrapped.get(span.style, body) + tail)
+    return "".join(written)

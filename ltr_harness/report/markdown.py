@@ -1,0 +1,151 @@
+"""The report as GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ltr_harness.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Chart,
+    Code,
+    Column,
+    Definitions,
+    Details,
+    Estimate,
+    Heading,
+    ModelName,
+    Paragraph,
+    Table,
+    Text,
+    spans,
+)
+from ltr_harness.report.formats import cell_text
+
+if TYPE_CHECKING:
+    from ltr_harness.report import Report
+
+MARKS = {"": "", "better": " ▲", "worse": " ▼"}
+
+
+def render(report: Report, *, with_charts: bool = True) -> str:
+    """Markdown text; charts refer to the files in ``charts/``."""
+    parts = [f"# {escape(report.title)}"]
+    for section in report.sections:
+        parts += [_block(block, with_charts) for block in section.blocks]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text from data that stays text: on one line, no markup, no HTML, no table cell of its own.
+
+    Example:
+        >>> escape("a|b <i> *c*")
+        'a\\\\|b &lt;i&gt; \\\\*c\\\\*'
+    """
+    one_line = " ".join(text.split())
+    entities = one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", entities)
+    # A bare address would become a link, a leading sign a heading or a list.
+    return re.sub(r"://", ":\u200b//", re.sub(r"^([#+-]|\d+[.)])", r"\\\1", escaped))
+
+
+def code_span(text: str) -> str:
+    """Inline code with a fence longer than any run of backticks inside."""
+    one_line = " ".join(text.split()) or " "
+    longest = max((len(run) for run in re.findall(r"`+", one_line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if one_line.startswith("`") or one_line.endswith("`") else ""
+    return f"{fence}{pad}{one_line}{pad}{fence}"
+
+
+def inline(text: Text) -> str:
+    written = []
+    for span in spans(text):
+        match span.style:
+            case "code":
+                written.append(code_span(span.text))
+            case "strong":
+                written.append(f"**{_keeping_ends(span.text)}**")
+            case "emphasis":
+                written.append(f"*{_keeping_ends(span.text)}*")
+            case _:
+                written.append(_keeping_ends(span.text))
+    return "".join(written)
+
+
+def _keeping_ends(text: str) -> str:
+    """Escaped, with the blanks at both ends that join it to its neighbours."""
+    lead = " " if text[:1].isspace() else ""
+    tail = " " if text[-1:].isspace() and text.strip() else ""
+    return f"{lead}{escape(text)}{tail}"
+
+
+def _block(block: Block, with_charts: bool) -> str:
+    match block:
+        case Heading(text=text, level=level):
+            return f"{'#' * level} {escape(text)}"
+        case Paragraph(text=text, tone=tone):
+            if tone == "lead":
+                return f"**{inline(text).strip()}**"
+            return f"> {inline(text)}" if tone == "warning" else inline(text)
+        case Bullets(items=items):
+            return "\n".join(f"- {inline(item)}" for item in items)
+        case Table():
+            return _table(block)
+        case Chart():
+            picture = f"![{escape(block.text)}](charts/{block.name}.svg)\n\n" if with_charts else ""
+            return f"{picture}*{inline(block.title).strip()}*"
+        case Details(summary=summary, blocks=blocks):
+            inner = "\n\n".join(_block(inside, with_charts) for inside in blocks)
+            return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
+        case Definitions(items=terms):
+            return "\n\n".join(
+                f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)
+                for term, texts in terms
+            )
+        case Code(text=text, language=language):
+            longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+            fence = "`" * (longest + 1)
+            return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _table(table: Table) -> str:
+    heads = [_heading(column) for column in table.columns]
+    rules = ["---:" if column.numeric else ":---" for column in table.columns]
+    body = [
+        [_cell(table, number, at, cell) for at, cell in enumerate(row)]
+        for number, row in enumerate(table.rows)
+    ]
+    body += [[_plain_cell(table, at, cell) for at, cell in enumerate(row)] for row in table.footer]
+    lines = [heads, rules, *body]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    notes = "".join(f"\n\n{inline(note)}" for note in table.notes)
+    return f"{inline(table.caption)}\n\n{text}{notes}"
+
+
+def _heading(column: Column) -> str:
+    return escape(f"{column.group}{column.label}" if column.group else column.label)
+
+
+def _plain_cell(table: Table, at: int, cell: Cell) -> str:
+    form = table.columns[at].format if not isinstance(cell, int) else "count"
+    return escape(cell_text(cell, form)) if not isinstance(cell, str) or at else f"*{escape(cell)}*"
+
+
+def _cell(table: Table, row: int, at: int, cell: Cell) -> str:
+    column = table.columns[at]
+    text = cell_text(cell, column.format)
+    if isinstance(cell, str) and column.format == "code":
+        return code_span(text).replace("|", "\\|") if text.strip() else ""
+    written = escape(text) if not column.numeric else text
+    if table.is_best(row, at):
+        head, _, tail = written.partition(" ")
+        written = f"**{head}** {tail}".rstrip()
+    if isinstance(cell, Estimate):
+        written += MARKS[cell.mark]
+    if isinstance(cell, ModelName) and cell.note:
+        written += f" *({escape(cell.note)})*"
+    return written

@@ -1,0 +1,143 @@
+"""What exactly is computed here?"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+from ltr_harness.errors import HarnessError
+from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
+from ltr_harness.report.data import ReportData, split_cutoff
+
+if TYPE_CHECKING:
+    from ltr_harness.metrics import Metric
+
+
+def section(data: ReportData) -> list[Block]:
+    cutoffs: dict[str, list[int | None]] = {}
+    for metric in data.metrics:
+        base, k = split_cutoff(metric)
+        cutoffs.setdefault(base, []).append(k)
+    items = tuple((base, _metric(base, ks)) for base, ks in cutoffs.items())
+    return [
+        Heading("Definitions"),
+        Paragraph(
+            "A metric's name says every choice that is not the default; each definition below says the defaults "
+            "too. Values are computed per query in double precision, never rounded, and then averaged over "
+            "queries."
+        ),
+        Definitions(items),
+        Heading("How to read the statistics", level=3),
+        Definitions(_statistics(data)),
+    ]
+
+
+def _metric(base: str, ks: list[int | None]) -> tuple[Text, ...]:
+    from ltr_harness.metrics import parse_metric
+
+    numbers = [str(k) for k in ks if k is not None]
+    where = [f"K = {', '.join(numbers)}"] if numbers else []
+    where += ["the whole list"] if None in ks else []
+    try:
+        metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
+    except HarnessError:
+        return (f"Computed elsewhere; its definition is not known here. At {' and '.join(where)}.",)
+    paragraphs = [_styled(text) for text in prose(inspect.getdoc(type(metric)) or "")]
+    direction = "Higher is better." if metric.higher_is_better else "Lower is better."
+    return (*paragraphs, _choices(metric, where), f"{direction} Source: {metric.source}.")
+
+
+def prose(doc: str) -> list[str]:
+    """The paragraphs of a docstring before its first section, each on one line.
+
+    Example:
+        >>> prose("One line.\\n\\nTwo\\nlines.\\n\\nAttributes:\\n    k: cutoff")
+        ['One line.', 'Two lines.']
+    """
+    paragraphs = []
+    for block in re.split(r"\n\s*\n", doc.strip()):
+        if re.match(r"(Args|Attributes|Returns|Raises|Source|Example|Examples|Note|See)\b.*:", block):
+            break
+        paragraphs.append(" ".join(block.split()))
+    return paragraphs
+
+
+def _choices(metric: Metric, where: list[str]) -> Text:
+    """Every convention with its value, those that differ from the default in bold."""
+    parts: list[Span | str] = [f"At {' and '.join(where)}, with "]
+    fields = [field for field in dataclasses.fields(metric) if field.name != "k"]
+    for at, field in enumerate(fields):
+        value = getattr(metric, field.name)
+        text = f"{field.name} = {'not set' if value is None else value}"
+        parts.append(code(text) if value == field.default else strong(text))
+        parts.append(", " if at < len(fields) - 1 else ".")
+    return tuple(parts)
+
+
+def _styled(text: str) -> Text:
+    """Docstring prose with its `` `code` `` turned into spans."""
+    pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)
+    styled: list[Span | str] = []
+    for at in range(0, len(pieces), 3):
+        if pieces[at]:
+            styled.append(pieces[at])
+        for quoted in pieces[at + 1 : at + 3]:
+            if quoted:
+                styled.append(code(quoted))
+    return tuple(styled)
+
+
+def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
+    comparison = data.comparison
+    alpha = 1 - comparison.confidence
+    return (
+        (
+            f"{data.confidence_label} interval",
+            (
+                "Where the mean over all queries of this kind lies, judged from these: it covers the true mean in "
+                f"{data.confidence_label} of such query samples. It knows nothing of other seeds.",
+            ),
+        ),
+        (
+            "Difference",
+            (
+                f"Mean over queries of (model minus {data.baseline}), both on the same query, averaged over seeds "
+                "first. Its interval is narrower than two separate intervals suggest: queries that are hard are "
+                "hard for both.",
+            ),
+        ),
+        (
+            "p",
+            (
+                "How often a difference at least this large would appear if the two models were "
+                f"exchangeable on every query (test: {comparison.test}). It is never 0 and says nothing about "
+                "how large the difference is.",
+            ),
+        ),
+        (
+            "p, corrected",
+            (
+                f"The same after allowing for the number of models tested (correction: {comparison.correction}). "
+                f"Family: {comparison.family}.",
+            ),
+        ),
+        (
+            "Verdict",
+            (
+                f"better or worse: corrected p below {alpha:.4g} and an interval that excludes 0; equivalent: the "
+                "interval lies inside a margin declared beforehand; not distinguishable: neither, which "
+                "is not the same as equal.",
+            ),
+        ),
+        (
+            "Effect size",
+            ("d_z, mean of the differences over their standard deviation; with thousands of queries nearly every "
+             "difference is significant and this says whether it matters.",),
+        ),
+        (
+            "Detectable",
+            ("The smallest true difference these queries would have shown with 80 % probability.",),
+        ),
+    )  # fmt: skip

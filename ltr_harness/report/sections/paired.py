@@ -1,0 +1,231 @@
+"""By how much does each model differ from the baseline, query by query?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Chart,
+    Column,
+    Details,
+    Estimate,
+    Heading,
+    Paragraph,
+    Table,
+    code,
+)
+from ltr_harness.report.charts import fade, model_colour, shares, small_multiples, spec
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.formats import difference as difference_text
+from ltr_harness.report.formats import interval
+from ltr_harness.report.sections.verdict import TONES, corrected_label
+
+
+def section(data: ReportData) -> list[Block]:
+    if not data.rivals:
+        return []
+    blocks: list[Block] = [
+        Heading("Paired differences"),
+        Paragraph(
+            (
+                f"Every query is scored by both models; what counts is the difference on that query, model minus "
+                f"{data.baseline}. Seeds are averaged per query first.",
+            )
+        ),
+    ]
+    compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
+    if compared:
+        blocks += [_interval_chart(data, compared), _table(data, data.primary, "paired")]
+        blocks.append(_distribution(data, compared))
+    else:
+        blocks.append(_table(data, data.primary, "paired"))
+    others = [metric for metric in data.metrics if metric != data.primary]
+    if others:
+        files = _file_names(others)
+        tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
+        blocks.append(Details(f"The other {len(others)} metrics", tables))
+    return blocks
+
+
+def _file_names(metrics: list[str]) -> dict[str, str]:
+    """A file name for each metric; numbered where two would share one (scores may bring any name)."""
+    names: dict[str, str] = {}
+    for metric in metrics:
+        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
+        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
+        names[metric] = f"{slug}-{taken + 1}" if taken else slug
+    return names
+
+
+def _table(data: ReportData, metric: str, name: str) -> Table:
+    label = data.confidence_label
+    columns = (
+        Column("Model"),
+        Column(f"Difference [{label} interval]", "difference", hint="Mean of the per-query differences."),
+        Column("p", "p", hint=f"Paired test: {data.comparison.test}."),
+        Column(corrected_label(data.comparison.correction), "p"),
+        Column("p (t)", "p", hint="Paired t-test, beside the chosen test."),
+        Column("Effect size", "number", hint="d_z: mean of the differences over their standard deviation."),
+        Column("Wins", "count", hint="Queries on which the model is better."),
+        Column("Ties", "count", hint="Queries on which both are equal to 1e-9."),
+        Column("Losses", "count", hint="Queries on which the model is worse."),
+        Column(
+            "Detectable", "metric", hint="Smallest difference these queries would show with 80 % probability."
+        ),
+        Column("Verdict"),
+    )
+    rows = []
+    for model in data.rivals:
+        pair = data.paired(model, metric)
+        if pair is None:
+            continue
+        rows.append(
+            (
+                data.model_name(model),
+                Estimate(pair.difference, pair.ci_low, pair.ci_high),
+                pair.p,
+                pair.p_corrected,
+                pair.p_t,
+                pair.effect_size,
+                pair.wins,
+                pair.ties,
+                pair.losses,
+                pair.detectable,
+                Badge(pair.verdict, TONES[pair.verdict]),
+            )
+        )
+    return Table(
+        name=name,
+        caption=("Against ", code(data.baseline), " at ", code(metric), "."),
+        columns=columns,
+        rows=tuple(rows),
+        notes=(
+            "A difference smaller than the detectable one may exist and these queries would probably not show it.",
+        ),
+    )
+
+
+def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
+    rows, words = [], []
+    for name in compared:
+        pair = data.comparison.paired(name)
+        words.append(
+            f"{name}: {difference_text(pair.difference)} "
+            f"{interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
+        )
+        rows.append(
+            {
+                "model": name,
+                "difference": round(pair.difference, 6),
+                "low": None if math.isnan(pair.ci_low) else round(pair.ci_low, 6),
+                "high": None if math.isnan(pair.ci_high) else round(pair.ci_high, 6),
+                "verdict": pair.verdict,
+            }
+        )
+    y = {"field": "model", "type": "nominal", "sort": compared, "title": None}
+    x: dict[str, Any] = {
+        "type": "quantitative",
+        "title": f"difference in {data.primary} against {data.baseline}",
+        "axis": {"format": "+.3f", "tickCount": 7},
+    }
+    tooltip: list[dict[str, Any]] = [{"field": "model"}, {"field": "verdict"}]
+    tooltip += [{"field": f, "type": "quantitative", "format": "+.4f"} for f in ("difference", "low", "high")]
+    body = {
+        "width": "container",
+        "height": {"step": 26},
+        "data": {"values": rows},
+        "layer": [
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "strokeDash": [4, 3]},
+                "encoding": {"x": {"field": "zero", "type": "quantitative"}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2.5},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                    "color": model_colour(data),
+                    "opacity": fade(0.75),
+                    "tooltip": tooltip,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 80},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "difference"},
+                    "color": model_colour(data),
+                    "opacity": fade(),
+                    "tooltip": tooltip,
+                },
+            },
+        ],
+    }
+    return Chart(
+        name="paired_differences",
+        title=f"Difference to {data.baseline} with {data.confidence_label} intervals; "
+        "an interval across the dashed line means the sign is open",
+        spec=spec(body),
+        text=" ".join(words),
+    )
+
+
+def _distribution(data: ReportData, compared: list[str]) -> Chart:
+    """Histogram of the per-query differences: a mean can hide a few large losses."""
+    differences = {
+        name: d[~np.isnan(d)] for name in compared for d in [data.comparison.query_differences(name)]
+    }
+    reach = max(float(np.abs(d).max()) for d in differences.values()) or 1.0
+    edges = np.linspace(-reach, reach, 22)  # 21 bins, so that ties share one in the middle
+    rows, words = [], []
+    for name, d in differences.items():
+        for low, high, share in zip(edges[:-1], edges[1:], shares(d, edges), strict=True):
+            if share:
+                rows.append(
+                    {"model": name, "from": round(float(low), 4), "to": round(float(high), 4), "share": share}
+                )
+        p10, median, p90 = np.quantile(d, [0.1, 0.5, 0.9])
+        words.append(
+            f"{name}: 10 % of the queries lose more than {difference_text(float(p10))}, the median is "
+            f"{difference_text(float(median))}, 10 % gain more than {difference_text(float(p90))}."
+        )
+    panel = {
+        "mark": {"type": "bar", "binSpacing": 1},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "bin": {"binned": True, "step": float(edges[1] - edges[0])},
+                "title": f"difference in {data.primary}",
+                "axis": {"format": "+.1f", "tickCount": 5},
+            },
+            "x2": {"field": "to"},
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "title": "queries",
+                "axis": {"format": "%", "tickCount": 3},
+            },
+            "color": model_colour(data),
+            "opacity": fade(),
+            "tooltip": [
+                {"field": "model"},
+                {"field": "from", "type": "quantitative", "format": "+.3f"},
+                {"field": "to", "type": "quantitative", "format": "+.3f"},
+                {"field": "share", "type": "quantitative", "format": ".1%", "title": "queries"},
+            ],
+        },
+    }
+    return Chart(
+        name="difference_distribution",
+        title=f"Per-query differences to {data.baseline} at {data.primary}",
+        spec=spec({"data": {"values": rows}, **small_multiples(data, list(differences), panel)}),
+        text=" ".join(words),
+    )

@@ -1,0 +1,93 @@
+"""Where do these numbers come from, and how does one get them again?"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+
+from ltr_harness.report.blocks import Block, Cell, Code, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.data import ReportData
+
+
+def section(data: ReportData) -> list[Block]:
+    blocks: list[Block] = [Heading("Provenance")]
+    if data.experiment_yaml is not None:
+        digest = config_digest(data)
+        blocks += [
+            Paragraph(
+                (
+                    "The metrics, cutoffs and the primary metric were declared in the configuration below, "
+                    "SHA-256 ",
+                    code(str(digest)),
+                    ". Changing any of them changes this digest.",
+                )
+            ),
+            Details("Resolved configuration", (Code(data.experiment_yaml, "yaml"),)),
+        ]
+    if data.runs:
+        blocks += [
+            Paragraph("To repeat all of this, in the folder that holds experiment.yaml:"),
+            Code(_commands(data), "sh"),
+            _versions(data),
+            Details("Runs and their identities", (_identities(data),)),
+        ]
+    elif data.experiment_yaml is None:
+        blocks.append(Paragraph("The scores were handed in; how they were made is not recorded."))
+    notes = sorted({f"{record.model}: {note}" for record in data.records for note in record.notes})
+    if notes:
+        rows = tuple((note,) for note in notes)
+        blocks.append(
+            Table("run_notes", "What the runs noted while training.", (Column("Note"),), rows, sortable=False)
+        )
+    return blocks
+
+
+def config_digest(data: ReportData) -> str | None:
+    """SHA-256 of the resolved configuration: the K was fixed before the results were."""
+    if data.experiment_yaml is None:
+        return None
+    return hashlib.sha256(data.experiment_yaml.encode()).hexdigest()
+
+
+def _commands(data: ReportData) -> str:
+    folder = min(run.path.name for run in data.runs)
+    lines = [
+        "ltr-harness run experiment.yaml --runs ..   # trains what is missing",
+        "ltr-harness report .                        # rebuilds this report, no training",
+        f"ltr-harness reproduce {shlex.quote(folder)}   # trains one run again and compares every number",
+    ]
+    return "\n".join(lines)
+
+
+def _versions(data: ReportData) -> Table:
+    found: dict[str, set[str]] = {}
+    for record in data.records:
+        for name, version in record.environment.items():
+            found.setdefault(name, set()).add(version)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, ", ".join(sorted(versions))) for name, versions in sorted(found.items())
+    )
+    threads = sorted({record.threads for record in data.records})
+    rows += (("threads per run", ", ".join(map(str, threads))),)
+    return Table(
+        name="versions",
+        caption="What can move a tree.",
+        columns=(Column("Name"), Column("Version", "code")),
+        rows=rows,
+        sortable=False,
+    )
+
+
+def _identities(data: ReportData) -> Table:
+    return Table(
+        name="identities",
+        caption="A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
+        columns=(
+            Column("Folder", "code"),
+            Column("Identity", "code"),
+            Column("Evaluation", "code"),
+        ),
+        rows=tuple(
+            (run.path.name, run.record.identity, run.record.evaluation_identity) for run in data.ordered_runs
+        ),
+    )

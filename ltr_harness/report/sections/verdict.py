@@ -1,0 +1,127 @@
+"""Which model, by how much, how sure?"""
+
+from __future__ import annotations
+
+from ltr_harness.comparison.method import CORRECTIONS
+from ltr_harness.report.blocks import (
+    Badge,
+    Best,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Estimate,
+    Heading,
+    Paragraph,
+    Table,
+    Text,
+    Tone,
+    code,
+)
+from ltr_harness.report.data import ReportData
+
+TONES: dict[str, Tone] = {
+    "better": "good",
+    "worse": "bad",
+    "equivalent": "neutral",
+    "not distinguishable": "neutral",
+    "baseline": "muted",
+}
+
+
+def corrected_label(correction: str) -> str:
+    """How the corrected p-value is headed: ``p (Holm)``."""
+    return f"p ({CORRECTIONS.get(correction, correction)})"
+
+
+def section(data: ReportData) -> list[Block]:
+    blocks: list[Block] = [Heading("Verdict"), Paragraph(data.comparison.verdict, "lead")]
+    if data.failures:
+        blocks.append(Paragraph(failures_sentence(data), "warning"))
+    blocks.append(fixed_k_table(data))
+    blocks.append(Paragraph(queries_sentence(data), "note"))
+    if data.comparison.notes:
+        blocks.append(Bullets(tuple(data.comparison.notes)))
+    return blocks
+
+
+def fixed_k_table(data: ReportData) -> Table:
+    """The one table that decides: every model at the primary metric and its K."""
+    comparison, primary = data.comparison, data.primary
+    label = data.confidence_label
+    best: Best = "max" if data.higher_is_better(primary) else "min"
+    columns = (
+        Column("Model"),
+        Column(f"{primary} [{label} interval]", "metric", best=best, hint="Mean over queries."),
+        Column("Queries", "count", hint="Queries with a value; a mean never travels without its n."),
+        Column(
+            f"Difference [{label} interval]",
+            "difference",
+            hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
+        ),
+        Column("p", "p", hint=f"Paired test: {comparison.test}."),
+        Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
+        Column("Verdict"),
+    )
+    return Table(
+        name="fixed_k",
+        caption=(
+            "Models at ",
+            code(primary),
+            f" over {data.n_defined:,} queries; differences against {data.baseline}.",
+        ),
+        columns=columns,
+        rows=tuple(_row(data, name) for name in data.models),
+        notes=(f"Family of tests: {comparison.family}.",),
+    )
+
+
+def _row(data: ReportData, name: str) -> tuple[Cell, ...]:
+    summary = data.summary(name, data.primary)
+    pair = data.paired(name, data.primary)
+    head: tuple[Cell, ...] = (
+        data.model_name(name),
+        Estimate(summary.mean, summary.ci_low, summary.ci_high),
+        summary.n,
+    )
+    if pair is None:
+        word = "baseline" if name == data.baseline else "not compared"
+        return (*head, None, None, None, Badge(word, "muted"))
+    return (
+        *head,
+        Estimate(pair.difference, pair.ci_low, pair.ci_high),
+        pair.p,
+        pair.p_corrected,
+        Badge(pair.verdict, TONES[pair.verdict]),
+    )
+
+
+def queries_sentence(data: ReportData) -> str:
+    """Counts travel with means."""
+    if data.n_undefined:
+        return (
+            f"Queries without relevant rows: {data.n_undefined:,} of {data.n_queries:,}. "
+            f"{data.primary} is undefined there; they are left out of its mean."
+        )
+    empty, total = empty_test_queries(data)
+    if empty:
+        return (
+            f"Queries without relevant rows: {empty:,} of {total:,}. "
+            f"They have a value under {data.primary} and are counted in its mean."
+        )
+    return f"Every one of the {data.n_queries:,} queries has a value under {data.primary}."
+
+
+def empty_test_queries(data: ReportData) -> tuple[int, int]:
+    """Test queries without relevant rows, and all of them, over the folds; (0, 0) without records."""
+    folds = {record.fold: record.data["test"] for record in data.records if "test" in record.data}
+    return (
+        sum(facts.n_without_relevant for facts in folds.values()),
+        sum(facts.n_queries for facts in folds.values()),
+    )
+
+
+def failures_sentence(data: ReportData) -> Text:
+    models = sorted({record.model for record in data.failures})
+    runs = "1 run" if len(data.failures) == 1 else f"{len(data.failures)} runs"
+    return f"{runs} failed ({', '.join(models)}); see Failures. Means cover what finished."

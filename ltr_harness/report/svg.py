@@ -1,0 +1,14 @@
+"""A chart as a picture on its own, drawn without a browser and without a network."""
+
+from __future__ import annotations
+
+from ltr_harness.report.blocks import Chart
+from ltr_harness.report.charts import VEGALITE_VERSION, file_spec
+
+
+def render(chart: Chart) -> str:
+    """SVG text, light background."""
+    import vl_convert
+
+    svg: str = vl_convert.vegalite_to_svg(file_spec(chart.spec), vl_version=VEGALITE_VERSION)
+    return svg + "\n"

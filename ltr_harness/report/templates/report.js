@@ -1,0 +1,123 @@
+"use strict";
+(() => {
+  const all = (query, inside = document) => [...inside.querySelectorAll(query)];
+  const root = document.documentElement;
+
+  // Light and dark: the page's own choice wins over the system's.
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  document.getElementById("theme").addEventListener("click", () => {
+    const now = root.dataset.theme || (systemDark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+
+  // Tables: a click on a heading sorts; missing values stay at the end.
+  const order = (a, b) => {
+    const x = Number(a), y = Number(b);
+    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, "en", { numeric: true }) : x - y;
+  };
+  for (const table of all("table.sortable")) {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    heads.forEach((head, at) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        // Numbers first from the high end: that is where one looks.
+        const first = head.classList.contains("number") ? "descending" : "ascending";
+        const second = first === "ascending" ? "descending" : "ascending";
+        const way = head.getAttribute("aria-sort") === first ? second : first;
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", way);
+        const key = (row) => row.cells[at].dataset.sort;
+        const sign = way === "ascending" ? 1 : -1;
+        const rows = [...body.rows].sort((a, b) => {
+          const x = key(a), y = key(b);
+          return x === "" || y === "" ? (x === "") - (y === "") : sign * order(x, y);
+        });
+        body.append(...rows);
+      });
+    });
+    if (body.rows.length > 15) {
+      const filter = document.createElement("input");
+      Object.assign(filter, { type: "search", className: "filter", placeholder: "Filter rows" });
+      filter.setAttribute("aria-label", "Filter rows of: " + table.caption.textContent);
+      filter.addEventListener("input", () => {
+        const wanted = filter.value.trim().toLowerCase();
+        for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      });
+      table.parentElement.before(filter);
+    }
+  }
+
+  // Charts. Colours are the page's CSS variables, so a theme switch or printing redraws nothing.
+  const { specs, theme } = JSON.parse(document.getElementById("charts").textContent);
+  const views = new Map();
+  const fitted = (spec, width) => {
+    if (!spec.facet) return spec;
+    const panels = spec.facet.sort.length;
+    const columns = Math.max(1, Math.min(panels, Math.floor(width / 235)));
+    const room = Math.floor((width - 62 - 22 * (columns - 1)) / columns);
+    return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
+  };
+  const draw = async (plot) => {
+    const name = plot.dataset.chart;
+    const spec = fitted(structuredClone(specs[name]), plot.clientWidth);
+    const done = await window.vegaEmbed(plot, spec, {
+      actions: false, ast: true, config: theme, defaultStyle: false, mode: "vega-lite", renderer: "svg",
+      tooltip: { disableDefaultStyle: true },
+    });
+    views.get(name)?.finalize();
+    views.set(name, done.view);
+    plot.dataset.drawn = "yes";
+    tell(done.view);
+  };
+  const plots = all(".plot");
+  const drawAll = () => plots.forEach((plot) => draw(plot).catch((problem) => {
+    plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
+    console.error(problem);
+  }));
+
+  // Pick a model once and see it everywhere.
+  const picked = new Set();
+  const tell = (view) => view.signal("picked", [...picked]).runAsync();
+  const show = () => {
+    document.body.classList.toggle("some-picked", picked.size > 0);
+    for (const row of all("tr[data-model]")) row.classList.toggle("picked", picked.has(row.dataset.model));
+    for (const button of all("button.model")) button.setAttribute("aria-pressed", picked.has(button.dataset.model));
+    views.forEach(tell);
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button.model");
+    if (!button) return;
+    const name = button.dataset.model;
+    if (!picked.delete(name)) picked.add(name);
+    show();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && picked.size) { picked.clear(); show(); }
+  });
+
+  if (plots.length) {
+    drawAll();
+    let width = window.innerWidth, waiting;
+    window.addEventListener("resize", () => {
+      if (window.innerWidth === width) return; // a phone's address bar coming and going
+      width = window.innerWidth;
+      clearTimeout(waiting);
+      waiting = setTimeout(drawAll, 150);
+    });
+  }
+
+  // The navigation shows where one is.
+  const links = new Map(all("nav a").map((link) => [link.hash.slice(1), link]));
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      links.forEach((link) => link.removeAttribute("aria-current"));
+      links.get(entry.target.id)?.setAttribute("aria-current", "true");
+    }
+  }, { rootMargin: "-10% 0px -80% 0px" });
+  all("main > section").forEach((section) => seen.observe(section));
+})();

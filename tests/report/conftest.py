@@ -1,0 +1,199 @@
+"""Reports about made-up models: real comparisons of made-up numbers, no training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import ReportData
+from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
+
+METRICS = tuple(f"{base}@{k}" for base in ("ndcg", "mrr", "err(max_grade=4)", "map") for k in (1, 3, 5, 10))
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>window.pwned=1</script>",
+    "a|b",
+    "x\ny",
+    "l" * 200,
+    "模型 Ω é \u2028 \u202e",
+    "\"><img src=x onerror=alert(1)>",
+    "{{ 7*7 }} {% raw %}",
+    "\\input{/etc/passwd} $x_1^2$ [a] *b* `c`",
+    "=1+1",
+    "datum.x]['",
+    " ",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MadeRun:
+    """What the report reads of a run."""
+
+    path: Path
+    record: Record
+    history: pd.DataFrame
+
+
+def entrant(
+    name: str,
+    quality: float,
+    *,
+    seeds: int = 2,
+    n: int = 200,
+    empty: int = 40,
+    metrics: Sequence[str] = METRICS,
+    deterministic: bool = False,
+) -> Entrant:
+    """A model whose per-query values rise with `quality`; the first `empty` queries are undefined."""
+    hard = np.random.default_rng(7).beta(1.2, 1.0, size=n)
+    values = {}
+    for at, metric in enumerate(metrics):
+        rng = np.random.default_rng([11, at, sum(name.encode("utf-8", "replace")), len(name)])
+        noise = rng.normal(0, 0.12, size=(seeds, n))
+        found = np.clip(hard + quality + 0.01 * at + noise, 0, 1)
+        found[:, :empty] = np.nan
+        values[metric] = found
+    return Entrant(
+        name=name,
+        query_ids=np.array([str(10_000 + q) for q in range(n)]),
+        values=values,
+        replicates=tuple(str(seed + 1) for seed in range(seeds)),
+        higher_is_better=dict.fromkeys(metrics, True),
+        deterministic=deterministic,
+    )
+
+
+def record(model: str, *, seed: int = 1, fold: str = "all", error: str | None = None, **more: Any) -> Record:
+    def facts(split: str, n: int, empty: int) -> SplitFacts:
+        return SplitFacts(
+            source=f"made/{split}.txt",
+            fingerprint=f"{split}-all",
+            judgments_fingerprint=f"{split}-labels",
+            n_queries=n,
+            n_rows=n * 20,
+            n_without_relevant=empty,
+            n_features=46,
+            files={f"{split}.txt": "0" * 64},
+        )
+
+    fields: dict[str, Any] = {
+        "status": "complete" if error is None else "failed",
+        "error": error,
+        "experiment": "made",
+        "model": model,
+        "ranker": "lightgbm",
+        "objective": "lambdarank",
+        "fold": fold,
+        "seed": seed,
+        "identity": f"id{seed}",
+        "evaluation_identity": f"ev{seed}",
+        "params": {"num_leaves": 31},
+        "config": {"ranker": "lightgbm"},
+        "threads": 1,
+        "data": {
+            "train": facts("train", 600, 100),
+            "valid": facts("valid", 200, 30),
+            "test": facts("test", 200, 40),
+        },
+        "metrics": {"ndcg@10": MetricSummary(mean=0.5, n_queries=200, n_undefined=40, higher_is_better=True)},
+        "primary": "ndcg@10",
+        "stopping": StoppingFacts(
+            metric="ndcg@10", on="valid", patience=50, min_delta=0.0, every=1, max_rounds=2000
+        ),
+        "best_round": 100 + seed,
+        "rounds_trained": 150 + seed,
+        "seconds": {"fit": 1.25, "score": 0.01},
+        "environment": {"python": "3.11.2", "lightgbm": "4.6.0"},
+    }
+    return Record(**{**fields, **more})
+
+
+def run(model: str, quality: float, *, seed: int = 1, rounds: int = 151) -> MadeRun:
+    at = np.arange(1, rounds + 1)
+    rng = np.random.default_rng([3, seed, sum(model.encode("utf-8", "replace"))])
+    curve = 0.3 + quality + 0.35 * (1 - np.exp(-at / 30)) - 0.0004 * np.maximum(0, at - 101)
+    history = pd.DataFrame(
+        {
+            "round": at,
+            "split": "valid",
+            "metric": "ndcg@10",
+            "value": curve + rng.normal(0, 0.004, rounds),
+        }
+    )
+    path = Path("runs/made") / f"model-{abs(hash(quality)) % 10}--all--s{seed}--id{seed}"
+    return MadeRun(path, record(model, seed=seed), history)
+
+
+MODELS = {
+    "lgbm-lambdarank": 0.10,
+    "lgbm-xendcg": 0.107,
+    "xgb-ndcg": 0.13,
+    "random": -0.2,
+    "best-feature": -0.05,
+}
+
+
+def made(
+    models: dict[str, float] = MODELS,
+    *,
+    failures: Sequence[Record] = (),
+    with_runs: bool = True,
+    title: str = "made: five models on made-up queries",
+    entrants: Sequence[Entrant] | None = None,
+    **options: Any,
+) -> ReportData:
+    entrants = entrants or [
+        entrant(name, quality, seeds=1 if quality == -0.05 else 2, deterministic=quality == -0.05)
+        for name, quality in models.items()
+    ]
+    options.setdefault("baseline", entrants[0].name)
+    names = list(entrants[0].values)
+    comparison = compare(*entrants, metrics=[names[3] if len(names) > 3 else names[0], *names], **options)
+    runs = [
+        run(one.name, models.get(one.name, 0.0), seed=int(seed))
+        for one in entrants
+        for seed in one.replicates
+        if with_runs and one.name not in ("random", "best-feature")
+    ]
+    return ReportData(
+        comparison=comparison,
+        runs=runs,  # type: ignore[arg-type]
+        failures=failures,
+        experiment_yaml="name: made\nseeds: [1, 2]\n" if with_runs else None,
+        title=title,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_data() -> Callable[..., ReportData]:
+    return made
+
+
+@pytest.fixture(scope="session")
+def make_entrant() -> Callable[..., Entrant]:
+    return entrant
+
+
+@pytest.fixture(scope="session")
+def make_record() -> Callable[..., Record]:
+    return record
+
+
+@pytest.fixture(scope="session")
+def hostile_names() -> list[str]:
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def data() -> ReportData:
+    """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant rows."""
+    return made()
