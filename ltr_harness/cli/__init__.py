@@ -1,0 +1,77 @@
+"""The command line: one small file per command, imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+# Name to (module, one line for `ltr-harness --help`): help must not import what commands need.
+COMMANDS = {
+    "run": ("ltr_harness.cli.run", "Train what is missing, compare, report."),
+    "check": ("ltr_harness.cli.check", "Find every problem of an experiment before training."),
+    "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
+    "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
+    "show": ("ltr_harness.cli.show", "Show a resolved configuration or a run."),
+    "schema": ("ltr_harness.cli.schema", "Print the JSON Schema of experiment files."),
+}
+
+EPILOG = """\b
+Examples:
+  ltr-harness run configs/quickstart.yaml
+  ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008 --workers 2
+  ltr-harness check my_experiment.yaml
+  ltr-harness report runs/quickstart
+
+\b
+Exit codes: 0 good; 1 something failed while running (what finished is kept);
+2 usage, configuration or data is wrong, nothing was run.
+"""
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported only when they run or print their help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from ltr_harness.catalog import did_you_mean
+
+            raise click.UsageError(
+                f"no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}", ctx
+            ) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="ltr-harness", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Train and compare LightGBM and XGBoost rankers under one definition of every metric."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
+    from ltr_harness.cli.ending import run_command
+
+    sys.exit(run_command(cli, sys.argv[1:] if arguments is None else list(arguments)))

@@ -1,0 +1,46 @@
+"""`ltr-harness check`: everything but training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  ltr-harness check configs/quickstart.yaml
+  ltr-harness check configs/mq2008.yaml --set data.root=/data/mq2008
+""",
+)
+@options.config
+@options.overrides
+@options.runs
+def command(config: Path, overrides: tuple[str, ...], runs: Path) -> int:
+    """Find every problem of an experiment before training.
+
+    Parses and resolves CONFIG, reads the data, checks models and metrics against it and the libraries'
+    limits, and prints the data and the plan. All problems are listed at once; exit 2 if there are any.
+    """
+    from ltr_harness.experiment.experiment import prepare
+
+    prepared = prepare(config, overrides=overrides, runs=runs)
+    for name in prepared.reader.names():
+        for split, facts in prepared.reader.read(name).facts.items():
+            place = split if name == "all" else f"{name} {split}"
+            blank = (
+                f", {facts.n_without_relevant:,} without relevant rows" if facts.n_without_relevant else ""
+            )
+            click.echo(
+                f"{place}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features{blank}"
+            )
+    plan = prepared.plan
+    for state in ("done", "score again", "train"):
+        if plan.count(state):
+            click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")
+    click.echo(f"primary {plan.primary}; no problems found")
+    return 0

@@ -1,0 +1,36 @@
+"""`ltr-harness list`: what names exist."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+FAMILIES = {
+    "metrics": "ltr_harness.metrics",
+    "rankers": "ltr_harness.rankers",
+    "readers": "ltr_harness.readers",
+    "sections": "ltr_harness.report",
+}
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  ltr-harness list metrics
+  ltr-harness list rankers
+""",
+)
+@click.argument("family", type=click.Choice(list(FAMILIES)))
+def command(family: str) -> int:
+    """List metrics, rankers, readers or report sections, with a line about each."""
+    import importlib
+
+    catalog = importlib.import_module(FAMILIES[family]).catalog
+    names = catalog.names()
+    width = max(map(len, names))
+    for name in names:
+        text = inspect.getdoc(catalog.load(name)) or ""
+        click.echo(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
+    return 0

@@ -1,0 +1,30 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+config = click.argument("config", type=click.Path(path_type=Path))
+
+overrides = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="a.b=VALUE",
+    help="Override one value of the configuration; may be given several times.",
+)
+runs = click.option(
+    "--runs",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder that holds the experiments' run folders.",
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -1,0 +1,78 @@
+"""`ltr-harness run`: train what is missing, compare, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+
+
+@click.command(
+    "run",
+    epilog="""\b
+Examples:
+  ltr-harness run configs/quickstart.yaml
+  ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008
+  ltr-harness run exp.yaml --set models.lgbm.params.num_leaves=63 --workers 2
+  ltr-harness run exp.yaml --dry-run
+
+\b
+Run again after Ctrl-C, a crash or a change: what exists is reused.
+Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
+""",
+)
+@options.config
+@options.overrides
+@options.runs
+@click.option("--workers", default=1, show_default=True, help="Processes; each gets its share of the cores.")
+@click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
+@click.option("--force", is_flag=True, help="Train everything again.")
+@options.quiet
+@options.as_json
+def command(
+    config: Path,
+    overrides: tuple[str, ...],
+    runs: Path,
+    workers: int,
+    dry_run: bool,
+    fail_fast: bool,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train what is missing, compare, report.
+
+    CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
+    fixed K on stdout and the path of report.html.
+    """
+    from ltr_harness.cli.watching import TerminalProgress
+    from ltr_harness.errors import UsageError
+    from ltr_harness.experiment.experiment import prepare, run_prepared
+
+    if workers < 1:
+        raise UsageError(f"--workers {workers}; expected at least 1")
+    with TerminalProgress(quiet) as progress:
+        progress.say("reading the data and checking the models")
+        prepared = prepare(config, overrides=overrides, runs=runs, force=force)
+        if dry_run:
+            for task in prepared.plan.tasks:
+                click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
+            return 0
+        result = run_prepared(prepared, workers=workers, fail_fast=fail_fast, progress=progress)
+    if result.comparison is not None and result.report_path is not None:
+        if as_json:
+            click.echo((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)
+        else:
+            from ltr_harness.report.terminal import render
+
+            click.echo(render(result.comparison, [run.record for run in result.failures], result.runs))
+        click.echo(f"report: {result.report_path}", err=as_json)
+    for run in result.failures:
+        click.echo(
+            f"failed: {run.record.model}, {run.record.fold}, seed {run.record.seed}: {run.record.error}",
+            err=True,
+        )
+    return 1 if result.failures else 0

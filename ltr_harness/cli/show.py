@@ -1,0 +1,68 @@
+"""`ltr-harness show`: a resolved configuration with origins, or a stored run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+
+
+@click.group(
+    "show",
+    epilog="""\b
+Examples:
+  ltr-harness show config configs/mq2008.yaml --set seeds=[1]
+  ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+""",
+)
+def command() -> None:
+    """Show a resolved configuration or a run."""
+
+
+@command.command("config")
+@options.config
+@options.overrides
+def show_config(config: Path, overrides: tuple[str, ...]) -> int:
+    """Print every resolved value and where it comes from: file and line, --set, or default."""
+    from ltr_harness.config import settings
+
+    rows = settings(config, overrides)
+    width = max(len(f"{row.path}: {row.value}") for row in rows)
+    for row in rows:
+        text = f"{row.path}: {row.value}"
+        click.echo(f"{text:<{min(width, 60)}}  # {row.origin}")
+    return 0
+
+
+@command.command("run")
+@click.argument("run", type=click.Path(path_type=Path))
+@options.as_json
+def show_run(run: Path, as_json: bool) -> int:
+    """Print what a run's record says."""
+    from ltr_harness.runs import load_run
+
+    record = load_run(run).record
+    if as_json:
+        click.echo(record.model_dump_json(indent=2))
+        return 0
+    click.echo(
+        f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}"
+    )
+    if record.error:
+        click.echo(f"error: {record.error}")
+    click.echo(f"ranker {record.ranker}" + (f", objective {record.objective}" if record.objective else ""))
+    if record.best_round is not None:
+        click.echo(f"best round {record.best_round} of {record.rounds_trained}")
+    for name, summary in record.metrics.items():
+        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        click.echo(
+            f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of {summary.n_queries:,} queries"
+        )
+    for note in record.notes:
+        click.echo(f"note: {note}")
+    for name, value in record.params.items():
+        click.echo(f"  {name} = {value}")
+    click.echo(f"identity {record.identity}")
+    return 0

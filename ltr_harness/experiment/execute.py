@@ -1,0 +1,215 @@
+"""One task made real: fit, score, evaluate, write the run folder whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.config.experiment import Experiment
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import HarnessError
+from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.experiment.folds import Fold
+from ltr_harness.experiment.plan import Plan, Task, ranker_facts, stopping_facts
+from ltr_harness.metrics import bind
+from ltr_harness.rankers.ranker import FittedModel, Training
+from ltr_harness.runs.folder import finish, replace_files, unfinished
+from ltr_harness.runs.identity import environment
+from ltr_harness.runs.record import MetricSummary, Record, StoppingFacts
+from ltr_harness.runs.run import HISTORY, PER_QUERY, TEST_SCORES, Run, load_run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OnRound = Callable[[int, Mapping[str, float]], None]
+
+
+def execute(
+    task: Task, experiment: Experiment, plan: Plan, fold: Fold, threads: int, on_round: OnRound | None = None
+) -> Run:
+    """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so."""
+    if task.state == "score again":
+        return _score_again(task, plan, fold)
+    config = experiment.models[task.model]
+    record: dict[str, Any] = {
+        "experiment": experiment.name,
+        "model": task.model,
+        "ranker": config.ranker_name,
+        "objective": getattr(config.ranker, "objective", None),
+        "fold": fold.name,
+        "seed": task.seed,
+        "deterministic": not task.seed_matters,
+        "identity": task.identity,
+        "evaluation_identity": task.evaluation_identity,
+        "config": ranker_facts(config),
+        "threads": threads,
+        "data": dict(fold.facts),
+        "primary": str(plan.primary),
+        "stopping": None,
+        "environment": environment(),
+    }
+    with unfinished(task.folder.parent) as folder:
+        started = time.perf_counter()
+        try:
+            fitted = config.ranker.fit(
+                Training(
+                    train=fold.train,
+                    valid=fold.valid,
+                    seed=task.seed,
+                    threads=threads,
+                    metrics=plan.metrics,
+                    stopping=plan.stopping,
+                    rounds=config.rounds,
+                    progress=on_round,
+                )
+            )
+            trained = time.perf_counter()
+            scores = fitted.score(fold.test.features)
+            scored = time.perf_counter()
+            evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
+        except HarnessError as problem:
+            record |= _nothing_trained(str(problem), time.perf_counter() - started)
+            (folder / "log.txt").write_text(f"failed: {problem}\n", encoding="utf-8")
+            finish(folder, task.folder, Record(**record))
+            return load_run(task.folder)
+        fitted.save(folder)
+        _write_table(folder / HISTORY, _history_table(fitted))
+        _write_table(folder / TEST_SCORES, _scores_table(fold.test, scores))
+        _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
+        facts = stopping_facts(plan.stopping) if fitted.best_round is not None else None
+        record |= {
+            "status": "complete",
+            "params": dict(fitted.params),
+            "metrics": _summaries(evaluation),
+            "stopping": StoppingFacts(**facts) if facts else None,
+            "best_round": fitted.best_round,
+            "rounds_trained": fitted.rounds_trained,
+            "notes": [*fold.test.notes, *fitted.notes],
+            "seconds": {
+                "fit": trained - started,
+                "score": scored - trained,
+                "evaluate": time.perf_counter() - scored,
+            },
+        }
+        (folder / "log.txt").write_text(_log(task, plan, fitted, evaluation), encoding="utf-8")
+        finish(folder, task.folder, Record(**record))
+    return load_run(task.folder)
+
+
+def _score_again(task: Task, plan: Plan, fold: Fold) -> Run:
+    """New metrics, or new test data, for a model that is trained already."""
+    run = load_run(task.folder)
+    started = time.perf_counter()
+    scores = run.model.score(fold.test.features)
+    scored = time.perf_counter()
+    evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
+
+    def write(folder: Path) -> None:
+        _write_table(folder / TEST_SCORES, _scores_table(fold.test, scores))
+        _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
+
+    seconds = {"score": scored - started, "evaluate": time.perf_counter() - scored}
+    record = run.record.model_copy(
+        update={
+            "evaluation_identity": task.evaluation_identity,
+            "data": dict(fold.facts),
+            "metrics": _summaries(evaluation),
+            "primary": str(plan.primary),
+            "seconds": {**run.record.seconds, **seconds},
+        }
+    )
+    replace_files(task.folder, write, record)
+    return load_run(task.folder)
+
+
+def _nothing_trained(error: str, seconds: float) -> dict[str, Any]:
+    return {
+        "status": "failed",
+        "error": error,
+        "params": {},
+        "metrics": {},
+        "best_round": None,
+        "rounds_trained": None,
+        "seconds": {"fit": seconds},
+    }
+
+
+def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
+    return {
+        name: MetricSummary(
+            mean=None if np.isnan(evaluation[name].mean) else evaluation[name].mean,
+            n_queries=evaluation[name].n_queries,
+            n_undefined=evaluation[name].n_undefined,
+            higher_is_better=evaluation[name].metric.higher_is_better,
+        )
+        for name in evaluation.metrics
+    }
+
+
+def _log(task: Task, plan: Plan, fitted: FittedModel, evaluation: Evaluation) -> str:
+    lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
+    watched = str(plan.stopping.metric if plan.stopping else plan.primary)
+    lines += [
+        f"round {round_}: {split} {metric} {value!r}"
+        for round_, split, metric, value in fitted.history
+        if metric == watched
+    ]
+    if fitted.best_round is not None:
+        lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
+    lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
+    return "\n".join(lines) + "\n"
+
+
+def _history_table(fitted: FittedModel) -> pa.Table:
+    import pyarrow as pa
+
+    columns: Sequence[Sequence[Any]] = list(zip(*fitted.history, strict=True)) or ((), (), (), ())
+    return pa.table(
+        {
+            "round": pa.array(columns[0], pa.int64()),
+            "split": pa.array(columns[1], pa.string()),
+            "metric": pa.array(columns[2], pa.string()),
+            "value": pa.array(columns[3], pa.float64()),
+        }
+    )
+
+
+def _scores_table(test: RankingDataset, scores: NDArray[np.float64]) -> pa.Table:
+    import pyarrow as pa
+
+    sizes = test.groups.sizes
+    first_row = np.repeat(test.groups.boundaries[:-1], sizes)
+    columns = {
+        "query_id": pa.array(np.repeat(test.groups.ids, sizes)),
+        "row": pa.array(np.arange(test.n_rows) - first_row),
+        "label": pa.array(test.labels),
+        "score": pa.array(scores),
+    }
+    if test.judgments.document_ids is not None:
+        columns["document_id"] = pa.array(test.judgments.document_ids)
+    return pa.table(columns)
+
+
+def _per_query_table(test: RankingDataset, evaluation: Evaluation) -> pa.Table:
+    import pyarrow as pa
+
+    relevant = np.add.reduceat(test.labels > 0, test.groups.boundaries[:-1], dtype=np.int64)
+    columns = {
+        "query_id": pa.array(test.groups.ids),
+        "rows": pa.array(test.groups.sizes),
+        "n_relevant": pa.array(relevant),
+    }
+    # NaN stays NaN: "undefined" is a value here, not a missing one
+    columns |= {name: pa.array(evaluation[name].per_query, from_pandas=False) for name in evaluation.metrics}
+    return pa.table(columns)
+
+
+def _write_table(path: Path, table: pa.Table) -> None:
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(table, path)

@@ -1,0 +1,152 @@
+"""The whole road: configuration, data, plan, runs, comparison, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.config import Experiment, load_experiment, resolved_yaml
+from ltr_harness.errors import TrainingError, UsageError
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.plan import Plan, plan
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.workers import available_cores, run_here, run_in_workers
+from ltr_harness.report import ReportData, write_report
+from ltr_harness.runs import Run, load_run
+from ltr_harness.runs.folder import encoded, sweep_unfinished
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentResult:
+    """What running an experiment gives.
+
+    Attributes:
+        runs: the finished runs, in the plan's order.
+        failures: runs that failed; their `record.error` says why.
+        comparison: all models at the primary metric and every other; None if no model finished.
+        report_path: the HTML report; None if no model finished.
+        folder: the experiment's folder of runs.
+        reused: how many runs existed already.
+    """
+
+    runs: tuple[Run, ...]
+    failures: tuple[Run, ...]
+    comparison: Comparison | None
+    report_path: Path | None
+    folder: Path
+    reused: int = 0
+
+    def _repr_html_(self) -> str:
+        return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """An experiment whose data is read and whose plan stands; nothing has been trained."""
+
+    experiment: Experiment
+    reader: FoldReader
+    plan: Plan
+    folder: Path
+
+
+def prepare(
+    config: str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    runs: str | Path = "runs",
+    force: bool = False,
+) -> Prepared:
+    """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
+
+    Raises:
+        UsageError: every problem found.
+    """
+    source = config if isinstance(config, Mapping) else Path(config)
+    experiment = load_experiment(source, overrides)
+    reader = FoldReader(experiment.data)
+    folder = Path(runs) / encoded(experiment.name)
+    return Prepared(experiment, reader, plan(experiment, reader, Path(runs), force=force), folder)
+
+
+def run_experiment(
+    config: str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    runs: str | Path = "runs",
+    workers: int = 1,
+    force: bool = False,
+    fail_fast: bool = False,
+    progress: Progress | None = None,
+) -> ExperimentResult:
+    """Train what is missing, compare, report.
+
+    Args:
+        config: an experiment file, or the same as a mapping.
+        overrides: ``"a.b=value"`` texts, applied last.
+        runs: folder under which the experiment's folder of runs is kept.
+        workers: processes; each gets its share of the cores.
+        force: train everything again.
+        fail_fast: stop at the first model that fails; otherwise the others go on.
+        progress: told what happens.
+
+    Raises:
+        UsageError: configuration, data or models are wrong; nothing was run.
+        TrainingError: with `fail_fast`, the first failure.
+    """
+    if workers < 1:
+        raise UsageError(f"workers={workers}; expected at least 1")
+    prepared = prepare(config, overrides=overrides, runs=runs, force=force)
+    return run_prepared(prepared, workers=workers, fail_fast=fail_fast, progress=progress)
+
+
+def run_prepared(
+    prepared: Prepared, *, workers: int = 1, fail_fast: bool = False, progress: Progress | None = None
+) -> ExperimentResult:
+    """The part of `run_experiment` that trains."""
+    watcher = progress or Progress()
+    folder, plan_ = prepared.folder, prepared.plan
+    folder.mkdir(parents=True, exist_ok=True)
+    sweep_unfinished(folder)
+    (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
+    todo = [task for task in plan_.tasks if task.state != "done"]
+    threads = max(1, available_cores() // workers)
+    watcher.planned(plan_, threads)
+    results = (
+        run_here(todo, prepared.experiment, plan_, prepared.reader, threads, watcher)
+        if workers == 1 or len(todo) < 2
+        else run_in_workers(todo, prepared.experiment, plan_, threads, min(workers, len(todo)), watcher)
+    )
+    for task, run in results:
+        watcher.finished(task, run)
+        if run.record.status == "failed" and fail_fast:
+            raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
+    watcher.reporting()
+    return conclude(prepared, reused=len(plan_.tasks) - len(todo))
+
+
+def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
+    """Compare and report what the plan's folders hold."""
+    found = [load_run(task.folder) for task in prepared.plan.tasks]
+    runs = tuple(run for run in found if run.record.status == "complete")
+    failures = tuple(run for run in found if run.record.status == "failed")
+    if not runs:
+        return ExperimentResult(runs, failures, None, None, prepared.folder, reused)
+    experiment = prepared.experiment
+    settings = experiment.compare
+    comparison = compare(
+        *runs,
+        baseline=settings.baseline if settings.baseline in {run.record.model for run in runs} else None,
+        test=settings.test,
+        correction=settings.correction,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+    data = ReportData(
+        comparison, runs, [run.record for run in failures], resolved_yaml(experiment), experiment.name
+    )
+    path = write_report(data, prepared.folder / "report")
+    return ExperimentResult(runs, failures, comparison, path, prepared.folder, reused)

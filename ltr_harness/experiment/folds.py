@@ -1,0 +1,149 @@
+"""The data of an experiment: every fold's train, valid and test part, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.fingerprint import file_digest, fingerprint_dataset, fingerprint_judgments
+from ltr_harness.readers.align import align
+from ltr_harness.runs.record import SplitFacts
+from ltr_harness.splits import folds, holdout
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One way of dividing the queries.
+
+    Attributes:
+        name: as in the configuration; ``all`` without folds.
+        splits: ``train``, ``test`` and, if there is one, ``valid``.
+        facts: what a record keeps about each of them.
+    """
+
+    name: str
+    splits: Mapping[str, RankingDataset]
+    facts: Mapping[str, SplitFacts]
+
+    @property
+    def train(self) -> RankingDataset:
+        return self.splits["train"]
+
+    @property
+    def valid(self) -> RankingDataset | None:
+        return self.splits.get("valid")
+
+    @property
+    def test(self) -> RankingDataset:
+        return self.splits["test"]
+
+
+class FoldReader:
+    """Reads folds on demand; files that several folds share, or that are asked for again, are read once."""
+
+    def __init__(self, data: DataConfig) -> None:
+        self._data = data
+        self._read: dict[tuple[str, ...], RankingDataset] = {}
+        self._digests: dict[Path, str] = {}
+        self._folds: dict[str, Fold] = {}
+
+    def names(self) -> list[str]:
+        """The folds' names, in order."""
+        if self._data.folds is not None:
+            return [f"fold{i + 1}" for i in range(self._data.folds)]
+        return list(self._data.splits)
+
+    def read(self, name: str) -> Fold:
+        """One fold.
+
+        Raises:
+            DataError: a file or its content is wrong, a label is above `max_grade`, or splits do not fit.
+        """
+        if name not in self._folds:
+            parts, files = self._made(name) if self._data.folds is not None else self._explicit(name)
+            splits = align({split: self._checked(part) for split, part in parts.items()})
+            facts = {split: self._facts(part, files[split]) for split, part in splits.items()}
+            self._folds[name] = Fold(name, splits, facts)
+        return self._folds[name]
+
+    def _explicit(self, name: str) -> tuple[dict[str, RankingDataset], dict[str, tuple[str, ...]]]:
+        split: SplitConfig = self._data.splits[name]
+        parts = {"train": self._file_set(split.train)}
+        files = {"train": split.train, "test": split.test}
+        if isinstance(split.valid, Holdout):
+            whole = parts["train"]
+            kept, held = holdout(whole.groups, split.valid.holdout, split.valid.seed)
+            parts["train"] = whole.take(kept)
+            parts["valid"] = whole.take(held, f"{whole.source} (held out)")
+            files["valid"] = split.train
+        elif split.valid is not None:
+            parts["valid"] = self._file_set(split.valid)
+            files["valid"] = split.valid
+        parts["test"] = self._file_set(split.test)
+        return parts, files
+
+    def _made(self, name: str) -> tuple[dict[str, RankingDataset], dict[str, tuple[str, ...]]]:
+        assert self._data.folds is not None
+        assert self._data.files is not None
+        whole = self._file_set(self._data.files)
+        at = self.names().index(name)
+        queries = folds(whole.groups, self._data.folds, self._data.fold_seed)[at]
+        splits = ("train", "valid", "test")
+        parts = {split: whole.take(chosen) for split, chosen in zip(splits, queries, strict=True)}
+        return parts, dict.fromkeys(splits, self._data.files)
+
+    def _file_set(self, files: tuple[str, ...]) -> RankingDataset:
+        if files not in self._read:
+            self._read[files] = self._data.reader.read(files, self._data.root)
+        return self._read[files]
+
+    def _checked(self, part: RankingDataset) -> RankingDataset:
+        highest = self._data.max_grade
+        if highest is not None and part.labels.max() > highest:
+            row = int(np.argmax(part.labels))
+            query = part.groups.name(part.groups.query_of(row))
+            raise DataError(
+                Problem(
+                    part.source,
+                    f"label {part.labels[row]:g} in query {query!r} is above data.max_grade",
+                    f"labels up to {highest:g}",
+                    "set data.max_grade to the scale's highest grade",
+                )
+            )
+        return part
+
+    def _facts(self, part: RankingDataset, files: tuple[str, ...]) -> SplitFacts:
+        digests = {}
+        for path in self._data.reader.inputs(files, self._data.root):
+            if path not in self._digests:
+                self._digests[path] = file_digest(path)
+            digests[_relative(path, self._data.root)] = self._digests[path]
+        best_label = np.maximum.reduceat(part.labels, part.groups.boundaries[:-1])
+        return SplitFacts(
+            source=part.source,
+            fingerprint=fingerprint_dataset(part),
+            judgments_fingerprint=fingerprint_judgments(part.judgments),
+            n_queries=part.n_queries,
+            n_rows=part.n_rows,
+            n_without_relevant=int(np.count_nonzero(best_label <= 0)),
+            n_features=part.n_features,
+            files=digests,
+        )
+
+
+def largest_label(folds: Iterable[Fold]) -> float:
+    """The highest grade of all splits: the scale where the configuration names none."""
+    return max(float(part.labels.max()) for fold in folds for part in fold.splits.values())
+
+
+def _relative(path: Path, root: Path) -> str:
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.as_posix()

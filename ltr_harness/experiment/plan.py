@@ -1,0 +1,192 @@
+"""What is to be trained: models x folds x seeds, each with an identity; what exists already is reused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.catalog import is_own_file, own_file_digest
+from ltr_harness.config.experiment import Experiment, ModelConfig, with_max_grade
+from ltr_harness.errors import HarnessError, Problem, UsageError
+from ltr_harness.experiment.folds import Fold, FoldReader, largest_label
+from ltr_harness.metrics import Metric, bind
+from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
+from ltr_harness.runs.identity import evaluation_identity, package_versions, training_identity
+
+State = Literal["done", "score again", "train"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to be: a model on a fold with a seed.
+
+    Attributes:
+        seed_matters: False where every seed gives the same model, so that one run stands for all.
+        state: ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``.
+    """
+
+    model: str
+    fold: str
+    seed: int
+    seed_matters: bool
+    identity: str
+    evaluation_identity: str
+    folder: Path
+    state: State
+
+    def __str__(self) -> str:
+        parts = [self.model]
+        if self.fold != "all":
+            parts.append(self.fold)
+        if self.seed_matters:
+            parts.append(f"seed {self.seed}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tasks in the order in which they run, and the metrics with their scale fixed."""
+
+    tasks: tuple[Task, ...]
+    metrics: tuple[Metric, ...]
+    primary: Metric
+    stopping: StoppingRule | None
+
+    def count(self, state: State) -> int:
+        return sum(task.state == state for task in self.tasks)
+
+
+def plan(experiment: Experiment, reader: FoldReader, runs: Path, *, force: bool = False) -> Plan:
+    """Read the data, check every model against it, and list what has to be done.
+
+    Args:
+        experiment: the resolved configuration.
+        reader: the experiment's data.
+        runs: folder in which the experiment's folder is.
+        force: train everything again.
+
+    Raises:
+        UsageError: every problem of data, metrics and models that can be known before training.
+    """
+    folds = [reader.read(name) for name in reader.names()]
+    scale = experiment.data.max_grade
+    scale = largest_label(folds) if scale is None else scale
+    metrics = tuple(with_max_grade(metric, scale) for metric in experiment.metrics.metrics)
+    primary = with_max_grade(experiment.metrics.primary, scale)
+    stopping = None
+    if experiment.stopping is not None:
+        rule = experiment.stopping
+        stopping = StoppingRule(
+            with_max_grade(rule.metric, scale), rule.patience, rule.min_delta, rule.every, rule.max_rounds
+        )
+    problems = [*_metric_problems(metrics, stopping, folds), *_model_problems(experiment, stopping, folds)]
+    if problems:
+        raise UsageError(problems)
+    parent = runs / encoded(experiment.name)
+    tasks = [
+        _task(experiment, model, seed, fold, metrics, stopping, parent, force)
+        for fold in folds
+        for model, config in experiment.models.items()
+        for seed in (experiment.seeds if config.ranker.seed_matters else experiment.seeds[:1])
+    ]
+    return Plan(tuple(tasks), metrics, primary, stopping)
+
+
+def _task(
+    experiment: Experiment,
+    model: str,
+    seed: int,
+    fold: Fold,
+    metrics: Sequence[Metric],
+    stopping: StoppingRule | None,
+    parent: Path,
+    force: bool,
+) -> Task:
+    config = experiment.models[model]
+    ranker = config.ranker
+    identity = training_identity(
+        ranker=ranker_facts(config),
+        seed=seed if ranker.seed_matters else None,
+        rounds=config.rounds,
+        stopping=stopping_facts(stopping) if ranker.trains else None,
+        train=fold.facts["train"].fingerprint if ranker.trains else "",
+        valid=fold.facts["valid"].fingerprint if ranker.trains and "valid" in fold.facts else None,
+        packages=package_versions(ranker.packages),
+        threads=None,
+    )
+    evaluation = evaluation_identity(
+        identity, [str(metric) for metric in metrics], fold.facts["test"].fingerprint
+    )
+    folder = parent / folder_name(model, fold.name, seed, identity)
+    state = "train" if force else _state(folder, identity, evaluation)
+    return Task(model, fold.name, seed, ranker.seed_matters, identity, evaluation, folder, state)
+
+
+def _state(folder: Path, identity: str, evaluation: str) -> State:
+    record = read_record(folder)
+    if record is None or record.status != "complete" or record.identity != identity:
+        return "train"
+    damaged = damaged_files(folder, record)
+    if any(name.startswith("model.") for name in damaged) or not record.files:
+        return "train"
+    return "score again" if damaged or record.evaluation_identity != evaluation else "done"
+
+
+def ranker_facts(config: ModelConfig) -> dict[str, Any]:
+    """A ranker's name and every field, with the digest of the file it comes from if it is the user's own."""
+    facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.model_dump(mode="json")}
+    if is_own_file(config.ranker_name):
+        facts["ranker"] = own_file_digest(config.ranker_name)
+    return facts
+
+
+def stopping_facts(rule: StoppingRule | None) -> dict[str, Any] | None:
+    """A stopping rule as records and identities keep it."""
+    if rule is None:
+        return None
+    return {
+        "metric": str(rule.metric),
+        "on": "valid",
+        "patience": rule.patience,
+        "min_delta": rule.min_delta,
+        "every": rule.every,
+        "max_rounds": rule.max_rounds,
+    }
+
+
+def _metric_problems(
+    metrics: Sequence[Metric], stopping: StoppingRule | None, folds: Sequence[Fold]
+) -> list[Problem]:
+    """Labels outside a metric's domain, found before the first tree."""
+    problems = []
+    for fold in folds:
+        for split in ("valid", "test"):
+            part = fold.splits.get(split)
+            if part is None:
+                continue
+            wanted = list(metrics) + ([stopping.metric] if stopping and split == "valid" else [])
+            try:
+                bind(wanted, part.judgments)
+            except HarnessError as problem:
+                problems.append(Problem(part.source, str(problem)))
+    return _each_once(problems)
+
+
+def _model_problems(
+    experiment: Experiment, stopping: StoppingRule | None, folds: Sequence[Fold]
+) -> list[Problem]:
+    """What a library would reject, ignore or misread, found before the first tree."""
+    problems: list[Problem] = []
+    for name, config in experiment.models.items():
+        for fold in folds:
+            for problem in config.ranker.check(fold.train, fold.valid, stopping):
+                place = f"models.{name}" + (f".{problem.place}" if problem.place else "")
+                problems.append(Problem(place, problem.found, problem.expected, problem.cure))
+    return _each_once(problems)
+
+
+def _each_once(problems: list[Problem]) -> list[Problem]:
+    return list(dict.fromkeys(problems))

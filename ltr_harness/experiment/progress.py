@@ -1,0 +1,27 @@
+"""What a run of an experiment tells whoever watches; this one tells nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.runs import Run
+
+
+class Progress:
+    """Listener to a running experiment; override what is of interest."""
+
+    def planned(self, plan: Plan, threads: int) -> None:
+        """The plan stands; nothing has been trained yet."""
+
+    def started(self, task: Task) -> None:
+        """A task begins."""
+
+    def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
+        """A boosting round has been evaluated (only while tasks run in this process)."""
+
+    def finished(self, task: Task, run: Run) -> None:
+        """A task is over; `run.record.status` says how it ended."""
+
+    def reporting(self) -> None:
+        """All runs are there; comparison and report begin."""
