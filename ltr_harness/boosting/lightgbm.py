@@ -208,7 +208,8 @@ class StopEarly:
 
     def _choose_set(self, env: Any) -> str:
         if isinstance(env.model, lightgbm.Booster):
-            names = list(env.model.name_valid_sets)  # the training set is not among them, whatever its name
+            # the training set is not among them, whatever its name
+            names = [str(name) for name in env.model.name_valid_sets]
         else:
             names = list(dict.fromkeys(str(result[0]) for result in env.evaluation_result_list))
         if not names:

@@ -132,16 +132,16 @@ def test_builtin_metrics_left_on_do_not_decide(train: Any, valid: Any) -> None:
 
 @pytest.mark.parametrize("metric", [None, "", "ndcg"])
 def test_a_builtin_of_the_same_name_is_refused(train: Any, valid: Any, metric: Any) -> None:
-    with pytest.raises(UsageError, match="ndcg@3 is reported twice .* metric='None'"):
+    with pytest.raises(UsageError, match=r"ndcg@3 is reported twice .* metric='None'"):
         fit(train, valid, stop_early("ndcg@3"), metrics=("ndcg@3",), metric=metric)
 
 
 def test_a_builtin_of_the_same_name_cannot_stand_in_for_ours(train: Any, valid: Any) -> None:
     with pytest.raises(UsageError, match="LightGBM's own ndcg@3 is another definition"):
         fit(train, valid, stop_early("ndcg@3"), metric="ndcg")
+    data = dataset(train)
+    watch = Watch("ndcg@3", data={"valid": dataset(valid, data)})
     with pytest.raises(UsageError, match=r"ndcg@3 is reported twice"):
-        data = dataset(train)
-        watch = Watch("ndcg@3", data={"valid": dataset(valid, data)})
         lightgbm.train({**PARAMS, "metric": "ndcg"}, data, 5, callbacks=[watch])
 
 
@@ -210,7 +210,7 @@ class TestSeveralSets:
             )
 
     def test_two_sets_of_one_name_are_an_error(self, train: Any, valid: Any) -> None:
-        with pytest.raises(UsageError, match="reported twice .* distinct names"):
+        with pytest.raises(UsageError, match=r"reported twice .* distinct names"):
             self.fit(train, valid, stop_early("ndcg@10", data="a"), names=("learn", "a", "a"))
 
 
@@ -220,8 +220,8 @@ def test_dart_is_refused_with_the_reason(train: Any, valid: Any, alias: str) -> 
     with pytest.raises(UsageError, match="DART rescales earlier trees"):
         fit(train, valid, stop_early("ndcg@10"), metrics=("ndcg@10",), **{alias: "dart"})
     data = dataset(train)
+    watch = Watch("ndcg@10", data={"valid": dataset(valid, data)})
     with pytest.raises(UsageError, match="DART rescales earlier trees"):
-        watch = Watch("ndcg@10", data={"valid": dataset(valid, data)})
         lightgbm.train({**PARAMS, alias: "dart"}, data, 5, callbacks=[watch])
 
 
@@ -276,7 +276,7 @@ def test_misuse_is_said_at_once() -> None:
         feval("ndcg@10", NDCG(k=10))
     with pytest.raises(UsageError, match="data is empty"):
         Watch("ndcg@10", data={})
-    with pytest.raises(UsageError, match="expected a lightgbm.Dataset"):
+    with pytest.raises(UsageError, match=r"expected a lightgbm\.Dataset"):
         Watch("ndcg@10", data={"valid": np.zeros(3)})
 
 

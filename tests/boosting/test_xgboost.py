@@ -85,7 +85,7 @@ def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any,
 @pytest.mark.parametrize("metric", ["mrr@10", "err(max_grade=4)@10"])
 def test_a_rising_metric_of_any_name_is_maximised(train: Any, metric: str) -> None:
     # XGBoost's own EarlyStopping minimises what is not called ndcg, map, auc or pre, and keeps round 0
-    booster, watch = fit(train, train, metrics=(metric,), patience=20)
+    _, watch = fit(train, train, metrics=(metric,), patience=20)
     assert watch.best_round > 5
     assert watch.best_value == max(curve(watch, metric))
 
@@ -216,7 +216,7 @@ def test_custom_metric_with_xgboosts_own_early_stopping_finds_our_round(train: A
         callbacks=[stop],
         verbose_eval=False,
     )
-    ours, watch = fit(train, valid, metrics=("mrr@10",), patience=8)
+    ours, _ = fit(train, valid, metrics=("mrr@10",), patience=8)
     assert booster.best_iteration == ours.best_iteration
 
 
@@ -249,7 +249,7 @@ def test_several_sets_need_one_to_stop_on(train: Any, valid: Any) -> None:
 def test_misuse_is_said_at_once(train: Any) -> None:
     with pytest.raises(MetricError, match="at least one"):
         custom_metric()
-    with pytest.raises(UsageError, match="expected an xgboost.DMatrix"):
+    with pytest.raises(UsageError, match=r"expected an xgboost\.DMatrix"):
         Watch("ndcg@10", data={"valid": train.X})
     with pytest.raises(UsageError, match=r"Watch is for xgboost\.train"):
         xgboost.cv(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": matrix(train)})])
