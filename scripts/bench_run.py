@@ -1,0 +1,184 @@
+"""The whole of `ltr-harness run` against a straight script that trains the same models with the libraries alone.
+
+The straight script knows what the harness knows (parameters, seeds, folds), loads the files with scikit-learn,
+trains with the libraries' built-in ndcg and their own early stopping on ndcg@10, scores the test part and prints
+one mean per model. Both are whole processes, run in turn, with the same number of threads; the compile cache of
+the harness is warm. Rounds trained are printed beside the times, since two stopping rules need not stop alike.
+
+    scripts/bench run --root /path/to/mq2008 [--runs 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CONFIG = REPOSITORY / "configs" / "mq2008.yaml"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--root", type=Path, default=REPOSITORY.parent / "shared" / "data" / "mq2008")
+    parser.add_argument("--runs", type=int, default=3, help="pairs of runs (default 3)")
+    parser.add_argument("--straight", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.straight:
+        train_straight(json.loads(arguments.straight.read_text()))
+        return
+    if not arguments.root.is_dir():
+        sys.exit(f"{arguments.root}: no such folder; say where MQ2008 is with --root")
+    with tempfile.TemporaryDirectory() as scratch:
+        job = Path(scratch) / "job.json"
+        job.write_text(json.dumps(straight_job(arguments.root.resolve())))
+        harness_seconds, straight_seconds = [], []
+        harness(
+            arguments.root, Path(scratch) / "warm", ["--set", "seeds=[1]", "--set", "stopping.max_rounds=2"]
+        )
+        for i in range(arguments.runs):
+            folder = Path(scratch) / f"runs{i}"
+            harness_seconds.append(timed(lambda folder=folder: harness(arguments.root, folder, [])))
+            straight_seconds.append(timed(lambda: straight(job)))
+            ratio = harness_seconds[-1] / straight_seconds[-1]
+            print(
+                f"harness {harness_seconds[-1]:6.1f} s   straight script {straight_seconds[-1]:6.1f} s   {ratio:.3f}"
+            )
+        records = [json.loads(path.read_text()) for path in (Path(scratch) / "runs0").glob("*/*/record.json")]
+        rounds = sum(record["rounds_trained"] or 0 for record in records)
+        print(f"harness: {len(records)} runs, {rounds} rounds; {straight(job).strip()}")
+        pairs = [h / s for h, s in zip(harness_seconds, straight_seconds, strict=True)]
+        print(f"ratio harness / straight script: median {statistics.median(pairs):.3f} (wanted: at most 1.1)")
+
+
+def timed(action: object) -> float:
+    started = time.perf_counter()
+    action()  # type: ignore[operator]
+    return time.perf_counter() - started
+
+
+def harness(root: Path, runs: Path, more: list[str]) -> None:
+    command = [sys.executable, "-m", "ltr_harness", "run", str(CONFIG), "--set", f"data.root={root}"]
+    subprocess.run([*command, "--runs", str(runs), "--quiet", *more], check=True, capture_output=True)
+
+
+def straight(job: Path) -> str:
+    command = [sys.executable, __file__, "--straight", str(job)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def straight_job(root: Path) -> dict[str, object]:
+    """What the script trains: read from the same configuration, so that both train the same models."""
+    from ltr_harness.config import load_experiment
+    from ltr_harness.experiment.workers import available_cores
+
+    experiment = load_experiment(CONFIG, [f"data.root={root}"])
+    assert experiment.stopping is not None
+    models = [
+        {
+            "library": model.ranker_name,
+            "objective": model.ranker.objective,
+            "params": dict(model.ranker.params),
+        }
+        for model in experiment.models.values()
+        if model.ranker_name in ("lightgbm", "xgboost")
+    ]
+    return {
+        "root": str(root),
+        "folds": [
+            [list(part) for part in (s.train, s.valid, s.test)] for s in experiment.data.splits.values()
+        ],
+        "seeds": list(experiment.seeds),
+        "models": models,
+        "patience": experiment.stopping.patience,
+        "max_rounds": experiment.stopping.max_rounds,
+        "threads": available_cores(),
+    }
+
+
+def train_straight(job: dict) -> None:  # type: ignore[type-arg]
+    import lightgbm
+    import numpy as np
+    import xgboost
+    from sklearn.datasets import load_svmlight_file
+
+    parts: dict[str, tuple] = {}  # type: ignore[type-arg]
+
+    def load(names: list[str]) -> tuple:  # type: ignore[type-arg]
+        for name in names:
+            if name not in parts:
+                x, y, qid = load_svmlight_file(f"{job['root']}/{name}", query_id=True, dtype=np.float32)
+                first = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
+                parts[name] = (x.toarray(), y, np.diff(np.r_[first, qid.size]))
+        return tuple(np.concatenate([parts[name][i] for name in names]) for i in range(3))
+
+    rounds = 0
+    for train_files, valid_files, test_files in job["folds"]:
+        x, y, sizes = load(train_files)
+        xv, yv, sizes_v = load(valid_files)
+        xt, _, _ = load(test_files)
+        for model in job["models"]:
+            for seed in job["seeds"]:
+                if model["library"] == "lightgbm":
+                    params = model["params"] | {
+                        "objective": model["objective"],
+                        "metric": "ndcg",
+                        "eval_at": [10],
+                        "seed": seed,
+                        "num_threads": job["threads"],
+                        "verbosity": -1,
+                    }
+                    train = lightgbm.Dataset(x, y, group=sizes)
+                    valid = lightgbm.Dataset(xv, yv, group=sizes_v, reference=train)
+                    stop = lightgbm.early_stopping(job["patience"], verbose=False)
+                    seen: list[int] = []
+                    booster = lightgbm.train(
+                        params,
+                        train,
+                        job["max_rounds"],
+                        valid_sets=[valid],
+                        callbacks=[lambda env, seen=seen: seen.append(1), stop],
+                    )
+                    rounds += len(seen)
+                    booster.predict(xt)
+                else:
+                    params = model["params"] | {
+                        "objective": model["objective"],
+                        "eval_metric": "ndcg@10",
+                        "seed": seed,
+                        "nthread": job["threads"],
+                        "tree_method": "hist",
+                    }
+                    dtrain = xgboost.QuantileDMatrix(x, y, group=sizes)
+                    dvalid = xgboost.DMatrix(xv, yv, group=sizes_v)
+                    stop = xgboost.callback.EarlyStopping(
+                        job["patience"],
+                        metric_name="ndcg@10",
+                        data_name="valid",
+                        maximize=True,
+                        save_best=True,
+                    )
+                    log: dict = {}  # type: ignore[type-arg]
+                    booster = xgboost.train(
+                        params,
+                        dtrain,
+                        job["max_rounds"],
+                        evals=[(dvalid, "valid")],
+                        callbacks=[stop],
+                        evals_result=log,
+                        verbose_eval=False,
+                    )
+                    rounds += len(log["valid"]["ndcg@10"])
+                    booster.predict(xgboost.DMatrix(xt))
+    print(f"straight script: {rounds} rounds")
+
+
+if __name__ == "__main__":
+    main()
