@@ -1,0 +1,208 @@
+"""Comma- or tab-separated text to an Arrow table, with every bad row and cell named by line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.files import text_bytes
+from ltr_harness.readers.rows import SHOWN, limited
+
+_FIELD_LIMIT = 1 << 30
+
+
+class Delimited:
+    """One file, opened: its columns are known, its rows are not read yet.
+
+    Args:
+        path: plain or gzip-compressed text.
+        separator: one character.
+        header: the first row names the columns; otherwise they are called ``"0"``, ``"1"``, …
+
+    Raises:
+        DataError: the file is no text, is empty, or names a column twice.
+    """
+
+    def __init__(self, path: Path, separator: str, *, header: bool = True) -> None:
+        self.path = path
+        self.separator = separator
+        self.header = header
+        self._data = text_bytes(path)
+        first = next(self._records(), None)
+        if first is None:
+            raise DataError(Problem(str(path), "has only blank lines", "rows"))
+        self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
+        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if twice:
+            raise DataError(
+                Problem(f"{path}:{first[0]}", f"the header names {', '.join(map(repr, twice))} twice")
+            )
+
+    def numeric_columns(self) -> set[str]:
+        """Columns that hold numbers, or nothing, in the first megabyte."""
+        from pyarrow import ArrowInvalid, csv, types
+
+        try:
+            schema = csv.open_csv(
+                self._stream(),
+                read_options=self._layout(),
+                parse_options=self._dialect(lambda _: "skip"),
+            ).schema
+        except ArrowInvalid as problem:
+            raise self._unexpected(problem) from None
+        return {
+            field.name
+            for field in schema
+            if types.is_integer(field.type) or types.is_floating(field.type) or types.is_null(field.type)
+        }
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        """The named columns as a `pyarrow.Table`: numbers as float64 (NULL, NaN and nothing are null), the
+        rest as text.
+
+        Raises:
+            DataError: rows with too few or too many fields, cells that are no number, no rows at all.
+        """
+        from pyarrow import ArrowInvalid, csv, float64, string
+
+        wrong: list[Any] = []
+
+        def note(row: Any) -> str:
+            wrong.append(row)
+            return "skip"
+
+        def parsed(number_type: Any) -> Any:
+            kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
+            return csv.read_csv(
+                self._stream(),
+                read_options=self._layout(),
+                parse_options=self._dialect(note),
+                convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+            )
+
+        try:
+            table = parsed(float64())
+        except ArrowInvalid as problem:
+            wrong.clear()
+            try:
+                as_text = parsed(string())
+            except ArrowInvalid as other:
+                raise self._unexpected(other) from None
+            self._refuse(wrong)
+            raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
+        self._refuse(wrong)
+        if table.num_rows == 0:
+            raise DataError(Problem(str(self.path), "has a header and no rows", "rows"))
+        return table
+
+    def place(self, row: int) -> str:
+        """``file:line`` of a row; counted anew each time, since only messages ask."""
+        return f"{self.path}:{self._lines([row + self.header])[0]}"
+
+    def _stream(self) -> Any:
+        from pyarrow import BufferReader, py_buffer
+
+        return BufferReader(py_buffer(self._data))
+
+    def _layout(self) -> Any:
+        from pyarrow.csv import ReadOptions
+
+        # One thread, because only then are rows with a wrong number of fields counted.
+        return ReadOptions(
+            use_threads=False,
+            column_names=None if self.header else self.columns,
+        )
+
+    def _dialect(self, on_wrong_row: Callable[[Any], str]) -> Any:
+        from pyarrow.csv import ParseOptions
+
+        return ParseOptions(
+            delimiter=self.separator, newlines_in_values=True, invalid_row_handler=on_wrong_row
+        )
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and fields of each record that is not blank, the header included."""
+        csv.field_size_limit(_FIELD_LIMIT)
+        with io.TextIOWrapper(
+            self._stream(), encoding="utf-8-sig", errors="backslashreplace", newline=""
+        ) as text:
+            reader = csv.reader(text, delimiter=self.separator)
+            before = 0
+            for record in reader:
+                if record:
+                    yield before + 1, record
+                before = reader.line_num
+
+    def _lines(self, records: Sequence[int]) -> list[int]:
+        """The lines in which the given records start, counted from 0, the header included."""
+        wanted = set(records)
+        found = {}
+        for number, (line, _) in enumerate(self._records()):
+            if number in wanted:
+                found[number] = line
+                if len(found) == len(wanted):
+                    break
+        return [found[record] for record in records]
+
+    def _refuse(self, wrong: Sequence[Any]) -> None:
+        if not wrong:
+            return
+        shown = wrong[:SHOWN]
+        lines = self._lines([row.number - 1 for row in shown])
+        n = len(self.columns)
+        where = "as in the header" if self.header else "as in the first row"
+        problems = [
+            Problem(f"{self.path}:{line}", f"the row has {row.actual_columns} fields", f"{n}, {where}")
+            for line, row in zip(lines, shown, strict=True)
+        ]
+        raise DataError(limited(problems, len(wrong), "such rows"))
+
+    def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
+        bad: list[tuple[int, str, str]] = []
+        for name in numbers:
+            column = table[name].to_pylist()
+            bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
+        bad.sort()
+        shown = bad[:SHOWN]
+        lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
+        problems = [
+            Problem(f"{self.path}:{line}", f"column {name!r} holds {value!r}", "a number")
+            for line, (_, name, value) in zip(lines, shown, strict=True)
+        ]
+        return limited(problems, len(bad), "such cells")
+
+    def _unexpected(self, problem: Exception) -> DataError:
+        return DataError(Problem(str(self.path), f"cannot be read as a table: {problem}"))
+
+
+def _is_number(text: str) -> bool:
+    if text in _NULLS:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+# What pyarrow reads as null in a column of numbers.
+_NULLS = frozenset(
+    ("#N/A", "#N/A N/A", "#NA", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan")
+    + ("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+)
+
+
+def first_line(path: Path) -> str:
+    """The first line that is not blank, to tell formats apart."""
+    data: NDArray[np.uint8] = text_bytes(path)
+    for line in bytes(data[: 1 << 20]).splitlines():
+        if line.strip():
+            return line.decode("utf-8", "backslashreplace")
+    return ""

@@ -1,0 +1,287 @@
+"""LightGBM's own layout: ``rank.train`` without query ids, and beside it ``rank.train.query`` with sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.files import located, text_bytes
+from ltr_harness.readers.reader import Reader
+from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited
+from ltr_harness.readers.svmlight import read_svmlight
+
+_SIZES = (".query", ".group")
+_OTHERS = (".weight", ".position")
+
+
+class LightGbm(Reader):
+    """Files as LightGBM's command line takes them: LibSVM, CSV or TSV rows, the label first, no query id.
+
+    Beside each file stands ``<file>.query`` (or ``.group``) with the number of rows of each query, one per
+    line; ``<file>.weight`` (one per row) and ``<file>.position`` (one per row) are used where they exist.
+    A query's weight is the mean of its rows', as in LightGBM. Queries have no names in this layout and are
+    numbered from 0. Columns of CSV and TSV rows are called by their number, counted from 0 after the label.
+    """
+
+    n_features: int | None = Field(
+        default=None,
+        ge=1,
+        description="Number of features of LibSVM files. Default: what the largest index in a split asks for. Give "
+        "it when the last features are 0 throughout the training files and so never occur there.",
+    )
+    first_index: Literal[0, 1] | None = Field(
+        default=None,
+        description="Index of the first feature of LibSVM files. Default: 0 for files that use an index 0, else 1.",
+    )
+    header: bool = Field(default=False, description="The first row of CSV and TSV files names the columns.")
+
+    def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
+        return tuple(
+            path
+            for main in located(files, root)
+            for path in (main, *(_beside(main, suffix) for suffix in (*_SIZES, *_OTHERS)))
+            if path.is_file()
+        )
+
+    def read(self, files: Sequence[str], root: Path) -> RankingDataset:
+        paths = located(files, root)
+        main = self._rows(paths)
+        companions = _Companions(paths, np.diff(main.file_starts))
+        sizes = companions.sizes
+        rows = Rows(
+            main.features,
+            main.labels,
+            np.cumsum(sizes) - sizes,
+            np.arange(len(sizes)),
+            main.place,
+            main.feature_names,
+            weights=companions.weights,
+            positions=companions.positions,
+            sparse=main.sparse,
+            notes=(*main.notes, *companions.notes),
+        )
+        return assembled(rows, ", ".join(files), regroup=False)
+
+    def _rows(self, paths: Sequence[Path]) -> _Main:
+        from ltr_harness.readers.delimited import first_line
+
+        separators = {path: _separator(first_line(path)) for path in paths}
+        if len(set(separators.values())) > 1:
+            raise DataError(
+                [Problem(str(path), f"holds {_FORMATS[sep]} rows") for path, sep in separators.items()]
+                + [Problem("", "the files of a split differ in format", "one format")]
+            )
+        separator = separators[paths[0]]
+        if separator is not None:
+            return _table_rows(paths, separator, header=self.header)
+        read = read_svmlight(paths, with_qid=False, n_features=self.n_features, first_index=self.first_index)
+        return _Main(
+            read.features,
+            read.labels,
+            read.feature_names,
+            read.file_starts,
+            read.place,
+            sparse=True,
+            notes=read.notes,
+        )
+
+
+_FORMATS = {None: "LibSVM", ",": "comma-separated", "\t": "tab-separated"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Main:
+    """The rows of the main files."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    feature_names: tuple[str, ...]
+    file_starts: NDArray[np.int64]
+    place: Callable[[int], str]
+    sparse: bool
+    notes: tuple[str, ...] = ()
+
+
+def _separator(line: str) -> str | None:
+    """As LightGBM tells formats apart: a colon means LibSVM."""
+    if ":" in line:
+        return None
+    return "\t" if "\t" in line else "," if "," in line else None
+
+
+def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main:
+    from ltr_harness.readers.delimited import Delimited
+    from ltr_harness.readers.tables import Part, place_in
+
+    parts: list[Part] = []
+    problems: list[Problem] = []
+    names: tuple[str, ...] | None = None
+    for path in paths:
+        try:
+            table = Delimited(path, separator, header=header)
+            if not header:
+                table.columns = ["label", *table.columns[:-1]]  # features count from 0 after the label
+            label, *features = table.columns
+            names = names or tuple(features)
+            if tuple(features) != names:
+                problems.append(
+                    Problem(
+                        str(path),
+                        f"has the {len(features)} features {_named(features)}",
+                        f"the {len(names)} of {paths[0]}: {_named(names)}",
+                    )
+                )
+                continue
+            parts.append(Part(table, label=label, features=names))
+        except DataError as problem:
+            problems += problem.problems
+    problems += [problem for part in parts for problem in part.problems]
+    if problems:
+        raise DataError(limited(problems, len(problems), "problems"))
+    return _Main(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        names or (),
+        np.cumsum([0, *(part.n_rows for part in parts)]),
+        place_in(parts),
+        sparse=False,
+    )
+
+
+def _named(features: Sequence[str]) -> str:
+    return ", ".join(features[:5]) + (", …" if len(features) > 5 else "")
+
+
+class _Companions:
+    """What stands beside the main files: query sizes, and perhaps weights and positions."""
+
+    def __init__(self, paths: Sequence[Path], n_rows: NDArray[np.int64]) -> None:
+        self._problems: list[Problem] = []
+        self.notes: list[str] = []
+        sizes = [self._sizes(path, int(n)) for path, n in zip(paths, n_rows, strict=True)]
+        weights = self._per_row(paths, n_rows, ".weight")
+        positions = self._per_row(paths, n_rows, ".position")
+        self.weights = None if weights is None else self._weights(paths, weights)
+        for path in paths:
+            if _beside(path, ".init").is_file():
+                self.notes.append(f"{_beside(path, '.init').name} is not used: models start from zero here")
+        if self._problems:
+            raise DataError(limited(self._problems, len(self._problems), "problems"))
+        self.sizes = np.concatenate(sizes)
+        self.positions = None if positions is None else self._positions(positions)
+
+    def _sizes(self, path: Path, n_rows: int) -> NDArray[np.int64]:
+        present = [beside for suffix in _SIZES if (beside := _beside(path, suffix)).is_file()]
+        if not present:
+            self._problems.append(
+                Problem(
+                    str(path),
+                    f"there is no {path.name}.query (or .group) beside it",
+                    "the number of rows of each query, one per line",
+                    "use `reader: letor` if rows carry qid:…, `reader: csv` if a column names the query",
+                )
+            )
+            return np.empty(0, dtype=np.int64)
+        if len(present) == 2:
+            self.notes.append(f"{present[1].name} is not used: {present[0].name} gives the sizes")
+        file = present[0]
+        before = len(self._problems)
+        values = self._numbers(file, "a whole number of rows, at least 1")
+        wrong = [i for i, value in enumerate(values) if not (1 <= value < 2**53 and value == int(value))]
+        self._report(file, wrong, "the size is {:g}", values, "a whole number of rows, at least 1")
+        if len(self._problems) == before and int(values.sum()) != n_rows:
+            self._problems.append(
+                Problem(
+                    str(file),
+                    f"the sizes of its {len(values):,} queries add up to {int(values.sum()):,}",
+                    f"{n_rows:,}, the number of rows of {path.name}",
+                )
+            )
+        return values.astype(np.int64) if len(self._problems) == before else np.empty(0, dtype=np.int64)
+
+    def _per_row(
+        self, paths: Sequence[Path], n_rows: NDArray[np.int64], suffix: str
+    ) -> list[list[str]] | None:
+        present = [_beside(path, suffix) for path in paths if _beside(path, suffix).is_file()]
+        if not present:
+            return None
+        if len(present) < len(paths):
+            absent = [path.name for path in paths if _beside(path, suffix) not in present]
+            self._problems.append(
+                Problem(
+                    str(present[0]), f"{', '.join(absent)} lack such a file", "one for every file or for none"
+                )
+            )
+            return None
+        columns = [_lines(file) for file in present]
+        for file, path, column, n in zip(present, paths, columns, n_rows, strict=True):
+            if len(column) != n:
+                self._problems.append(
+                    Problem(
+                        str(file), f"has {len(column):,} lines", f"{n:,}, one for each row of {path.name}"
+                    )
+                )
+        return columns
+
+    def _weights(self, paths: Sequence[Path], columns: list[list[str]]) -> NDArray[np.float64]:
+        parts = []
+        for path, column in zip(paths, columns, strict=True):
+            file = _beside(path, ".weight")
+            values = self._numbers(file, "a weight >= 0", column)
+            wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist()
+            self._report(file, wrong, "the weight is {:g}", values, "a weight >= 0")
+            parts.append(values)
+        return np.concatenate(parts)
+
+    def _positions(self, columns: list[list[str]]) -> NDArray[np.int32]:
+        texts = [text for column in columns for text in column]
+        try:
+            return np.array(texts, dtype=np.str_).astype(np.int32)
+        except (ValueError, OverflowError):
+            # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            self.notes.append(
+                f"positions are names ({texts[0]}, …), numbered from 0 in the order in which they come up"
+            )
+            return np.array([numbers[text] for text in texts], dtype=np.int32)
+
+    def _numbers(self, file: Path, expected: str, lines: list[str] | None = None) -> NDArray[np.float64]:
+        lines = _lines(file) if lines is None else lines
+        values = np.ones(len(lines), dtype=np.float64)
+        wrong = []
+        for i, text in enumerate(lines):
+            try:
+                values[i] = float(text.replace("_", "?"))  # Python would take 1_000 for a number
+            except ValueError:
+                wrong.append(i)
+        self._report(file, wrong, "holds {!r}", lines, expected)
+        return values
+
+    def _report(
+        self,
+        file: Path,
+        wrong: Sequence[int],
+        found: str,
+        values: Sequence[Any] | NDArray[Any],
+        expected: str,
+    ) -> None:
+        listed = [Problem(f"{file}:{i + 1}", found.format(values[i]), expected) for i in wrong[:SHOWN]]
+        self._problems += limited(listed, len(wrong), f"such lines in {file.name}")
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a small file, without blanks at either end of a line or of the file."""
+    text = text_bytes(path).tobytes().decode("utf-8-sig", "backslashreplace")
+    return [line.strip() for line in text.rstrip().splitlines()]
