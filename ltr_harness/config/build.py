@@ -1,0 +1,259 @@
+"""From the tree to the experiment: each part on its own, so that one mistake does not hide the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ltr_harness import rankers, readers
+from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.config import rules
+from ltr_harness.config.experiment import (
+    CompareConfig,
+    DataConfig,
+    DataLayout,
+    Experiment,
+    Header,
+    MetricsConfig,
+    ModelConfig,
+    ModelOptions,
+    SplitConfig,
+    StoppingConfig,
+    checked_name,
+    with_max_grade,
+)
+from ltr_harness.config.explain import Path, dotted, explained, shown
+from ltr_harness.config.normal import absolute_path, from_plain
+from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.yaml_tree import Node, Place
+from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.readers.reader import Reader
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+_SECTIONS = ("data", "metrics", "stopping", "models", "compare")
+_EXPECTED = {
+    "data": "a mapping such as {reader: letor, root: …, splits: …}",
+    "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
+    "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
+    "models": "a mapping from each model's name to {ranker: …}",
+    "compare": "a mapping such as {baseline: …}",
+}
+
+
+def build_experiment(tree: Node) -> Experiment:
+    """The experiment that a tree in normal form describes.
+
+    Raises:
+        ConfigError: every problem, in the order of the file.
+    """
+    return _Build(tree).experiment()
+
+
+class _Build:
+    """One tree being built: collects problems, and goes on with whatever is sound."""
+
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
+        self.found: list[tuple[Place, Problem]] = []
+
+    def experiment(self) -> Experiment:
+        header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
+        data = self.data()
+        metrics = self.metrics()
+        stopping = self.section(StoppingConfig, "stopping", required=False)
+        models = self.models()
+        compare = self.compare()
+        has_stopping = (
+            self.tree.at(("stopping",)) is not None and self.tree.mapping["stopping"].value is not None
+        )
+        splits = self.splits()
+        self.check(rules.leak_rules(splits))
+        self.check(rules.stopping_rules(splits, models, has_stopping))
+        if header is None or data is None or metrics is None or compare is None or self.found:
+            raise ConfigError(self.problems())
+        if stopping is not None:
+            on_scale = with_max_grade(stopping.metric, data.max_grade)
+            stopping = stopping.model_copy(update={"metric": on_scale})
+        metrics = metrics.on_scale(data.max_grade)
+        return Experiment(
+            **dict(header), data=data, metrics=metrics, stopping=stopping, models=models, compare=compare
+        )
+
+    def problems(self) -> list[Problem]:
+        """Each once, those of the main file first, in the order of its lines."""
+        main = self.tree.place.name
+        ordered = sorted(
+            self.found, key=lambda found: (found[0].name != main, found[0].name, *_position(found[0]))
+        )
+        return list(dict.fromkeys(problem for _, problem in ordered))
+
+    # --- sections ---
+
+    def data(self) -> DataConfig | None:
+        path: Path = ("data",)
+        node = self.mapping("data")
+        if node is None:
+            return None
+        name, kind = self.named(node, path, "reader", readers.catalog, Reader)
+        if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
+            rest = node.without(*(node.mapping.keys() - DataLayout.model_fields))
+            self.validated(DataLayout, rest, path)
+            return None
+        reader = self.validated(kind, node.only(kind.model_fields), path)
+        rest = node.without("reader", *kind.model_fields)
+        if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
+            rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
+        layout = self.validated(DataLayout, rest, path, also_known=("reader", *kind.model_fields))
+        if layout is None:
+            return None
+        self.check(rules.data_rules(layout))
+        return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
+
+    def splits(self) -> dict[str, SplitConfig]:
+        """The sound ones, whatever else is wrong with the data section."""
+        sound = {}
+        for fold, node in (self.tree.at(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
+            with suppress(ValidationError):  # told already, where the section was built
+                sound[fold] = _strict(SplitConfig, node)
+        return sound
+
+    def metrics(self) -> MetricsConfig | None:
+        preset = self.tree.at(("metrics", "preset"))
+        if preset is not None:  # a known one is gone from the normal form
+            self.add(
+                preset.place,
+                f"metrics.preset is {shown(preset)}",
+                cure=did_you_mean(str(preset.plain()), PRESETS),
+            )
+            return None
+        return self.section(MetricsConfig, "metrics", also_known=["preset"])
+
+    def models(self) -> dict[str, ModelConfig]:
+        """The sound ones."""
+        node = self.mapping("models")
+        if node is None:
+            return {}
+        if not node.mapping:
+            self.add(node.place, "models is empty", "at least one model")
+        models = {}
+        for name, place in node.key_places.items():
+            try:
+                checked_name(name)
+            except ValueError as error:
+                self.add(place, f"models: name {name!r}", str(error))
+            model = self.model(("models", name), node.mapping[name])
+            if model is not None:
+                models[name] = model
+        return models
+
+    def model(self, path: Path, node: Node) -> ModelConfig | None:
+        if not isinstance(node.value, dict):
+            self.add(
+                node.place, f"{dotted(path)} is {shown(node)}", "a mapping such as {ranker: lightgbm, …}"
+            )
+            return None
+        name, kind = self.named(node, path, "ranker", rankers.catalog, Ranker)
+        options = self.validated(ModelOptions, node.only(ModelOptions.model_fields), path)
+        if kind is None:
+            return None
+        own = node.without("ranker", *ModelOptions.model_fields)
+        ranker = self.validated(
+            kind, _with_paths(own, kind), path, also_known=("ranker", *ModelOptions.model_fields)
+        )
+        if ranker is None or options is None:
+            return None
+        return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def compare(self) -> CompareConfig | None:
+        compare = self.section(CompareConfig, "compare")
+        baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
+        if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
+            self.check(rules.baseline_rule(baseline.value, models.mapping))
+        return compare
+
+    # --- what they share ---
+
+    def mapping(self, section: str, *, required: bool = True) -> Node | None:
+        node = self.tree.mapping.get(section)
+        if node is None or (node.value is None and not required):
+            if required:
+                self.add(self.tree.place, f"the experiment has no {section!r}", _EXPECTED[section])
+            return None
+        if not isinstance(node.value, dict):
+            self.add(node.place, f"{section} is {shown(node)}", _EXPECTED[section])
+            return None
+        return node
+
+    def section(
+        self, kind: type[Kind], section: str, *, required: bool = True, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        node = self.mapping(section, required=required)
+        return None if node is None else self.validated(kind, node, (section,), also_known)
+
+    def named(
+        self, node: Node, path: Path, key: str, catalog: Catalog, base: type[Kind]
+    ) -> tuple[str, type[Kind] | None]:
+        """The class that the value of `key` names."""
+        entry = node.mapping.get(key)
+        known = f"one of {', '.join(catalog.names())}"
+        if entry is None:
+            self.add(node.place, f"{dotted(path)} has no {key!r}", known)
+            return "", None
+        name = entry.value
+        if not isinstance(name, str):
+            self.add(entry.place, f"{dotted((*path, key))} is {shown(entry)}", known)
+            return "", None
+        try:
+            kind = catalog.load(name, ConfigError)
+        except UsageError as error:
+            for problem in error.problems:
+                self.add(entry.place, f"{dotted((*path, key))}: {problem}")
+            return name, None
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            self.add(entry.place, f"{name} is no {key}", f"a subclass of {base.__module__}.{base.__name__}")
+            return name, None
+        return name, kind
+
+    def validated(
+        self, kind: type[Kind], node: Node, path: Path, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        """The node as a `kind`; None when something is wrong with it."""
+        try:
+            return _strict(kind, node)
+        except ValidationError as error:
+            self.found += explained(error, kind, node, path, also_known)
+            return None
+
+    def check(self, findings: Iterable[rules.Finding]) -> None:
+        for path, found, expected, cure in findings:
+            while (node := self.tree.at(path)) is None:  # what is missing is told where it would stand
+                path = path[:-1]
+            self.add(node.place, found, expected, cure)
+
+    def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
+        self.found.append((place, Problem(str(place), found, expected, cure)))
+
+
+def _strict(kind: type[Kind], node: Node) -> Kind:
+    """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
+    return kind.model_validate_json(json.dumps(node.plain()), strict=True)
+
+
+def _position(place: Place) -> tuple[int, int]:
+    return place.line, place.column
+
+
+def _with_paths(node: Node, kind: type[BaseModel]) -> Node:
+    """The options with those that are paths (by the class's schema) made absolute."""
+    for name, schema in kind.model_json_schema()["properties"].items():
+        if name in node.mapping and any(
+            option.get("format") == "path" for option in schema.get("anyOf", [schema])
+        ):
+            node = node.with_entry(name, absolute_path(node.mapping[name]))
+    return node

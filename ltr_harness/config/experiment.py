@@ -1,0 +1,274 @@
+"""What an experiment is, as values: everything decided, every name resolved, nothing left of the YAML.
+
+`ltr_harness.config.load_experiment` makes these from a file. The descriptions below are what editors show
+through ``configs/schema.json``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Hashable
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
+
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.readers.reader import Reader
+
+
+def metric_text(metric: Metric) -> str:
+    """The name that `parse_metric` reads back, also for a metric from the user's own file."""
+    module = sys.modules[type(metric).__module__]
+    if not module.__name__.startswith("ltr_harness_own_"):
+        return str(metric)
+    return str(metric).replace(metric.name, f"{module.__file__}:{type(metric).__name__}", 1)
+
+
+def _one_or_many(value: Any) -> Any:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _unique(values: tuple[Hashable, ...]) -> tuple[Any, ...]:
+    twice = sorted({str(value) for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"each once; {', '.join(twice)} was given more than once")
+    return values
+
+
+def _not_empty(values: Any) -> Any:
+    if not values:
+        raise ValueError("at least one")
+    return values
+
+
+def checked_name(value: str) -> str:
+    """A name that tables, folders and pages can carry.
+
+    Raises:
+        ValueError: it cannot; the text says what is expected.
+    """
+    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
+        raise ValueError("1 to 200 printable characters that neither begin nor end with a blank")
+    return value
+
+
+def _fixed_k(metric: Metric) -> Metric:
+    if metric.k is None:
+        raise ValueError(f"a metric at a fixed K, such as {metric.with_cutoff(10)}")
+    return metric
+
+
+def _only_valid(value: Any) -> Any:
+    if value != "valid":
+        raise ValueError(
+            "'valid': the number of rounds is chosen on validation data only; chosen on the data that judges "
+            "the models (test) it would flatter them, on train it would never stop"
+        )
+    return value
+
+
+_METRIC_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "examples": ["ndcg@10", "mrr@10", "ndcg(gain=linear)@5"]},
+        {"type": "object", "properties": {"metric": {"type": "string"}}, "required": ["metric"]},
+    ]
+}
+Name = Annotated[str, AfterValidator(checked_name)]
+Files = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_one_or_many),
+    AfterValidator(_not_empty),
+    AfterValidator(_unique),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+MetricValue = Annotated[
+    Metric, PlainValidator(parse_metric), PlainSerializer(metric_text), WithJsonSchema(_METRIC_SCHEMA)
+]
+FixedKMetric = Annotated[MetricValue, AfterValidator(_fixed_k)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Holdout(_Part):
+    """A share of the training queries, set aside for validation; a query is never split."""
+
+    holdout: float = Field(gt=0, lt=1, description="Share of the training queries, such as 0.2.")
+    seed: Seed = Field(default=1, description="Decides which queries; the same for every model and seed.")
+
+
+class SplitConfig(_Part):
+    """Which files train, choose the number of rounds, and judge."""
+
+    train: Files = Field(description="Training files, relative to data.root.")
+    valid: Files | Holdout | None = Field(
+        default=None,
+        description="Validation files, or {holdout: 0.2, seed: 1}: a share of the training queries.",
+    )
+    test: Files = Field(description="The files that judge the models; never used for any choice.")
+
+
+class DataLayout(_Part):
+    """What stands under ``data:`` beside the reader's own options."""
+
+    root: Path = Field(description="Folder of the data files; relative to this file.")
+    splits: dict[Name, SplitConfig] = Field(
+        default_factory=dict,
+        description="{train, valid, test}, or several of these by the name of their fold.",
+    )
+    folds: int | None = Field(
+        default=None, ge=3, description="Make this many folds, by query, out of `files`, instead of `splits`."
+    )
+    files: Files | None = Field(default=None, description="The files that `folds` divides.")
+    fold_seed: Seed = Field(default=1, description="Decides which query falls into which of the `folds`.")
+    max_grade: int | float | None = Field(
+        default=None, gt=0, description="The scale's highest grade; fixes ERR. Checked against the labels."
+    )
+
+
+class DataConfig(DataLayout):
+    """Where the rows come from and how they are divided.
+
+    Attributes:
+        reader_name: as it stands in the file, or ``/path/to/file.py:Class``.
+        reader: with its own options.
+        root: absolute.
+        splits: by fold; the fold is ``all`` where there is only one. Empty where `folds` divides `files`.
+    """
+
+    reader_name: str
+    reader: Reader
+
+
+class MetricsConfig(_Part):
+    """What is measured, and which number decides."""
+
+    cutoffs: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(_not_empty), AfterValidator(_unique)
+    ] = Field(description="The fixed Ks of every table and chart.")
+    report: Annotated[tuple[MetricValue, ...], AfterValidator(_not_empty)] = Field(
+        description="Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."
+    )
+    primary: FixedKMetric = Field(
+        description="The one number that decides, such as ndcg@10; its K is the K of the comparison."
+    )
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Every metric at every cutoff, in the order of the report, each once; the primary is among them."""
+        wanted = [
+            metric if metric.k is not None else metric.with_cutoff(k)
+            for metric in self.report
+            for k in sorted(self.cutoffs)
+        ]
+        return tuple(dict.fromkeys([*wanted, self.primary]))
+
+    def on_scale(self, max_grade: float | None) -> MetricsConfig:
+        """The same metrics, those that need the scale's highest grade having it."""
+        return MetricsConfig(
+            cutoffs=self.cutoffs,
+            report=tuple(with_max_grade(metric, max_grade) for metric in self.report),
+            primary=with_max_grade(self.primary, max_grade),
+        )
+
+
+class StoppingConfig(_Part):
+    """One rule for every library: stop when the metric has not improved for `patience` rounds."""
+
+    metric: MetricValue = Field(description="What decides, such as ndcg@10.")
+    on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = Field(
+        default="valid", description="Always validation data; test data is refused."
+    )
+    patience: int = Field(default=50, ge=1, description="Rounds without improvement before training stops.")
+    min_delta: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="An improvement is more than this."
+    )
+    every: int = Field(default=1, ge=1, description="Evaluate each n-th round only.")
+    max_rounds: int = Field(default=2000, ge=1, description="Train at most this many rounds.")
+
+
+class ModelOptions(_Part):
+    """What stands under a model beside the ranker's own options."""
+
+    rounds: int | None = Field(
+        default=None, ge=1, description="Train exactly this many rounds; only without `stopping`."
+    )
+
+
+class ModelConfig(ModelOptions):
+    """One competitor.
+
+    Attributes:
+        ranker_name: as it stands in the file, or ``/path/to/file.py:Class``.
+        ranker: with its own options.
+    """
+
+    ranker_name: str
+    ranker: Ranker
+
+
+class CompareConfig(_Part):
+    """How models are set against each other."""
+
+    baseline: Name = Field(description="The model all others are compared with; the first one unless given.")
+    test: Literal["permutation", "t", "wilcoxon", "sign"] = Field(
+        default="permutation", description="Paired test over queries; `permutation` flips signs."
+    )
+    correction: Literal["holm", "bh", "bonferroni", "max_t", "none"] = Field(
+        default="holm", description="Correction for the number of comparisons made at once."
+    )
+    confidence: float = Field(default=0.95, gt=0, lt=1, description="Level of the intervals.")
+    seed: Seed = Field(default=1, description="Seed of resampling.")
+
+
+class Header(_Part):
+    """What stands at the top level beside the sections."""
+
+    name: Name = Field(description="Runs are stored under this name.")
+    seeds: Annotated[tuple[Seed, ...], AfterValidator(_not_empty), AfterValidator(_unique)] = Field(
+        default=(1,), description="Each model is trained once per seed."
+    )
+
+
+class Experiment(Header):
+    """Models, data, metrics and the rule that stops training: everything a run depends on.
+
+    Attributes:
+        stopping: None where each model says its own number of rounds.
+        models: by the name that tables call them, in the order of the file.
+    """
+
+    data: DataConfig
+    metrics: MetricsConfig
+    stopping: StoppingConfig | None = None
+    models: dict[Name, ModelConfig]
+    compare: CompareConfig
+
+
+def with_max_grade(metric: Metric, max_grade: float | None) -> Metric:
+    """The metric on the experiment's scale of grades, where it asks for one and says none itself.
+
+    Example:
+        >>> str(with_max_grade(parse_metric("err@10"), 4)), str(with_max_grade(parse_metric("mrr@10"), 4))
+        ('err(max_grade=4)@10', 'mrr@10')
+    """
+    if max_grade is None or getattr(metric, "max_grade", 0) is not None:
+        return metric
+    return dataclasses.replace(metric, max_grade=max_grade)  # type: ignore[call-arg]

@@ -1,0 +1,202 @@
+"""pydantic's findings in the words of the person who has to mend the file.
+
+What was expected is read off the JSON Schema of the class, so it is the same thing an editor would say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.yaml_tree import Node, Place
+from ltr_harness.errors import HarnessError, Problem
+
+Path = tuple[str | int, ...]
+Schema = dict[str, Any]
+
+
+def explained(
+    error: ValidationError, kind: type[BaseModel], node: Node, path: Path, also_known: Iterable[str] = ()
+) -> list[tuple[Place, Problem]]:
+    """Each thing wrong with `node`, once, at its place in the file.
+
+    Args:
+        error: what pydantic found when it read `node` as a `kind`.
+        kind: the class.
+        node: the part of the tree it was read from.
+        path: where that part stands, such as ``("models", "bm25")``.
+        also_known: keys of the same mapping that are not fields of the class.
+    """
+    schema = kind.model_json_schema(by_alias=True)
+    found: dict[Path, tuple[Place, Problem]] = {}
+    from_union: set[Path] = set()
+    for detail in error.errors(include_url=False):
+        kind_of_error = detail["type"]
+        below = detail["loc"][:-1] if kind_of_error == "missing" else detail["loc"]
+        steps = _steps(node, below)
+        if kind_of_error == "missing":
+            steps = (*steps, detail["loc"][-1])
+        if len(steps) < len(detail["loc"]):
+            from_union.add(steps)
+        if steps not in found:
+            found[steps] = _one(detail, schema, node, path, steps, also_known)
+    # `valid: {holdout: 2}` is neither a list of files nor a good holdout: only the deeper finding helps.
+    shallow = {
+        steps
+        for steps in from_union
+        for other in found
+        if len(other) > len(steps) and other[: len(steps)] == steps
+    }
+    return [problem for steps, problem in found.items() if steps not in shallow]
+
+
+def _one(
+    detail: Any, schema: Schema, node: Node, path: Path, steps: Path, also_known: Iterable[str]
+) -> tuple[Place, Problem]:
+    called = dotted((*path, *steps))
+    parent = node.at(steps[:-1]) if steps else None
+    accepted = _schemas_at(schema, steps)
+    expected = in_words({"anyOf": accepted}, schema)
+    if detail["type"] == "missing":
+        place = (parent or node).place
+        owner = dotted((*path, *steps[:-1])) or "the experiment"
+        return place, Problem(str(place), f"{owner} has no {steps[-1]!r}", expected)
+    if detail["type"] == "extra_forbidden" and parent is not None:
+        key = str(steps[-1])
+        place = parent.key_places[key]
+        known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
+        if len(steps) == 1:
+            known |= set(also_known)
+        return place, unknown_key(place, key, (*path, *steps[:-1]), known)
+    there = node.at(steps) or node
+    if detail["loc"][-1] == "[key]" and parent is not None:
+        place = parent.key_places[str(steps[-1])]
+        return place, Problem(
+            str(place), f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", _reason(detail)
+        )
+    raised = detail.get("ctx", {}).get("error")
+    if isinstance(raised, HarnessError):
+        told = "; ".join(str(problem) for problem in raised.problems)
+        return there.place, Problem(str(there.place), f"{called}: {told}")
+    if raised is not None and not steps:  # two options that do not go together: the text names them
+        return there.place, Problem(str(there.place), f"{called}: {_reason(detail)}")
+    if raised is not None or not expected:
+        expected = _reason(detail)
+    cure = ""
+    words = [word for option in accepted for word in option.get("enum", ())]
+    if detail["type"] == "literal_error" and isinstance(there.value, str) and words:
+        expected, cure = "", did_you_mean(there.value, words)
+    elif detail["type"] == "string_type" and isinstance(there.value, int | float):
+        cure = "put it in quotes to make it text"
+    return there.place, Problem(str(there.place), f"{called} is {shown(there)}", expected, cure)
+
+
+def _reason(detail: Any) -> str:
+    return str(detail.get("ctx", {}).get("error", detail["msg"]))
+
+
+def unknown_key(place: Place, key: str, path: Path, known: Iterable[str]) -> Problem:
+    """The same words for every key that has no meaning where it stands."""
+    known = set(known)
+    cure = did_you_mean(key, known)
+    if "params" in known and not cure.startswith("did you mean"):
+        cure = f"parameters of the library go under params ({cure})"
+    return Problem(str(place), f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
+
+
+def dotted(path: Path) -> str:
+    """A path as ``--set`` takes it."""
+    return ".".join(str(step) for step in path)
+
+
+def shown(node: Node) -> str:
+    """A value as messages print it: short, in YAML's words."""
+    text = json.dumps(node.plain(), ensure_ascii=False)
+    if isinstance(node.value, str):
+        text = repr(node.value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _steps(node: Node, location: Sequence[str | int]) -> Path:
+    """pydantic's location without what is no key of the data: the names of a union's members."""
+    steps: Path = ()
+    for step in location:
+        if node.at((*steps, step)) is not None:
+            steps = (*steps, step)
+    return steps
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    while "$ref" in schema or len(schema.get("allOf", ())) == 1:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema["allOf"][0]
+    return schema
+
+
+def _schemas_at(root: Schema, steps: Path) -> list[Schema]:
+    """What may stand at the path: several where an option of a union each accepts something."""
+    schemas = _options(root, root)
+    for step in steps:
+        below: list[Schema] = []
+        for schema in schemas:
+            if isinstance(step, int):
+                inner = schema.get("items")
+            else:
+                inner = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+            if isinstance(inner, dict):
+                below += _options(inner, root)
+        schemas = below
+    return schemas
+
+
+def _options(schema: Schema, root: Schema) -> list[Schema]:
+    schema = _resolved(schema, root)
+    if "anyOf" not in schema:
+        return [schema]
+    return [option for each in schema["anyOf"] for option in _options(each, root)]
+
+
+_SINGULAR = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "a mapping",
+    "array": "a list",
+}
+_PLURAL = {"integer": "whole numbers", "number": "numbers", "string": "text", "object": "mappings"}
+
+
+def in_words(schema: Schema, root: Schema) -> str:
+    """What a JSON Schema accepts, as a noun.
+
+    Example:
+        >>> in_words({"type": "array", "items": {"type": "integer", "minimum": 1}}, {})
+        'a list of whole numbers >= 1'
+    """
+    schema = _resolved(schema, root)
+    if "anyOf" in schema:
+        options = [in_words(option, root) for option in schema["anyOf"] if option.get("type") != "null"]
+        covered = [option.replace("a number", "a whole number") for option in options if "a number" in option]
+        return " or ".join(dict.fromkeys(option for option in options if option and option not in covered))
+    if "enum" in schema or "const" in schema:
+        return " or ".join(repr(value) for value in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type", "")
+    if kind == "array":
+        items = _resolved(schema.get("items", {}), root)
+        plural = _PLURAL.get(items.get("type", ""))
+        return f"a list of {plural}{_range(items)}" if plural else "a list"
+    if kind == "object" and "properties" in schema:
+        required = ", ".join(f"{key}: …" for key in schema.get("required", schema["properties"]))
+        return f"a mapping {{{required}}}" if required else "a mapping"
+    return _SINGULAR.get(kind, "") + _range(schema)
+
+
+def _range(schema: Schema) -> str:
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    bounds = [f"{sign} {schema[word]}" for word, sign in signs.items() if word in schema]
+    return f" {' and '.join(bounds)}" if bounds else ""

@@ -1,0 +1,89 @@
+"""What must hold between the parts of an experiment, beyond what each part checks alone."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig
+from ltr_harness.config.explain import Path
+
+Finding = tuple[Path, str, str, str]
+"""Where, what was found, what was expected, how to mend it."""
+
+
+def data_rules(data: DataLayout) -> Iterator[Finding]:
+    """Rows are divided in one way: by naming files, or by folds."""
+    where: Path = ("data",)
+    if data.folds is not None and data.splits:
+        yield (*where, "folds"), "data.folds beside data.splits", "one of them", ""
+    elif data.folds is not None and data.files is None:
+        yield (
+            (*where, "folds"),
+            "data.folds without data.files",
+            "the files to divide",
+            "add files: [data.txt]",
+        )
+    elif data.folds is None and data.files is not None:
+        cure = "add folds: 5, or name the files under splits"
+        yield (*where, "files"), "data.files without data.folds", "", cure
+    elif data.folds is None and not data.splits:
+        yield where, "data has no 'splits'", "{train: …, valid: …, test: …}, or folds: 5 with files: …", ""
+
+
+def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Finding]:
+    """No file may train and judge, or judge and choose the number of rounds."""
+    for fold, split in splits.items():
+        yield from _leaks(("data", "splits", fold), split)
+
+
+def _leaks(where: Path, split: SplitConfig) -> Iterator[Finding]:
+    sides = {"train": _files(split.train), "test": _files(split.test)}
+    if isinstance(split.valid, tuple):
+        sides["valid"] = _files(split.valid)
+    reasons = {
+        ("train", "test"): "models would be judged on what they were trained on",
+        ("valid", "test"): "the number of rounds would be chosen on the data that is to judge it",
+        ("train", "valid"): "the number of rounds would be chosen on training data",
+    }
+    for (one, other), reason in reasons.items():
+        both = sorted(sides.get(one, set()) & sides.get(other, set()))
+        if both:
+            blamed = "valid" if "valid" in (one, other) else "test"
+            cure = "valid: {holdout: 0.2, seed: 1} sets training queries aside" if blamed == "valid" else ""
+            found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
+            yield (*where, blamed), found, "different files", cure
+
+
+def _files(files: tuple[str, ...]) -> set[str]:
+    return {posixpath.normpath(file) for file in files}
+
+
+def stopping_rules(
+    splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
+) -> Iterator[Finding]:
+    """Either the validation data decides how many rounds to train, or each model says it."""
+    if not stopping:
+        for name, model in models.items():
+            if model.ranker.boosted and model.rounds is None:
+                cure = "add rounds: 300, or a stopping section for all models"
+                yield ("models", name), f"models.{name} does not say how long to train", "", cure
+        return
+    for name, model in models.items():
+        if model.rounds is not None:
+            cure = "stopping.max_rounds is the limit; `stopping: null` makes every model train its own rounds"
+            yield ("models", name, "rounds"), f"models.{name}.rounds beside stopping", "one of them", cure
+    for fold, split in splits.items():
+        if split.valid is None:
+            found = (
+                f"split {fold!r} has no validation data, on which stopping could choose the number of rounds"
+            )
+            cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
+            yield ("data", "splits", fold), found, "", cure
+
+
+def baseline_rule(baseline: str, models: Mapping[str, object]) -> Iterator[Finding]:
+    """The baseline is one of the models."""
+    if baseline not in models:
+        yield ("compare", "baseline"), f"there is no model {baseline!r}", "", did_you_mean(baseline, models)

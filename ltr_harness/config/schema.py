@@ -1,0 +1,147 @@
+"""The JSON Schema of the experiment file, for editors: ``python -m ltr_harness.config.schema > configs/schema.json``.
+
+It comes from the same classes that check the file, so the two cannot disagree about names and types. What an
+``extends`` may supply is not required here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from ltr_harness.config.experiment import (
+    CompareConfig,
+    DataLayout,
+    Header,
+    MetricsConfig,
+    ModelOptions,
+    StoppingConfig,
+)
+from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
+
+Schema = dict[str, Any]
+
+
+def json_schema() -> Schema:
+    """The schema of an experiment file with the readers and rankers that come with the harness."""
+    from ltr_harness import rankers, readers
+
+    reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
+    ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
+    sections = [Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, CompareConfig]
+    kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
+    references, everything = models_json_schema([(kind, "validation") for kind in kinds])
+    definitions: dict[str, Schema] = everything["$defs"]
+
+    def taken(kind: type[BaseModel]) -> Schema:
+        return definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2])
+
+    header = taken(Header)["properties"]
+    layout = taken(DataLayout)["properties"]
+    layout["splits"] = _flat_or_by_fold(layout["splits"])
+    options = taken(ModelOptions)["properties"]
+    metrics = taken(MetricsConfig)
+    metrics["properties"]["preset"] = {
+        "enum": list(PRESETS),
+        "default": DEFAULT_PRESET,
+        "description": "Supplies report, cutoffs and primary where they are not given.",
+    }
+    stopping = taken(StoppingConfig)
+    compare = taken(CompareConfig)
+    for section in (metrics, stopping, compare):
+        section.pop("required", None)
+    readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
+    rankers_schema = {name: taken(kind) for name, kind in ranker_kinds.items()}
+    path_or_paths = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ltr-harness experiment",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "name": header["name"],
+            "extends": {
+                **path_or_paths,
+                "description": "File or files this one builds on, relative to this file; its own values win.",
+            },
+            "seeds": header["seeds"],
+            "data": _one_of(
+                "reader", readers_schema, layout, "Where the rows come from and how they are divided."
+            ),
+            "metrics": metrics,
+            "stopping": {"anyOf": [stopping, {"type": "null"}], "description": stopping.pop("description")},
+            "models": {
+                "type": "object",
+                "description": "The competitors, by the name that tables call them.",
+                "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
+            },
+            "compare": compare,
+        },
+        "if": {"not": {"required": ["extends"]}},
+        "then": {"required": ["name", "data", "models"]},
+        "$defs": definitions,
+    }
+    return _without_titles(schema)
+
+
+def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: str) -> Schema:
+    """A mapping whose other keys depend on what `key` names."""
+    named = [{"const": name, "description": _first_line(kind)} for name, kind in kinds.items()]
+    own_file = {"type": "string", "pattern": r"\.py:\w+$", "description": "./my_file.py:MyClass"}
+    branches = [
+        {
+            "if": {"properties": {key: {"const": name}}, "required": [key]},
+            "then": {
+                "additionalProperties": False,
+                "properties": {key: {}, **beside, **kind.get("properties", {})},
+                "required": kind.get("required", []),
+            },
+        }
+        for name, kind in kinds.items()
+    ]
+    return {
+        "type": "object",
+        "description": description,
+        "properties": {key: {"oneOf": [*named, own_file]}, **beside},
+        "allOf": branches,
+    }
+
+
+def _flat_or_by_fold(by_fold: Schema) -> Schema:
+    split = by_fold["additionalProperties"]
+    sides = [{"required": [side]} for side in ("train", "valid", "test")]
+    return {
+        "type": "object",
+        "description": by_fold["description"],
+        "if": {"anyOf": sides},
+        "then": split,
+        "else": {"additionalProperties": split},
+    }
+
+
+def _first_line(kind: Schema) -> str:
+    return inspect.cleandoc(kind.get("description", "")).partition("\n")[0]
+
+
+def _without_titles(schema: Any) -> Any:
+    """pydantic's automatic titles say nothing that the key does not."""
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs") and isinstance(value, dict):
+            kept[key] = {name: _without_titles(item) for name, item in value.items()}
+        elif key != "title" or value == "ltr-harness experiment":
+            kept[key] = value if key in ("default", "examples", "enum", "const") else _without_titles(value)
+    return kept
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

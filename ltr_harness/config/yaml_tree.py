@@ -1,0 +1,352 @@
+"""Strict YAML: every value knows where it stands, and nothing is read as something it does not look like.
+
+PyYAML speaks YAML 1.1 and keeps no positions. Here its scanner and composer are used, and the meaning of
+plain words is that of YAML 1.2: ``1e-3`` is a number; ``no``, ``on`` and ``12:30:00`` are text. A key given
+twice is an error instead of the last one winning. Anchors, aliases and ``<<`` work; tags (``!!python/…``)
+are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any
+
+import yaml
+from yaml.composer import Composer
+from yaml.parser import Parser
+from yaml.reader import Reader, ReaderError
+from yaml.resolver import BaseResolver
+from yaml.scanner import Scanner
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import ConfigError, Problem
+
+Scalar = str | int | float | bool | None
+
+_NULL = {"", "~", "null", "Null", "NULL"}
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value was written; ``line`` 0 where there are no lines, as in ``--set a.b=v``."""
+
+    name: str
+    line: int
+    column: int
+    folder: Path  # what a relative path written here is relative to
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}" if self.line else self.name
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value and its place; the keys of a mapping have places of their own."""
+
+    value: Scalar | list[Node] | dict[str, Node]
+    place: Place
+    key_places: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def mapping(self) -> dict[str, Node]:
+        """The entries of a mapping; empty for anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def plain(self) -> Any:
+        """The value as Python's own dicts, lists and scalars."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def at(self, path: tuple[str | int, ...]) -> Node | None:
+        """The node below this one, or None."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            if isinstance(node.value, dict):
+                node = node.value.get(str(step))
+            elif isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
+                node = node.value[step]
+            else:
+                return None
+        return node
+
+    def with_entry(self, key: str, node: Node) -> Node:
+        """This mapping with one entry replaced or added."""
+        places = {**self.key_places, key: self.key_places.get(key, node.place)}
+        return Node({**self.mapping, key: node}, self.place, places)
+
+    def only(self, keys: Iterable[str]) -> Node:
+        """This mapping with none but the given keys."""
+        kept = [key for key in self.mapping if key in set(keys)]
+        return Node(
+            {key: self.mapping[key] for key in kept}, self.place, {key: self.key_places[key] for key in kept}
+        )
+
+    def without(self, *keys: str) -> Node:
+        """This mapping without the given keys."""
+        return self.only(self.mapping.keys() - set(keys))
+
+
+def read_yaml(path: Path, name: str | None = None) -> Node:
+    """The file's tree; `name` is how messages call the file, its path unless given.
+
+    Raises:
+        ConfigError: the file cannot be read or is not YAML; duplicate keys and tags, all of them.
+    """
+    name = name or str(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None
+    except UnicodeDecodeError as problem:
+        raise ConfigError(Problem(name, f"byte {problem.start} is not UTF-8", "UTF-8 text")) from None
+    except OSError as problem:
+        raise ConfigError(Problem(name, f"cannot be read: {problem.strerror}")) from None
+    return parse_yaml(text, name, path.resolve().parent)
+
+
+def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
+    """The tree of a text.
+
+    Args:
+        text: one YAML document.
+        name: how messages call it.
+        folder: what relative paths in it are relative to.
+        lines: False where line numbers mean nothing to the reader, as in ``--set a.b=v``.
+
+    Raises:
+        ConfigError: as `read_yaml`.
+
+    Example:
+        >>> tree = parse_yaml("{eta: 1e-3, on: no}", "example", Path())
+        >>> tree.plain(), str(tree.mapping["on"].place)
+        ({'eta': 0.001, 'on': 'no'}, 'example:1:16')
+    """
+    reading = _Reading(name, folder, lines)
+    try:
+        tree = reading.tree(text)
+    except yaml.YAMLError as problem:
+        reading.problem(problem, text)
+        if not isinstance(problem, ReaderError):
+            reading.look_further(text)
+    except RecursionError:
+        reading.problems.append(Problem(name, "is nested too deeply"))
+    else:
+        if not reading.problems:
+            return tree
+    raise ConfigError(list(dict.fromkeys(reading.problems)))
+
+
+def from_values(data: Mapping[str, Any], name: str, folder: Path) -> Node:
+    """The tree of Python's own dicts, lists and scalars; paths and NumPy numbers are taken as what they say.
+
+    Raises:
+        ConfigError: values of other types, all of them.
+
+    Example:
+        >>> from_values({"seeds": (1, 2)}, "configuration", Path()).plain()
+        {'seeds': [1, 2]}
+    """
+    place = Place(name, 0, 0, folder)
+    problems: list[Problem] = []
+
+    def node(value: Any, path: str) -> Node:
+        if isinstance(value, Mapping):
+            return Node(
+                {str(key): node(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()},
+                place,
+                {str(key): place for key in value},
+            )
+        if isinstance(value, list | tuple):
+            return Node([node(item, f"{path}.{index}") for index, item in enumerate(value)], place)
+        if hasattr(value, "tolist"):  # a NumPy number or array
+            return node(value.tolist(), path)
+        if isinstance(value, PurePath):
+            return Node(str(value), place)
+        if value is not None and not isinstance(value, str | bool | int | float):
+            problems.append(
+                Problem(name, f"{path} is a {type(value).__name__}", "text, a number, a list or a mapping")
+            )
+            return Node(None, place)
+        return Node(value, place)
+
+    tree = node(data, "")
+    if problems:
+        raise ConfigError(problems)
+    return tree
+
+
+class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
+    """PyYAML up to its node graph; the tag says only whether a scalar was quoted."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        return "plain" if kind is yaml.ScalarNode and implicit[0] else "untagged"
+
+
+class _Reading:
+    """One text being read: collects problems, so that all duplicates and tags are told at once."""
+
+    def __init__(self, name: str, folder: Path, lines: bool) -> None:
+        self.name, self.folder, self.lines = name, folder, lines
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()  # nodes being read: an alias to one of them is a circle
+
+    def place(self, mark: Any) -> Place:
+        line = mark.line + 1 if self.lines else 0
+        return Place(self.name, line, mark.column + 1, self.folder)
+
+    def tree(self, text: str) -> Node:
+        root = _Composer(text).get_single_node()
+        if root is None:
+            self.problems.append(Problem(self.name, "is empty", "an experiment"))
+            return Node(None, Place(self.name, 0, 0, self.folder))
+        return self.node(root)
+
+    def node(self, source: Any) -> Node:
+        place = self.place(source.start_mark)
+        if source.tag not in ("plain", "untagged"):
+            self.problems.append(
+                Problem(
+                    str(place),
+                    f"tag {source.tag.replace('tag:yaml.org,2002:', '!!')!r}",
+                    "plain YAML without tags",
+                )
+            )
+        if id(source) in self._open:
+            self.problems.append(Problem(str(place), "an alias refers to what contains it"))
+            return Node(None, place)
+        if isinstance(source, yaml.ScalarNode):
+            return Node(
+                plain_scalar(source.value) if source.tag == "plain" else self.text(source.value, place), place
+            )
+        self._open.add(id(source))
+        try:
+            if isinstance(source, yaml.SequenceNode):
+                return Node([self.node(item) for item in source.value], place)
+            return self.mapping(source, place)
+        finally:
+            self._open.discard(id(source))
+
+    def text(self, escaped: str, place: Place) -> str:
+        """Quoted text; JSON writes one character outside the basic plane as two escapes."""
+        try:
+            return escaped.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self.problems.append(Problem(str(place), "half a character (a lone surrogate)", "text"))
+            return ""
+
+    def mapping(self, source: Any, place: Place) -> Node:
+        entries: dict[str, Node] = {}
+        places: dict[str, Place] = {}
+        merged: list[Node] = []
+        for key, value in source.value:
+            key_place = self.place(key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(Problem(str(key_place), "a list or mapping as a key", "a name"))
+            elif key.value == "<<" and key.tag == "plain":
+                node = self.node(value)
+                merged += node.value if isinstance(node.value, list) else [node]
+            elif key.value in entries:
+                first = places[key.value]
+                told = f"line {first.line}" if first.line else "before"
+                self.problems.append(
+                    Problem(str(key_place), f"key {key.value!r} was given already, {told}", cure="remove one")
+                )
+            else:
+                entries[key.value] = self.node(value)
+                places[key.value] = key_place
+        for node in merged:  # `<<`: the first that has a key wins, the mapping's own keys before all
+            if not isinstance(node.value, dict):
+                self.problems.append(
+                    Problem(str(node.place), "'<<' without a mapping", "an alias of a mapping")
+                )
+            for name, value in node.mapping.items():
+                if name not in entries:
+                    entries[name], places[name] = value, node.key_places[name]
+        return Node(entries, place, places)
+
+    def problem(self, problem: yaml.YAMLError, text: str) -> None:
+        if isinstance(problem, yaml.MarkedYAMLError):
+            mark = problem.problem_mark or problem.context_mark
+            place = str(self.place(mark)) if mark else self.name
+            what = problem.problem or problem.context or "not YAML"
+            cure = "indent with spaces" if "'\\t'" in what else ""
+            if "could not find expected ':'" in what:
+                cure = "is a ':' or a space after it missing?"
+            elif "single document" in (problem.context or ""):
+                what, cure = "a second document ('---')", "one experiment per file"
+            self.problems.append(Problem(place, f"not valid YAML: {what}", cure=cure))
+        elif isinstance(problem, ReaderError):
+            code = problem.character if isinstance(problem.character, int) else ord(problem.character)
+            line = text.count("\n", 0, problem.position) + 1
+            self.problems.append(Problem(f"{self.name}:{line}", f"control character #x{code:02x}", "text"))
+        else:
+            self.problems.append(Problem(self.name, f"not valid YAML: {problem}"))
+
+    def look_further(self, text: str) -> None:
+        """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
+        told = False  # the first section that fails alone does so for the reason known already
+        for section in _sections(text):
+            try:
+                self.tree(section)
+            except yaml.MarkedYAMLError as problem:
+                if "undefined alias" in str(problem.problem):  # its anchor may stand in another section
+                    continue
+                if told:
+                    self.problem(problem, section)
+                told = True
+
+
+def _sections(text: str) -> Iterator[str]:
+    """Each top-level ``key:`` with what belongs to it, on the lines where it stands in the text."""
+    lines = text.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
+    for start, end in pairwise([*starts, len(lines)]):
+        yield "\n" * start + "".join(lines[start:end])
+
+
+def plain_scalar(text: str) -> Scalar:
+    """What an unquoted word means in YAML 1.2 (core schema).
+
+    Example:
+        >>> [plain_scalar(word) for word in ("1e-3", "007", "no", "12:30:00", "1_000", "~")]
+        [0.001, 7, 'no', '12:30:00', '1_000', None]
+    """
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text) and len(text) < 1000:  # Python refuses to read longer numbers
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", "").lower())
+    return text
+
+
+def _neighbours(path: Path) -> str:
+    """What the folder of a missing file holds instead."""
+    if not path.parent.is_dir():
+        return f"there is no folder {str(path.parent)!r}"
+    names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
+    return did_you_mean(path.name, names) if names else ""
