@@ -150,12 +150,14 @@ class Judgments:
         groups: the queries; `labels` is in their row order.
         query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
         document_ids: (n_rows,) or None; needed by ``ties=id``.
+        judged: bool (n_rows,) or None where every row is; a row nobody judged has label 0.
     """
 
     labels: NDArray[np.float64]
     groups: QueryGroups
     query_weights: NDArray[np.float64] | None = None
     document_ids: NDArray[Any] | None = None
+    judged: NDArray[np.bool_] | None = None
 
     @classmethod
     def checked(
@@ -165,12 +167,13 @@ class Judgments:
         *,
         query_weights: ArrayLike | None = None,
         document_ids: ArrayLike | Sequence[str] | None = None,
+        judged: ArrayLike | None = None,
     ) -> Judgments:
         """Judgments from arrays in the groups' row order.
 
         Raises:
             DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
-                not finite, or all are zero. The message names the query.
+                not finite, or all are zero; a row is relevant and not judged. The message names the query.
         """
         grades = as_column(labels, "labels")
         if grades.size != groups.n_rows:
@@ -206,7 +209,17 @@ class Judgments:
                 raise DataError(
                     f"{documents.size} document_ids for {groups.n_rows} rows; expected one per row"
                 )
-        return cls(grades, groups, weights, documents)
+        flags = None
+        if judged is not None:
+            flags = as_row_flags(judged, "judged", groups)
+            unjudged = np.flatnonzero(~flags & (grades > 0))
+            if unjudged.size:
+                query = groups.name(groups.query_of(int(unjudged[0])))
+                raise DataError(
+                    f"label {grades[unjudged[0]]:g} in query {query!r} belongs to a row that is not judged "
+                    f"({unjudged.size} such rows); expected label 0 for rows nobody judged"
+                )
+        return cls(grades, groups, weights, documents, flags)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
         """The given queries alone."""
@@ -216,7 +229,22 @@ class Judgments:
             groups,
             None if self.query_weights is None else self.query_weights[queries],
             None if self.document_ids is None else self.document_ids[rows],
+            None if self.judged is None else self.judged[rows],
         )
+
+
+def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np.bool_]:
+    """One truth value per row.
+
+    Raises:
+        DataError: a wrong length, or values that are not booleans.
+    """
+    column = as_column(flags, name)
+    if column.size != groups.n_rows:
+        raise DataError(f"{column.size} values of {name} for {groups.n_rows} rows; expected one per row")
+    if column.dtype != np.bool_:
+        raise DataError(f"{name} holds {column.dtype} values; expected booleans, one per row")
+    return np.ascontiguousarray(column)
 
 
 def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
