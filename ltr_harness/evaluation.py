@@ -139,6 +139,8 @@ def evaluate(
     metrics: Sequence[str | Metric],
     query_weights: ArrayLike | None = None,
     document_ids: ArrayLike | None = None,
+    judged: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
 ) -> Evaluation:
     """How good a ranking by `scores` is, by any number of metrics, in one pass.
 
@@ -150,6 +152,9 @@ def evaluate(
         metrics: names such as ``"ndcg@10"`` or metric objects.
         query_weights: (n_queries,) weight of each query in every mean, in query order.
         document_ids: (n_rows,) needed by metrics with ``ties=id``.
+        judged: bool (n_rows,), rows somebody judged; None where all are. `BPref` and `Judged` ask for it.
+        retrieved: bool (n_rows,), rows the ranking lists; the others have no rank, whatever their score, and
+            count among the relevant rows. None where all are.
 
     Returns:
         Means, per-query values and counts.
@@ -173,7 +178,13 @@ def evaluate(
     else:
         assert group_sizes is not None
         groups = QueryGroups.from_sizes(group_sizes)
-    columns = {"labels": labels, "scores": scores, "document_ids": document_ids}
+    columns = {
+        "labels": labels,
+        "scores": scores,
+        "document_ids": document_ids,
+        "judged": judged,
+        "retrieved": retrieved,
+    }
     arranged: dict[str, Any] = {}
     for name, column in columns.items():
         if column is None or order is None:
@@ -190,11 +201,17 @@ def evaluate(
         groups,
         query_weights=query_weights,
         document_ids=arranged["document_ids"],
+        judged=arranged["judged"],
     )
     asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
-    return evaluate_bound(bind(asked, judgments), arranged["scores"], asked)
+    return evaluate_bound(bind(asked, judgments), arranged["scores"], asked, arranged["retrieved"])
 
 
-def evaluate_bound(binding: Binding, scores: ArrayLike, asked: Sequence[Metric] | None = None) -> Evaluation:
+def evaluate_bound(
+    binding: Binding,
+    scores: ArrayLike,
+    asked: Sequence[Metric] | None = None,
+    retrieved: ArrayLike | None = None,
+) -> Evaluation:
     """`evaluate` for metrics that are bound already."""
-    return Evaluation(binding, binding.per_query(scores), asked or binding.metrics)
+    return Evaluation(binding, binding.per_query(scores, retrieved), asked or binding.metrics)

@@ -11,25 +11,65 @@ from ltr_harness.metrics.grammar import parse_metric as parse_metric
 from ltr_harness.metrics.metric import Metric as Metric
 
 if TYPE_CHECKING:
+    from ltr_harness.metrics.bpref import BPref as BPref
     from ltr_harness.metrics.dcg import DCG as DCG
     from ltr_harness.metrics.err import ERR as ERR
+    from ltr_harness.metrics.f1 import F1 as F1
+    from ltr_harness.metrics.judged import Judged as Judged
+    from ltr_harness.metrics.kendall_tau_distance import KendallTauDistance as KendallTauDistance
     from ltr_harness.metrics.map import MAP as MAP
     from ltr_harness.metrics.mrr import MRR as MRR
+    from ltr_harness.metrics.n_relevant import NRelevant as NRelevant
     from ltr_harness.metrics.ndcg import NDCG as NDCG
+    from ltr_harness.metrics.nerr import NERR as NERR
+    from ltr_harness.metrics.precision import Precision as Precision
+    from ltr_harness.metrics.q import Q as Q
+    from ltr_harness.metrics.rbp import RBP as RBP
+    from ltr_harness.metrics.rbp_residual import RBPResidual as RBPResidual
+    from ltr_harness.metrics.recall import Recall as Recall
+    from ltr_harness.metrics.rprec import RPrec as RPrec
+    from ltr_harness.metrics.success import Success as Success
+    from ltr_harness.metrics.tau_ap import TauAP as TauAP
 
 METRICS = {
+    "bpref": "ltr_harness.metrics.bpref:BPref",
     "dcg": "ltr_harness.metrics.dcg:DCG",
     "err": "ltr_harness.metrics.err:ERR",
+    "f1": "ltr_harness.metrics.f1:F1",
+    "judged": "ltr_harness.metrics.judged:Judged",
+    "kendall_tau_distance": "ltr_harness.metrics.kendall_tau_distance:KendallTauDistance",
     "map": "ltr_harness.metrics.map:MAP",
     "mrr": "ltr_harness.metrics.mrr:MRR",
+    "n_relevant": "ltr_harness.metrics.n_relevant:NRelevant",
     "ndcg": "ltr_harness.metrics.ndcg:NDCG",
+    "nerr": "ltr_harness.metrics.nerr:NERR",
+    "precision": "ltr_harness.metrics.precision:Precision",
+    "q": "ltr_harness.metrics.q:Q",
+    "rbp": "ltr_harness.metrics.rbp:RBP",
+    "rbp_residual": "ltr_harness.metrics.rbp_residual:RBPResidual",
+    "recall": "ltr_harness.metrics.recall:Recall",
+    "rprec": "ltr_harness.metrics.rprec:RPrec",
+    "success": "ltr_harness.metrics.success:Success",
+    "tau_ap": "ltr_harness.metrics.tau_ap:TauAP",
 }
 
 # Other tools' names for the same thing; they parse to the canonical one.
 ALIASES = {
     "ap": "map",
-    "rr": "mrr",
+    "f": "f1",
+    "hit": "success",
+    "hit_rate": "success",
+    "hitrate": "success",
+    "num_rel": "n_relevant",
+    "p": "precision",
+    "pre": "precision",
+    "q_measure": "q",
+    "r": "recall",
+    "r_precision": "rprec",
     "recip_rank": "mrr",
+    "rprecision": "rprec",
+    "rr": "mrr",
+    "tauap": "tau_ap",
 }
 
 catalog = Catalog("metric", METRICS, "ltr_harness.metrics")

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments, check_scores
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.groups import Judgments, as_column, as_row_flags, check_scores
 from ltr_harness.metrics.grammar import parse_metric
 from ltr_harness.metrics.metric import NO_CUTOFF, Metric
-from ltr_harness.metrics.ranking import Ranker, Ties
+from ltr_harness.metrics.ranking import Ranker, Ranking, Ties
 
 
 class Binding:
@@ -48,7 +48,7 @@ class Binding:
             distinct, position = np.unique(cutoffs, return_inverse=True)
             self._families.append(
                 (
-                    (family.ties, family.score_precision),
+                    (family.ties, family.score_precision, family.whole_order),
                     family.prepare(judgments, distinct),
                     np.array(members),
                     position,
@@ -57,20 +57,32 @@ class Binding:
         weights = judgments.query_weights
         self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
 
-    def per_query(self, scores: ArrayLike) -> NDArray[np.float64]:
+    def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
         """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.
 
         Args:
             scores: (n_rows,) in the judgments' row order, any real number type.
+            retrieved: bool (n_rows,), rows that are in the list at all; the others have no rank and still count
+                among the relevant rows. None: every row is listed.
 
         Raises:
             DataError: a wrong length or NaN; the message names the query.
         """
-        checked = check_scores(scores, self.judgments.groups)
+        groups = self.judgments.groups
+        if retrieved is not None:
+            listed = as_row_flags(retrieved, "retrieved", groups)
+            scores = np.where(listed, as_column(scores, "scores"), -np.inf)
+            if np.isneginf(scores[listed]).any():
+                raise DataError(
+                    "a retrieved row is scored -inf; expected finite scores for rows that are listed"
+                )
+        checked = check_scores(scores, groups)
         rankings = {}
-        for order, ranker in self._rankers.items():
-            as_seen = checked.astype(np.float32).astype(np.float64) if order[1] == "float32" else checked
-            rankings[order] = ranker.rank(as_seen)
+        for (ties, precision), ranker in self._rankers.items():
+            as_seen = checked.astype(np.float32).astype(np.float64) if precision == "float32" else checked
+            whole = ranker.rank(as_seen)
+            rankings[ties, precision, True] = whole
+            rankings[ties, precision, False] = whole if retrieved is None else _without_unlisted(whole)
         out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
         for order, values_of, members, position in self._families:
             out[members] = values_of(rankings[order])[position]
@@ -98,6 +110,13 @@ def bind(
     """
     given = [metrics] if isinstance(metrics, Metric | str) else metrics
     return Binding([parse_metric(metric) for metric in given], judgments)
+
+
+def _without_unlisted(ranking: Ranking) -> Ranking:
+    """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
+    listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
+    keep = np.diff(listed) > 0
+    return Ranking(listed[ranking.offsets], ranking.rows[keep], ranking.tie_end[keep], ranking.scores)
 
 
 def _cutoff(metric: Metric) -> int:

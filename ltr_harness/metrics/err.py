@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
@@ -14,7 +12,8 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.metric import NO_CUTOFF, Metric, Values, plain_number
+from ltr_harness.metrics.max_grade import check_max_grade, freeze_max_grade, refuse_above
+from ltr_harness.metrics.metric import NO_CUTOFF, Metric, Values
 from ltr_harness.metrics.ranking import Ranking
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
@@ -52,22 +51,14 @@ class ERR(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_grade is not None and not self.max_grade > 0:
-            raise MetricError(f"err: max_grade={self.max_grade}; expected a grade above 0")
+        check_max_grade(self.name, self.max_grade)
         if not 0 < self.continuation <= 1:
-            raise MetricError(f"err: continuation={self.continuation}; expected a probability in (0, 1]")
+            raise MetricError(
+                f"{self.name}: continuation={self.continuation}; expected a probability in (0, 1]"
+            )
 
     def resolved(self, judgments: Judgments) -> Self:
-        if self.max_grade is not None:
-            return self
-        largest = max(float(judgments.labels.max()), 1.0)
-        frozen = dataclasses.replace(self, max_grade=largest)
-        warnings.warn(
-            f"{self} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
-            f"({frozen}); name max_grade to say which scale the labels are on",
-            stacklevel=2,
-        )
-        return frozen
+        return freeze_max_grade(self, judgments)
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         stops = self.stop_probabilities(judgments)
@@ -76,32 +67,23 @@ class ERR(Metric):
         def values(ranking: Ranking) -> Values:
             if cutoffs[-1] == NO_CUTOFF:
                 self._refuse_huge_ties(ranking, judgments)
-            out = np.empty((cutoffs.size, is_empty.size))
-            _expected_reciprocal_rank(
-                ranking.offsets,
-                ranking.rows,
-                ranking.tie_end,
-                cutoffs,
-                stops,
-                float(self.continuation),
-                out,
-            )
-            return self.apply_empty(out, is_empty)
+            return self.apply_empty(self.expected(ranking, cutoffs, stops), is_empty)
 
         return values
+
+    def expected(self, ranking: Ranking, cutoffs: NDArray[np.int64], stops: NDArray[np.float64]) -> Values:
+        """ERR at every cutoff from the chance that each row satisfies, exact under ties."""
+        out = np.empty((cutoffs.size, ranking.offsets.size - 1))
+        _expected_reciprocal_rank(
+            ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, stops, float(self.continuation), out
+        )
+        return out
 
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
-        assert self.max_grade is not None
-        too_large = labels > self.max_grade
-        if too_large.any():
-            row = int(np.flatnonzero(too_large)[0])
-            groups = judgments.groups
-            raise MetricError(
-                f"{self}: label {labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
-                f"max_grade ({int(too_large.sum())} such rows); set max_grade to the scale's highest grade"
-            )
+        assert self.max_grade is not None  # `resolved` has fixed it
+        refuse_above(self.max_grade, judgments, str(self))
         if self.stop == "linear":
             return np.asarray(labels / (self.max_grade + 1.0))
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))

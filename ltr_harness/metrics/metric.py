@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -47,6 +47,12 @@ class Metric:
     graded: ClassVar[bool]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     source: ClassVar[str]
+    takes_cutoff: ClassVar[bool] = True
+    """Whether ``@K`` means anything; R-precision, for one, brings its own cutoff."""
+    diagnostic: ClassVar[bool] = False
+    """Explains other numbers and says nothing about which ranking is better."""
+    whole_order: ClassVar[bool] = False
+    """Compares complete orders, so rows that were not retrieved count as tied at the end."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -57,6 +63,10 @@ class Metric:
                     f"{self.name}: {field.name}={getattr(self, field.name)!r}; expected {_words(accepted)}"
                 )
             object.__setattr__(self, field.name, value)
+        if self.k is not None and not self.takes_cutoff:
+            raise MetricError(
+                f"{self.name}@{self.k}: {self.name} is defined on the whole list; leave out @{self.k}"
+            )
         if self.k is not None and self.k < 1:
             raise MetricError(f"{self.name}@{self.k}: the cutoff must be at least 1")
 
@@ -80,6 +90,18 @@ class Metric:
             'ndcg(gain=linear)@5'
         """
         return dataclasses.replace(self, k=k)
+
+    def at(self, cutoffs: Sequence[int]) -> tuple[Self, ...]:
+        """The metric at each cutoff; itself alone where it has one already or takes none.
+
+        Example:
+            >>> from ltr_harness.metrics import MRR, RPrec
+            >>> [str(metric) for metric in (*MRR().at([1, 10]), *MRR(k=5).at([1, 10]), *RPrec().at([1, 10]))]
+            ['mrr@1', 'mrr@10', 'mrr@5', 'rprec']
+        """
+        if self.k is not None or not self.takes_cutoff:
+            return (self,)
+        return tuple(self.with_cutoff(k) for k in cutoffs)
 
     def resolved(self, judgments: Judgments) -> Self:
         """The definition with everything fixed that it takes from the data; most metrics take nothing."""

@@ -38,27 +38,39 @@ class MRR(BinaryMetric):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         is_relevant, n_relevant = self.relevant_rows(judgments)
+        reciprocal = 1.0 / np.arange(1, int(min(judgments.groups.sizes.max(), cutoffs[-1])) + 1)
 
         def values(ranking: Ranking) -> Values:
-            out = np.empty((cutoffs.size, n_relevant.size))
-            _reciprocal_rank(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, out)
-            return self.apply_empty(out, n_relevant == 0)
+            return self.apply_empty(first_hit(ranking, cutoffs, is_relevant, reciprocal), n_relevant == 0)
 
         return values
 
 
+def first_hit(
+    ranking: Ranking,
+    cutoffs: NDArray[np.int64],
+    is_relevant: NDArray[np.bool_],
+    worth: NDArray[np.float64],
+) -> Values:
+    """Expected worth of the rank at which the first relevant row stands; 0 where it is beyond the cutoff."""
+    out = np.empty((cutoffs.size, ranking.offsets.size - 1))
+    _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
+    return out
+
+
 @compiled
-def _reciprocal_rank(
+def _first_hit(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int64],
     tie_end: NDArray[np.int64],
     cutoffs: NDArray[np.int64],
     is_relevant: NDArray[np.bool_],
+    worth: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
     for query in range(offsets.size - 1):
         at = offsets[query]
-        n = min(offsets[query + 1] - at, cutoffs[-1])
+        n = min(offsets[query + 1] - at, worth.size)
         total = 0.0
         cutoff = 0
         i = 0
@@ -75,7 +87,7 @@ def _reciprocal_rank(
             size = end - start
             chance = hits / size
             while i < end and i < n:
-                total += chance / (i + 1)
+                total += chance * worth[i]
                 rest = size - 1 - (i - start)
                 chance = chance * (rest - hits + 1) / rest if rest > 0 else 0.0
                 i += 1

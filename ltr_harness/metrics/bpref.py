@@ -1,0 +1,99 @@
+"""bpref: preferences between judged rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.ranking import Ranking
+from ltr_harness.metrics.rbp_residual import judged_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class BPref(BinaryMetric):
+    """How rarely a judged non-relevant row stands above a relevant one; rows nobody judged are passed over.
+
+    bpref = (1/R) * sum over the relevant rows listed of 1 - min(N_above, R) / min(R, N), with N the query's
+    judged non-relevant rows and N_above those of them above the row (0 where there are none). Made for
+    incomplete judgments; where every row is judged it tells little that AP does not. No cutoff.
+
+    Source: Buckley & Voorhees 2004, in trec_eval's form; ties: exact mean over their orders.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["bpref"])
+        >>> ev.means["bpref"]  # ((1 - 0/1) + (1 - 1/1)) / 2
+        0.5
+    """
+
+    name: ClassVar[str] = "bpref"
+    takes_cutoff: ClassVar[bool] = False
+    source: ClassVar[str] = "Buckley & Voorhees 2004"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        is_against = (judged_rows(judgments) > 0.0) & ~is_relevant
+        n_against = np.add.reduceat(is_against, judgments.groups.boundaries[:-1], dtype=np.int64)
+
+        def values(ranking: Ranking) -> Values:
+            out = np.empty((1, n_relevant.size))
+            _preferences(
+                ranking.offsets,
+                ranking.rows,
+                ranking.tie_end,
+                is_relevant,
+                is_against,
+                n_relevant,
+                n_against,
+                out[0],
+            )
+            return self.apply_empty(out, n_relevant == 0)
+
+        return values
+
+
+@compiled
+def _preferences(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    is_relevant: NDArray[np.bool_],
+    is_against: NDArray[np.bool_],
+    n_relevant: NDArray[np.int64],
+    n_against: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    for query in range(n_relevant.size):
+        at = offsets[query]
+        n = offsets[query + 1] - at
+        most = n_relevant[query]
+        scale = min(most, n_against[query])
+        total = 0.0
+        above = 0
+        i = 0
+        while i < n:
+            end = tie_end[at + i]
+            relevant = 0
+            against = 0
+            for j in range(i, end):
+                if is_relevant[rows[at + j]]:
+                    relevant += 1
+                elif is_against[rows[at + j]]:
+                    against += 1
+            if relevant > 0:
+                # a relevant row stands below 0, 1, … or all of its group's `against`, each with equal chance
+                counted = 0.0
+                for x in range(against + 1):
+                    counted += min(above + x, most)
+                counted /= against + 1
+                total += relevant * (1.0 - counted / scale) if scale > 0 else relevant
+            above += against
+            i = end
+        out[query] = total / max(most, 1)

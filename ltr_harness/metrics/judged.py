@@ -1,0 +1,57 @@
+"""Judged: how much of what was shown anybody has judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.dcg import cumulated
+from ltr_harness.metrics.metric import Metric, Values
+from ltr_harness.metrics.ranking import Ranking
+from ltr_harness.metrics.rbp_residual import judged_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Metric):
+    """How many of the first K rows somebody has judged: where it is low, every other metric guesses.
+
+    Judged@K = judged rows in the first K / min(K, n). Learning-to-rank files judge every row, so it is 1 there;
+    runs over a collection are where it matters. Defined for every query that lists a row.
+
+    Source: the ``judged@k`` of ir-measures and TREC track overviews.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> evaluate([1, 0], [2.0, 1.0], group_sizes=[2], judged=[True, False], metrics=["judged"]).means["judged"]
+        0.5
+    """
+
+    name: ClassVar[str] = "judged"
+    graded: ClassVar[bool] = False
+    diagnostic: ClassVar[bool] = True
+    source: ClassVar[str] = "TREC track overviews"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties in ("worst", "best"):
+            raise MetricError(
+                f"judged: ties={self.ties} orders by label, which says nothing here; expected expected, stable or id"
+            )
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        judged = judged_rows(judgments)
+        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+
+        def values(ranking: Ranking) -> Values:
+            listed = np.diff(ranking.offsets)
+            out = cumulated(ranking, cutoffs, judged, even)
+            out /= np.maximum(np.minimum(listed[np.newaxis, :], cutoffs[:, np.newaxis]), 1)
+            return self.apply_empty(np.minimum(out, 1.0), listed == 0)
+
+        return values

@@ -1,0 +1,60 @@
+"""Kendall tau distance: pairs of rows in the wrong order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.concordance import LabelOrder
+from ltr_harness.metrics.metric import Metric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class KendallTauDistance(Metric):
+    """How many pairs of rows stand in the wrong order: 0 is the ideal order, lower is better.
+
+    Distance = pairs with different labels whose better row is scored below the worse one; a pair tied in score
+    counts one half. A pair at the bottom weighs as much as one at the top, so fewer inversions may still be the
+    worse list for a user: a diagnostic, not a goal. Queries whose labels are all equal have no such pair and are
+    undefined.
+
+    Attributes:
+        normalized: divide by the number of pairs with different labels, so that queries of any length compare.
+
+    Source: Kendall 1938.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> labels, scores = [1, 0, 0, 0, 1, 1, 1], [7, 6, 5, 4, 3, 2, 1]
+        >>> ev = evaluate(labels, scores, group_sizes=[7], metrics=["kendall_tau_distance"])
+        >>> ev.means["kendall_tau_distance"]  # three relevant rows below three others each
+        9.0
+    """
+
+    normalized: bool = False
+
+    name: ClassVar[str] = "kendall_tau_distance"
+    higher_is_better: ClassVar[bool] = False
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    takes_cutoff: ClassVar[bool] = False
+    whole_order: ClassVar[bool] = True
+    source: ClassVar[str] = "Kendall 1938"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        order = LabelOrder.of(judgments)
+        pairs = order.pairs(judgments.groups.boundaries)
+
+        def values(ranking: Ranking) -> Values:
+            inversions = pairs - order.concordant(ranking)[:1]
+            if self.normalized:
+                inversions /= np.maximum(pairs, 1)
+            return self.apply_empty(inversions, pairs == 0)
+
+        return values

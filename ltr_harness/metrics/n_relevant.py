@@ -1,0 +1,44 @@
+"""How many rows of a query are relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class NRelevant(BinaryMetric):
+    """How many rows of the query are relevant: the R of every other definition, whatever the ranking.
+
+    Says nothing about a ranking; it explains why metrics differ between data sets. 0 is a count like any other,
+    so no query is undefined.
+
+    Source: trec_eval's ``num_rel``.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["n_relevant"]).means["n_relevant"]
+        2.0
+    """
+
+    name: ClassVar[str] = "n_relevant"
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    takes_cutoff: ClassVar[bool] = False
+    diagnostic: ClassVar[bool] = True
+    source: ClassVar[str] = "trec_eval (num_rel)"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        counts = self.relevant_rows(judgments)[1].astype(np.float64)
+
+        def values(ranking: Ranking) -> Values:
+            return np.tile(counts, (cutoffs.size, 1))
+
+        return values

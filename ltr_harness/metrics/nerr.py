@@ -1,0 +1,55 @@
+"""nERR: ERR as a share of what the ideal order would reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.err import ERR
+from ltr_harness.metrics.metric import Values
+from ltr_harness.metrics.ranking import Ranker, Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class NERR(ERR):
+    """How soon a user is satisfied, as a share of the soonest these labels allow: 1 is the ideal order.
+
+    nERR@K = ERR@K / ERR@K of the query's rows sorted by label, with R(g) as `ERR` has it. A query whose best
+    row is of a low grade counts as much as one with a perfect row, which plain ERR does not do.
+
+    Attributes:
+        max_grade: the scale's highest grade; a property of the experiment, never of a query.
+        continuation: chance that an unsatisfied user reads on.
+        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1), as NTCIR has it.
+
+    Source: Chapelle et al. 2009; the normalisation: NTCIR (Sakai 2014); ties: exact mean over their orders.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> metric = "nerr(max_grade=1)"
+        >>> evaluate([0, 1], [2.0, 1.0], group_sizes=[2], metrics=[metric]).means[metric]  # (1/2 1/2) / (1/2)
+        0.5
+    """
+
+    name: ClassVar[str] = "nerr"
+    source: ClassVar[str] = "Chapelle et al. 2009; Sakai 2014"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        stops = self.stop_probabilities(judgments)
+        depth = None if cutoffs[-1] >= judgments.groups.sizes.max() else int(cutoffs[-1])
+        # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
+        ideal = self.expected(Ranker(judgments, "stable", depth).rank(judgments.labels), cutoffs, stops)
+        attained = super().prepare(judgments, cutoffs)
+
+        def values(ranking: Ranking) -> Values:
+            out = attained(ranking)
+            np.divide(out, ideal, out=out, where=ideal > 0.0)
+            np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
+            return self.apply_empty(out, ideal[-1] <= 0.0)
+
+        return values

@@ -1,0 +1,58 @@
+"""RBP's residual: how much of it nobody can know yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.dcg import cumulated
+from ltr_harness.metrics.metric import Values
+from ltr_harness.metrics.ranking import Ranking
+from ltr_harness.metrics.rbp import RBP
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBPResidual(RBP):
+    """How much RBP would gain if every row that was not looked at, or not judged, were perfect.
+
+    residual@K = 1 - sum over judged ranks r <= K of (1 - p) p^(r-1), which is p^n when the n rows looked at
+    are all judged. RBP lies in [RBP, RBP + residual]; two systems closer than that cannot be told apart.
+
+    Attributes:
+        p: persistence, in (0, 1); must be given.
+
+    Source: Moffat & Zobel 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rbp_residual(p=0.5)"])
+        >>> ev.means["rbp_residual(p=0.5)"]  # (1/2)^3
+        0.125
+    """
+
+    name: ClassVar[str] = "rbp_residual"
+    higher_is_better: ClassVar[bool] = False
+    diagnostic: ClassVar[bool] = True
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        weight = self.rank_weights(judgments, cutoffs)
+        judged = judged_rows(judgments)
+        is_empty = np.maximum.reduceat(self.utility(judgments), judgments.groups.boundaries[:-1]) <= 0.0
+
+        def values(ranking: Ranking) -> Values:
+            seen = cumulated(ranking, cutoffs, judged, weight)
+            return self.apply_empty(np.maximum(1.0 - seen, 0.0), is_empty)
+
+        return values
+
+
+def judged_rows(judgments: Judgments) -> NDArray[np.float64]:
+    """float64 (n_rows,), 1 where somebody judged the row."""
+    if judgments.judged is None:
+        return np.ones(judgments.groups.n_rows)
+    return judgments.judged.astype(np.float64)

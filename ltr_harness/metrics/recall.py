@@ -1,0 +1,40 @@
+"""Recall: the share of the relevant rows that was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.metrics.hits import HitsMetric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall(HitsMetric):
+    """Which share of the query's relevant rows is among the first K.
+
+    R@K = (relevant rows in the first K) / R. Never falls as K grows, and is 1 once everything is shown.
+
+    Attributes:
+        denominator: ``total`` divides by R, ``min_rk`` by min(R, K), so that 1 can be reached at any K.
+
+    Source: Cleverdon 1966; expectation under ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["recall@2"])
+        >>> ev.means["recall@2"]
+        0.5
+    """
+
+    denominator: Literal["total", "min_rk"] = "total"
+
+    name: ClassVar[str] = "recall"
+    source: ClassVar[str] = "Cleverdon 1966"
+
+    def divisor(
+        self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        return n_relevant if self.denominator == "total" else np.minimum(n_relevant, cutoffs)

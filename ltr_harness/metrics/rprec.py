@@ -1,0 +1,70 @@
+"""R-precision: precision where a perfect list would have everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class RPrec(BinaryMetric):
+    """Precision at R, the number of the query's relevant rows, where precision and recall are equal.
+
+    R-precision = (relevant rows in the first R) / R. Every query brings its own cutoff, so there is no K.
+
+    Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rprec"])
+        >>> ev.means["rprec"]  # R = 2, one of the first two
+        0.5
+    """
+
+    name: ClassVar[str] = "rprec"
+    takes_cutoff: ClassVar[bool] = False
+    source: ClassVar[str] = "Buckley & Voorhees 2000"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+
+        def values(ranking: Ranking) -> Values:
+            out = np.empty((1, n_relevant.size))
+            _r_precision(ranking.offsets, ranking.rows, ranking.tie_end, is_relevant, n_relevant, out[0])
+            return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
+
+        return values
+
+
+@compiled
+def _r_precision(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    is_relevant: NDArray[np.bool_],
+    n_relevant: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    for query in range(n_relevant.size):
+        at = offsets[query]
+        n = min(offsets[query + 1] - at, n_relevant[query])
+        hits = 0.0
+        i = 0
+        while i < n:
+            end = tie_end[at + i]
+            relevant = 0
+            for j in range(i, end):
+                if is_relevant[rows[at + j]]:
+                    relevant += 1
+            hits += relevant * (min(end, n) - i) / (end - i)
+            i = end
+        out[query] = hits / max(n_relevant[query], 1)

@@ -1,0 +1,44 @@
+"""Success: did the user see anything relevant at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.mrr import first_hit
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class Success(BinaryMetric):
+    """Whether the first K rows hold at least one relevant row: 1 or 0 per query, a share of queries as a mean.
+
+    Success@K, also hit rate or hit@K. With ties, the chance that they fall so.
+
+    Source: trec_eval's ``success``; expectation under ties: McSherry & Najork 2008.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([0, 1, 1, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["success@1"])
+        >>> ev.means["success@1"]
+        0.5
+    """
+
+    name: ClassVar[str] = "success"
+    source: ClassVar[str] = "trec_eval (success)"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+
+        def values(ranking: Ranking) -> Values:
+            out = first_hit(ranking, cutoffs, is_relevant, even)
+            return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
+
+        return values

@@ -1,0 +1,71 @@
+"""AP correlation: agreement of two orders that cares most about the top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.concordance import LabelOrder
+from ltr_harness.metrics.metric import Metric, Values
+from ltr_harness.metrics.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class TauAP(Metric):
+    """How far the order by score agrees with the order by label, the top counting most: 1 agrees, -1 is reversed.
+
+    Walking down one order, every row below the first asks which share of the rows above it belongs there:
+    tau = 2 * mean of those shares - 1. A pair tied in label is in nobody's right order.
+
+    By score:  2/(n-1) * sum over ranks r > 1 of (rows above r with a greater label) / (r - 1) - 1.
+    By label:  2/m * sum over the m rows with a greater label somewhere of (those of them above it) / (all of
+    them) - 1; the ideal order is 1 whatever ties the labels have.
+
+    Queries whose labels are all equal are undefined.
+
+    Attributes:
+        walk: ``both`` is their mean, tau_ap,b, which treats labels as one observer and scores as another;
+            ``scores`` is Yilmaz's tau_ap; ``labels`` the other half.
+
+    Source: Yilmaz, Aslam & Robertson 2008; ties in label: tau_ap,b of Urbano & Marrero 2017; ties in score: exact
+    mean over their orders.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["tau_ap(walk=scores)"])
+        >>> ev.means["tau_ap(walk=scores)"]  # 2/2 (1/1 + 1/2) - 1
+        0.5
+    """
+
+    walk: Literal["both", "scores", "labels"] = "both"
+
+    name: ClassVar[str] = "tau_ap"
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    takes_cutoff: ClassVar[bool] = False
+    whole_order: ClassVar[bool] = True
+    source: ClassVar[str] = "Yilmaz et al. 2008; Urbano & Marrero 2017"
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        order = LabelOrder.of(judgments)
+        groups = judgments.groups
+        below_some = np.add.reduceat(order.n_better > 0, groups.boundaries[:-1], dtype=np.int64)
+        below_first = groups.sizes - 1
+
+        def values(ranking: Ranking) -> Values:
+            _, by_rank, by_label = order.concordant(ranking)
+            down_scores = 2.0 * by_rank / np.maximum(below_first, 1) - 1.0
+            down_labels = 2.0 * by_label / np.maximum(below_some, 1) - 1.0
+            chosen = {
+                "both": (down_scores + down_labels) / 2.0,
+                "scores": down_scores,
+                "labels": down_labels,
+            }[self.walk]
+            return self.apply_empty(np.clip(chosen, -1.0, 1.0)[np.newaxis, :], below_some == 0)
+
+        return values

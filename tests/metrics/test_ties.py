@@ -1,0 +1,354 @@
+"""Every metric's expectation over ties against the plain mean over all orders, and the other tie rules."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate, parse_metric
+from ltr_harness.metrics import METRICS, Metric
+
+# Each plain definition reads labels in rank order, the rows that have no rank, and the cutoff (None: all).
+Plain = Callable[[Sequence[float], int | None], float]
+
+
+def dcg(labels: Sequence[float], k: int | None, gain: Callable[[float], float] = lambda g: 2**g - 1) -> float:
+    return sum(gain(g) / math.log2(1 + r) for r, g in enumerate(labels[:k], 1))
+
+
+def ndcg(labels: Sequence[float], k: int | None) -> float:
+    return dcg(labels, k) / dcg(sorted(labels, reverse=True), k)
+
+
+def ndcg_letor(labels: Sequence[float], k: int | None) -> float:
+    def letor(order: Sequence[float]) -> float:
+        return sum((2**g - 1) * (1.0 if r <= 2 else 1 / math.log2(r)) for r, g in enumerate(order[:k], 1))
+
+    return letor(labels) / letor(sorted(labels, reverse=True))
+
+
+def rr(labels: Sequence[float], k: int | None) -> float:
+    return next((1 / r for r, g in enumerate(labels[:k], 1) if g >= 1), 0.0)
+
+
+def ap(labels: Sequence[float], k: int | None, total: bool = False) -> float:
+    hits = 0
+    out = 0.0
+    for r, g in enumerate(labels[:k], 1):
+        if g >= 1:
+            hits += 1
+            out += hits / r
+    relevant = sum(g >= 1 for g in labels)
+    return out / (relevant if total or k is None else min(relevant, k))
+
+
+def err(
+    labels: Sequence[float], k: int | None, go_on: float = 1.0, linear: bool = False, top: int = 4
+) -> float:
+    out, reading = 0.0, 1.0
+    for r, g in enumerate(labels[:k], 1):
+        stop = g / (top + 1) if linear else (2**g - 1) / 2**top
+        out += reading * stop / r
+        reading *= (1 - stop) * go_on
+    return out
+
+
+def nerr(labels: Sequence[float], k: int | None) -> float:
+    return err(labels, k, linear=True) / err(sorted(labels, reverse=True), k, linear=True)
+
+
+def rbp(labels: Sequence[float], k: int | None) -> float:
+    return sum(0.2 * 0.8 ** (r - 1) for r, g in enumerate(labels[:k], 1) if g >= 1)
+
+
+def rbp_graded(labels: Sequence[float], k: int | None) -> float:
+    return sum(0.2 * 0.8 ** (r - 1) * min(g / 3, 1) for r, g in enumerate(labels[:k], 1))
+
+
+def rbp_residual(labels: Sequence[float], k: int | None) -> float:
+    return 0.8 ** len(labels[:k])
+
+
+def q(labels: Sequence[float], k: int | None, b: float = 1.0) -> float:
+    ideal = sorted(labels, reverse=True)
+    relevant = sum(g > 0 for g in labels)
+    out = 0.0
+    for r, g in enumerate(labels[:k], 1):
+        if g > 0:
+            count = sum(above > 0 for above in labels[:r])
+            out += (b * sum(labels[:r]) + count) / (b * sum(ideal[:r]) + r)
+    return out / (relevant if k is None else min(relevant, k))
+
+
+def precision(labels: Sequence[float], k: int | None) -> float:
+    return sum(g >= 1 for g in labels[:k]) / (len(labels) if k is None else k)
+
+
+def precision_short(labels: Sequence[float], k: int | None) -> float:
+    return sum(g >= 1 for g in labels[:k]) / len(labels[:k])
+
+
+def recall(labels: Sequence[float], k: int | None) -> float:
+    return sum(g >= 1 for g in labels[:k]) / sum(g >= 1 for g in labels)
+
+
+def f1(labels: Sequence[float], k: int | None) -> float:
+    p, r = precision(labels, k), recall(labels, k)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def success(labels: Sequence[float], k: int | None) -> float:
+    return float(any(g >= 1 for g in labels[:k]))
+
+
+def rprec(labels: Sequence[float], k: int | None) -> float:
+    relevant = sum(g >= 1 for g in labels)
+    return sum(g >= 1 for g in labels[:relevant]) / relevant
+
+
+def bpref(labels: Sequence[float], k: int | None) -> float:
+    relevant = sum(g >= 1 for g in labels)
+    against = len(labels) - relevant
+    out = 0.0
+    for r, g in enumerate(labels):
+        if g >= 1:
+            above = sum(other < 1 for other in labels[:r])
+            out += 1 - (min(above, relevant) / min(relevant, against) if above else 0)
+    return out / relevant
+
+
+def kendall(labels: Sequence[float], k: int | None) -> float:
+    return sum(upper < lower for upper, lower in itertools.combinations(labels, 2))
+
+
+def kendall_normalized(labels: Sequence[float], k: int | None) -> float:
+    return kendall(labels, k) / sum(a != b for a, b in itertools.combinations(labels, 2))
+
+
+def tau_ap_scores(labels: Sequence[float], k: int | None) -> float:
+    shares = [sum(a > labels[r] for a in labels[:r]) / r for r in range(1, len(labels))]
+    return 2 * sum(shares) / len(shares) - 1
+
+
+def tau_ap_labels(labels: Sequence[float], k: int | None) -> float:
+    shares = [
+        sum(a > g for a in labels[:r]) / sum(a > g for a in labels)
+        for r, g in enumerate(labels)
+        if any(a > g for a in labels)
+    ]
+    return 2 * sum(shares) / len(shares) - 1
+
+
+def tau_ap(labels: Sequence[float], k: int | None) -> float:
+    return (tau_ap_scores(labels, k) + tau_ap_labels(labels, k)) / 2
+
+
+PLAIN: dict[str, Plain] = {
+    "ndcg": ndcg,
+    "ndcg(discount=letor)": ndcg_letor,
+    "dcg": dcg,
+    "dcg(gain=linear)": lambda labels, k: dcg(labels, k, lambda g: g),
+    "dcg(gain=0_1_5_5_6)": lambda labels, k: dcg(labels, k, lambda g: [0, 1, 5, 5, 6][int(g)]),
+    "mrr": rr,
+    "map": ap,
+    "map(denominator=total)": lambda labels, k: ap(labels, k, total=True),
+    "err(max_grade=4)": err,
+    "err(continuation=0.85,max_grade=4)": lambda labels, k: err(labels, k, go_on=0.85),
+    "err(max_grade=4,stop=linear)": lambda labels, k: err(labels, k, linear=True),
+    "nerr(max_grade=4,stop=linear)": nerr,
+    "rbp(p=0.8)": rbp,
+    "rbp(graded=true,max_grade=3,p=0.8)": rbp_graded,
+    "rbp_residual(p=0.8)": rbp_residual,
+    "q": q,
+    "q(b=0.3)": lambda labels, k: q(labels, k, b=0.3),
+    "precision": precision,
+    "precision(denominator=min_kn)": precision_short,
+    "recall": recall,
+    "f1": f1,
+    "success": success,
+    "rprec": rprec,
+    "bpref": bpref,
+    "kendall_tau_distance": kendall,
+    "kendall_tau_distance(normalized=true)": kendall_normalized,
+    "tau_ap": tau_ap,
+    "tau_ap(walk=scores)": tau_ap_scores,
+    "tau_ap(walk=labels)": tau_ap_labels,
+    "judged": lambda labels, k: 1.0,
+    "n_relevant": lambda labels, k: sum(g >= 1 for g in labels),
+}
+
+
+def test_every_metric_of_the_table_has_a_plain_definition() -> None:
+    assert {parse_metric(name).name for name in PLAIN} == set(METRICS)
+
+
+def orders(labels: Sequence[float], scores: Sequence[float]) -> list[list[float]]:
+    """Labels in rank order, once for every order of equally scored rows."""
+    groups = [
+        [g for g, s in zip(labels, scores, strict=True) if s == score]
+        for score in sorted(set(scores), reverse=True)
+    ]
+    return [
+        [g for part in parts for g in part]
+        for parts in itertools.product(*(list(itertools.permutations(group)) for group in groups))
+    ]
+
+
+def small_cases(count: int) -> list[tuple[list[float], list[float]]]:
+    """Lists of 2 to 7 rows, at most three distinct scores, at least one relevant and one other row."""
+    draw = random.Random(7)
+    cases: list[tuple[list[float], list[float]]] = []
+    while len(cases) < count:
+        n = draw.randint(2, 7)
+        labels = [float(draw.choice([0, 0, 0, 1, 1, 2, 3, 4])) for _ in range(n)]
+        scores = [float(draw.randint(1, draw.choice([1, 2, 3]))) for _ in range(n)]
+        if max(labels) >= 1 and min(labels) < max(labels):
+            cases.append((labels, scores))
+    return cases
+
+
+CASES = small_cases(40)
+
+
+def at(name: str, k: int | None) -> Metric:
+    metric = parse_metric(name)
+    return metric.with_cutoff(k) if metric.takes_cutoff else metric
+
+
+def evaluated(metric: Metric, cases: Sequence[tuple[Sequence[float], Sequence[float]]]) -> np.ndarray:
+    return evaluate(
+        np.concatenate([labels for labels, _ in cases]),
+        np.concatenate([scores for _, scores in cases]),
+        group_sizes=[len(labels) for labels, _ in cases],
+        metrics=[metric],
+    )[metric].per_query
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 3, 5, 9])
+@pytest.mark.parametrize("name", PLAIN)
+def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) -> None:
+    expected = [
+        math.fsum(values) / len(values)
+        for labels, scores in CASES
+        for values in [[PLAIN[name](order, k) for order in orders(labels, scores)]]
+    ]
+    np.testing.assert_allclose(evaluated(at(name, k), CASES), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "judged"])
+def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
+    metric = at(name, 3)
+    for rule, sign in (("worst", 1), ("best", -1)):
+        by_rule = [
+            [g for _, g in sorted(zip(scores, labels, strict=True), key=lambda row: (-row[0], sign * row[1]))]
+            for labels, scores in CASES
+        ]
+        expected = [PLAIN[name](order, 3) for order in by_rule]
+        values = evaluated(replace(metric, ties=rule), CASES)  # type: ignore[arg-type]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "judged"])
+def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> None:
+    metric = at(name, 3)
+    worst, best = (evaluated(replace(metric, ties=rule), CASES) for rule in ("worst", "best"))  # type: ignore[arg-type]
+    low, high = np.minimum(worst, best), np.maximum(worst, best)
+    for query, (labels, scores) in enumerate(CASES):
+        values = [PLAIN[name](order, 3) for order in orders(labels, scores)]
+        assert low[query] == pytest.approx(min(values), abs=1e-12)
+        assert high[query] == pytest.approx(max(values), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_stable_keeps_row_order(name: str) -> None:
+    expected = [
+        PLAIN[name]([labels[row] for row in sorted(range(len(labels)), key=lambda row: -scores[row])], 3)
+        for labels, scores in CASES
+    ]
+    values = evaluated(replace(at(name, 3), ties="stable"), CASES)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_all_rules_agree_without_ties(name: str) -> None:
+    cases = [(labels, [float(-row) for row in range(len(labels))]) for labels, _ in CASES]
+    expected = evaluated(at(name, 3), cases)
+    rules = ["stable", "worst", "best"] if name != "judged" else ["stable"]
+    for rule in rules:
+        values = evaluated(replace(at(name, 3), ties=rule), cases)  # type: ignore[arg-type]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
+
+
+def test_id_puts_the_larger_document_id_first_as_text() -> None:
+    def first_hit(documents: list[object]) -> float:
+        ev = evaluate(
+            [1, 0, 0],
+            [1.0, 1.0, 1.0],
+            group_sizes=[3],
+            metrics=["mrr(ties=id)"],
+            document_ids=documents,
+        )
+        return ev.means["mrr(ties=id)"]
+
+    assert first_hit(["d9", "d1", "d2"]) == 1.0
+    assert first_hit(["d1", "d9", "d2"]) == 1 / 3
+    assert first_hit(["d10", "d9", "d1"]) == 1 / 2  # text, not numbers: "d9" > "d10"
+    assert first_hit([10, 9, 1]) == 1 / 2
+
+
+def test_map_of_retrieved_rows_refuses_an_expectation_it_does_not_have() -> None:
+    with pytest.raises(ValueError, match=r"rows of query '0' tie across the cutoff.*choose ties=stable"):
+        evaluate([1, 0, 1], [1.0, 1.0, 1.0], group_sizes=[3], metrics=["map(denominator=retrieved)@2"])
+    # all of the tie is within the cutoff, or all its rows are alike: nothing random is left
+    ev = evaluate(
+        [1, 0, 1, 1], [2.0, 2.0, 1.0, 1.0], group_sizes=[4], metrics=["map(denominator=retrieved)@3"]
+    )
+    # the relevant row of the first pair at rank 1 or 2, then hits 2 at rank 3; two rows retrieved
+    assert ev.means["map(denominator=retrieved)@3"] == pytest.approx(((1 + 1 / 2) / 2 + 2 / 3) / 2)
+
+
+def test_err_without_cutoff_over_a_huge_tie_asks_for_one() -> None:
+    labels = np.zeros(10_001)
+    labels[0] = 1
+    scores = np.zeros(10_001)
+    with pytest.raises(ValueError, match=r"10001 rows of query '0' tie.*give a cutoff, such as @100"):
+        evaluate(labels, scores, group_sizes=[10_001], metrics=["err(max_grade=4)"])
+    name = "err(max_grade=4)@10"
+    ev = evaluate(labels, scores, group_sizes=[10_001], metrics=[name])
+    # the one row of grade 1 is at each rank with the same chance
+    assert ev.means[name] == pytest.approx(sum(1 / r for r in range(1, 11)) / 16 / 10_001)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_shuffled_rows_change_no_bit(name: str) -> None:
+    """Ties, fractional gains, several queries: every rule but `stable`, per query and in the mean."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 40, 60)
+    query_ids = np.repeat(np.arange(60), sizes)
+    labels = rng.choice([0, 0, 0, 1, 2, 3, 4], query_ids.size).astype(float)
+    scores = rng.integers(0, 6, query_ids.size) / 7
+    documents = np.array([f"d{i}" for i in range(query_ids.size)])
+    rules = ["expected", "id"] + (["worst", "best"] if name != "judged" else [])
+    metrics = [replace(at(name, 5), ties=rule) for rule in rules]  # type: ignore[arg-type]
+    before = evaluate(labels, scores, query_ids=query_ids, metrics=metrics, document_ids=documents)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(query_ids.size)
+        after = evaluate(
+            labels[order],
+            scores[order],
+            query_ids=query_ids[order],
+            metrics=metrics,
+            document_ids=documents[order],
+        )
+        place = np.argsort(after.query_ids)
+        for metric in metrics:
+            assert np.array_equal(before[metric].per_query, after[metric].per_query[place], equal_nan=True), (
+                metric
+            )
+            assert before[metric].mean == after[metric].mean, metric
