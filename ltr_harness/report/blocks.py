@@ -12,7 +12,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 Style = Literal["plain", "strong", "emphasis", "code"]
-Format = Literal["text", "code", "metric", "difference", "p", "count", "percent", "number", "seconds"]
+Format = Literal[
+    "text",
+    "code",
+    "metric",
+    "difference",
+    "p",
+    "count",
+    "percent",
+    "relative",
+    "number",
+    "seconds",
+    "tally",
+    "tally",
+]
 Mark = Literal["", "better", "worse"]
 Best = Literal["max", "min"]
 Tone = Literal["good", "bad", "neutral", "muted"]

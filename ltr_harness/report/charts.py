@@ -63,6 +63,7 @@ def small_multiples(data: ReportData, names: list[str], panel: Mapping[str, Any]
             "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
         },
         "columns": 3,
+        "resolve": {"axis": {"x": "independent"}},
         "spec": {**PANEL, **panel},
     }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.report.blocks import ModelName
 from ltr_harness.runs.record import Record
@@ -29,6 +30,21 @@ def split_cutoff(metric: str) -> tuple[str, int | None]:
     """
     found = _CUTOFF.match(metric)
     return (found["base"], int(found["k"])) if found else (metric, None)
+
+
+def file_names(metrics: Sequence[str]) -> dict[str, str]:
+    """A part of a file name for each metric; numbered where two would share one.
+
+    Example:
+        >>> file_names(["ndcg@10", "my metric", "my-metric"])
+        {'ndcg@10': 'ndcg_10', 'my metric': 'my_metric', 'my-metric': 'my_metric-2'}
+    """
+    names: dict[str, str] = {}
+    for metric in metrics:
+        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
+        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
+        names[metric] = f"{slug}-{taken + 1}" if taken else slug
+    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +155,12 @@ class ReportData:
     def n_undefined(self) -> int:
         """Queries without a value at the primary metric."""
         return self.comparison.n_undefined[self.primary]
+
+    @property
+    def n_empty(self) -> int | None:
+        """Queries without relevant rows; None where the inputs do not tell."""
+        known = LABEL_FACTS[1] in self.comparison.entrant(self.baseline).query_attributes
+        return self.comparison.n_without_relevant if known else None
 
     @property
     def n_defined(self) -> int:

@@ -56,6 +56,11 @@ def percent(value: float | None) -> str:
     return MISSING if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
+def relative(value: float | None) -> str:
+    """A signed share: ``+2.5 %``."""
+    return MISSING if value is None or math.isnan(value) else f"{100 * value:+.1f} %"
+
+
 def number(value: float | None) -> str:
     """A quantity without a natural scale, such as an effect size: two decimals."""
     if value is None or math.isnan(value):
@@ -65,10 +70,10 @@ def number(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Seconds with one decimal, whole above a hundred."""
+    """Seconds with three significant digits at most, and never more than two decimals."""
     if value is None or math.isnan(value):
         return MISSING
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
@@ -90,6 +95,7 @@ _WRITERS = {
     "p": p_value,
     "count": count,
     "percent": percent,
+    "relative": relative,
     "number": number,
     "seconds": seconds,
 }

@@ -69,6 +69,10 @@ def entrant(
         replicates=tuple(str(seed + 1) for seed in range(seeds)),
         higher_is_better=dict.fromkeys(metrics, True),
         deterministic=deterministic,
+        query_attributes={
+            "rows": np.full(n, 20),
+            "n_relevant": np.r_[np.zeros(empty), np.full(n - empty, 3)],
+        },
     )
 
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from ltr_harness.errors import HarnessError
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
-from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import empty_test_queries
+from ltr_harness.report.data import ReportData, file_names
 
 
 class Means(NamedTuple):
@@ -40,26 +39,25 @@ def section(data: ReportData) -> list[Block]:
             )
         ),
     ]
+    files = file_names(shown)
     first = data.primary if data.primary in shown else shown[0]
-    blocks.append(_table(data, [first], "conventions"))
-    if len(shown) > 1:
-        rest = _table(data, [metric for metric in shown if metric != first], "conventions_all")
-        blocks.append(Details("All metrics", (rest,)))
+    blocks.append(_table(data, first, "conventions"))
+    if rest := [metric for metric in shown if metric != first]:
+        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in rest)
+        blocks.append(Details(f"The other {len(rest)} metrics", tuple(tables)))
     return blocks
 
 
-def _table(data: ReportData, metrics: list[str], name: str) -> Table:
+def _table(data: ReportData, metric: str, name: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for metric in metrics:
-        for model in data.models:
-            found = means(data, model, metric)
-            if found is not None:
-                rows.append((metric, data.model_name(model), found.skip, found.one, found.zero, found.share))
+    for model in data.models:
+        found = means(data, model, metric)
+        if found is not None:
+            rows.append((data.model_name(model), *found))
     return Table(
         name=name,
-        caption="Means under the three rules for queries without relevant rows.",
+        caption=("Means of ", code(metric), " under the three rules for queries without relevant rows."),
         columns=(
-            Column("Metric", "code"),
             Column("Model"),
             Column("skip", "metric"),
             Column("one", "metric"),
@@ -84,10 +82,9 @@ def means(data: ReportData, model: str, metric: str) -> Means | None:
     if rule == "skip":
         f, m = summary.n_undefined / total, summary.mean
     else:
-        empty, n = empty_test_queries(data)
-        if n != total or "relevant=" in metric:
+        if data.n_empty is None or total != data.n_queries or "relevant=" in metric:
             return None
-        f = empty / n
+        f = data.n_empty / total
         rest = summary.mean - (f if rule == "one" else 0.0)
         m = math.nan if f == 1 else rest / (1 - f)
     if f == 1:

@@ -7,9 +7,11 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
+from ltr_harness.comparison.method import TESTS
 from ltr_harness.errors import HarnessError
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData, split_cutoff
+from ltr_harness.report.sections.verdict import corrected_label
 
 if TYPE_CHECKING:
     from ltr_harness.metrics import Metric
@@ -90,54 +92,30 @@ def _styled(text: str) -> Text:
 
 
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
-    comparison = data.comparison
-    alpha = 1 - comparison.confidence
-    return (
-        (
-            f"{data.confidence_label} interval",
-            (
-                "Where the mean over all queries of this kind lies, judged from these: it covers the true mean in "
-                f"{data.confidence_label} of such query samples. It knows nothing of other seeds.",
-            ),
-        ),
-        (
-            "Difference",
-            (
-                f"Mean over queries of (model minus {data.baseline}), both on the same query, averaged over seeds "
-                "first. Its interval is narrower than two separate intervals suggest: queries that are hard are "
-                "hard for both.",
-            ),
-        ),
-        (
-            "p",
-            (
-                "How often a difference at least this large would appear if the two models were "
-                f"exchangeable on every query (test: {comparison.test}). It is never 0 and says nothing about "
-                "how large the difference is.",
-            ),
-        ),
-        (
-            "p, corrected",
-            (
-                f"The same after allowing for the number of models tested (correction: {comparison.correction}). "
-                f"Family: {comparison.family}.",
-            ),
-        ),
-        (
-            "Verdict",
-            (
-                f"better or worse: corrected p below {alpha:.4g} and an interval that excludes 0; equivalent: the "
-                "interval lies inside a margin declared beforehand; not distinguishable: neither, which "
-                "is not the same as equal.",
-            ),
-        ),
-        (
-            "Effect size",
-            ("d_z, mean of the differences over their standard deviation; with thousands of queries nearly every "
-             "difference is significant and this says whether it matters.",),
-        ),
-        (
-            "Detectable",
-            ("The smallest true difference these queries would have shown with 80 % probability.",),
-        ),
-    )  # fmt: skip
+    method = data.comparison.method
+    label = data.confidence_label
+    terms = {
+        f"{label} interval": "Where the mean over all queries of this kind lies, judged from these: it covers "
+        f"the true mean for {label} of such samples of queries. It knows nothing of other seeds.",
+    }
+    if data.rivals:
+        terms |= {
+            "Difference": f"Mean over queries of model minus {data.baseline}, both on the same query, averaged "
+            "over seeds first. Its interval is narrower than two separate intervals suggest: queries that are "
+            "hard are hard for both.",
+            "p": "How often a difference at least this large would appear if the two models were exchangeable "
+            f"on every query ({TESTS[method.test]}). It is never 0, and says nothing about how large the "
+            "difference is.",
+            corrected_label(
+                method.correction
+            ): "The same after allowing for the number of models tested; the "
+            f"primary metric and the others are separate families: {data.comparison.family}.",
+            "Verdict": f"better or worse: corrected p below {method.alpha:g} and an interval that excludes 0. "
+            "equivalent: the interval lies inside a margin declared beforehand. not distinguishable: neither, "
+            "which is not the same as equal.",
+            "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "
+            "nearly every difference is significant, and this says whether it matters.",
+            "Detectable": "The smallest true difference these queries would have shown with 80 % probability. "
+            "A smaller one may exist unseen.",
+        }
+    return tuple((term, (text,)) for term, text in terms.items())

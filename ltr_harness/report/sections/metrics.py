@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ltr_harness.comparison.method import TESTS
 from ltr_harness.report.blocks import (
     Block,
     Cell,
@@ -79,9 +80,10 @@ def marks_note(data: ReportData) -> tuple[Text, ...]:
     """What the marks beside a mean say; nothing where there is nothing to compare with."""
     if not data.rivals:
         return ()
-    alpha = 1 - data.comparison.confidence
-    corrected = corrected_label(data.comparison.correction)
+    comparison = data.comparison
+    corrected = corrected_label(comparison.correction)
+    family = f" Corrected together: {comparison.families[1]}." if len(comparison.families) > 1 else ""
     return (
-        f"▲ better, ▼ worse than {data.baseline}: {corrected} below {alpha:.4g} and an interval of the "
-        f"difference that excludes 0 (test: {data.comparison.test}). Best of each column in bold.",
+        f"▲ better, ▼ worse than {data.baseline}: {corrected} below {comparison.method.alpha:g} and an interval "
+        f"of the difference that excludes 0 ({TESTS[comparison.test]}). Best of each column in bold.{family}",
     )

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ltr_harness.comparison.method import TESTS
 from ltr_harness.report.blocks import (
     Badge,
     Block,
+    Cell,
     Chart,
     Column,
     Details,
@@ -20,7 +22,7 @@ from ltr_harness.report.blocks import (
     code,
 )
 from ltr_harness.report.charts import fade, model_colour, shares, small_multiples, spec
-from ltr_harness.report.data import ReportData
+from ltr_harness.report.data import ReportData, file_names
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
 from ltr_harness.report.sections.verdict import TONES, corrected_label
@@ -46,57 +48,44 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(_table(data, data.primary, "paired"))
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
-        files = _file_names(others)
+        files = file_names(others)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
         blocks.append(Details(f"The other {len(others)} metrics", tables))
     return blocks
 
 
-def _file_names(metrics: list[str]) -> dict[str, str]:
-    """A file name for each metric; numbered where two would share one (scores may bring any name)."""
-    names: dict[str, str] = {}
-    for metric in metrics:
-        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
-        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
-        names[metric] = f"{slug}-{taken + 1}" if taken else slug
-    return names
-
-
 def _table(data: ReportData, metric: str, name: str) -> Table:
     label = data.confidence_label
+    comparison = data.comparison
     columns = (
         Column("Model"),
         Column(f"Difference [{label} interval]", "difference", hint="Mean of the per-query differences."),
-        Column("p", "p", hint=f"Paired test: {data.comparison.test}."),
-        Column(corrected_label(data.comparison.correction), "p"),
-        Column("p (t)", "p", hint="Paired t-test, beside the chosen test."),
-        Column("Effect size", "number", hint="d_z: mean of the differences over their standard deviation."),
-        Column("Wins", "count", hint="Queries on which the model is better."),
-        Column("Ties", "count", hint="Queries on which both are equal to 1e-9."),
-        Column("Losses", "count", hint="Queries on which the model is worse."),
-        Column(
-            "Detectable", "metric", hint="Smallest difference these queries would show with 80 % probability."
-        ),
+        Column("Relative", "relative", hint="The difference as a share of the baseline's mean."),
         Column("Verdict"),
+        Column("p", "p", hint=f"{TESTS[comparison.test]}."),
+        Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
+        Column("p (t)", "p", hint="Paired t-test, beside the chosen test."),
+        Column("Effect", "number", hint="d_z: mean of the differences over their standard deviation."),
+        Column(
+            "Win / tie / loss", "tally", hint="Queries on which the model is better, equal to 1e-9, worse."
+        ),
+        Column("Detectable", "metric", hint="Smallest difference these queries show with 80 % probability."),
     )
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for model in data.rivals:
-        pair = data.paired(model, metric)
-        if pair is None:
-            continue
+        pair = comparison.paired(model, metric)
         rows.append(
             (
                 data.model_name(model),
                 Estimate(pair.difference, pair.ci_low, pair.ci_high),
+                pair.relative,
+                Badge(pair.verdict, TONES[pair.verdict]),
                 pair.p,
                 pair.p_corrected,
                 pair.p_t,
                 pair.effect_size,
-                pair.wins,
-                pair.ties,
-                pair.losses,
+                f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
                 pair.detectable,
-                Badge(pair.verdict, TONES[pair.verdict]),
             )
         )
     return Table(
@@ -137,7 +126,8 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     tooltip += [{"field": f, "type": "quantitative", "format": "+.4f"} for f in ("difference", "low", "high")]
     body = {
         "width": "container",
-        "height": {"step": 26},
+        "height": 26 * len(rows),
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": rows},
         "layer": [
             {

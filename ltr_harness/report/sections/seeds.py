@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
@@ -11,16 +13,27 @@ def section(data: ReportData) -> list[Block]:
     if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
         return []
     label = data.confidence_label
-    columns = (
+    two_level = any(
+        not math.isnan(data.comparison.paired(name, data.primary).seed_ci_low) for name in data.rivals
+    )
+    columns = [
         Column("Model"),
         Column("Seeds", "count"),
-        Column(f"{data.primary} [{label} interval over queries]", "metric"),
+        Column(f"{data.primary} [{label} interval]", "metric", hint="The interval is over queries."),
         Column("sd over seeds", "metric", hint="Spread of the means when only the seed changes."),
         Column("Lowest seed", "metric"),
         Column("Highest seed", "metric"),
         Column("Sign agrees", "percent", hint="Pairs of seeds whose difference has the sign of the whole."),
-        Column("Seed matters"),
-    )
+    ]
+    if two_level:
+        columns.append(
+            Column(
+                "Difference [over queries and seeds]",
+                "difference",
+                hint="Queries and seeds are resampled together: what new queries and new trainings would change.",
+            )
+        )
+    columns.append(Column("Seed matters"))
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -30,32 +43,27 @@ def section(data: ReportData) -> list[Block]:
         Table(
             name="seeds",
             caption=f"Means of {data.primary} over all queries, seed by seed.",
-            columns=columns,
-            rows=tuple(_row(data, name) for name in data.models),
+            columns=tuple(columns),
+            rows=tuple(_row(data, name, two_level) for name in data.models),
         ),
     ]
 
 
-def _row(data: ReportData, name: str) -> tuple[Cell, ...]:
+def _row(data: ReportData, name: str, two_level: bool) -> tuple[Cell, ...]:
     summary = data.summary(name, data.primary)
     pair = data.paired(name, data.primary)
-    mean = Estimate(summary.mean, summary.ci_low, summary.ci_high)
-    agreement = None if pair is None else pair.seed_agreement
+    seeded = summary.n_replicates > 1
     if data.entrants[name].deterministic:
         word = Badge("deterministic", "muted")
-    elif summary.n_replicates > 1:
-        word = Badge("yes")
     else:
-        word = Badge("one seed: unknown", "muted")
-    if summary.n_replicates < 2:
-        return (data.model_name(name), summary.n_replicates, mean, None, None, None, agreement, word)
+        word = Badge("yes") if seeded else Badge("one seed: unknown", "muted")
+    joint = None if pair is None else Estimate(pair.difference, pair.seed_ci_low, pair.seed_ci_high)
     return (
         data.model_name(name),
         summary.n_replicates,
-        mean,
-        summary.seed_sd,
-        summary.seed_min,
-        summary.seed_max,
-        agreement,
+        Estimate(summary.mean, summary.ci_low, summary.ci_high),
+        *((summary.seed_sd, summary.seed_min, summary.seed_max) if seeded else (None, None, None)),
+        None if pair is None else pair.seed_agreement,
+        *((joint,) if two_level else ()),
         word,
     )

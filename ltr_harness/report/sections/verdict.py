@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ltr_harness.comparison.method import CORRECTIONS
+from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.report.blocks import (
     Badge,
     Best,
@@ -59,7 +59,7 @@ def fixed_k_table(data: ReportData) -> Table:
             "difference",
             hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
         ),
-        Column("p", "p", hint=f"Paired test: {comparison.test}."),
+        Column("p", "p", hint=f"{TESTS[comparison.test]}."),
         Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
         Column("Verdict"),
     )
@@ -72,7 +72,9 @@ def fixed_k_table(data: ReportData) -> Table:
         ),
         columns=columns,
         rows=tuple(_row(data, name) for name in data.models),
-        notes=(f"Family of tests: {comparison.family}.",),
+        notes=(f"{comparison.method.describe()}. Corrected together: {comparison.families[0]}.",)
+        if comparison.families
+        else (),
     )
 
 
@@ -98,27 +100,16 @@ def _row(data: ReportData, name: str) -> tuple[Cell, ...]:
 
 def queries_sentence(data: ReportData) -> str:
     """Counts travel with means."""
-    if data.n_undefined:
-        return (
-            f"Queries without relevant rows: {data.n_undefined:,} of {data.n_queries:,}. "
-            f"{data.primary} is undefined there; they are left out of its mean."
-        )
-    empty, total = empty_test_queries(data)
+    empty, undefined = data.n_empty, data.n_undefined
+    without = f"Queries without relevant rows: {empty or 0:,} of {data.n_queries:,}."
+    if undefined and empty in (None, undefined):
+        without = f"Queries without relevant rows: {undefined:,} of {data.n_queries:,}."
+        return f"{without} {data.primary} is undefined there; they are left out of its mean."
+    if undefined:
+        return f"{without} {data.primary} is undefined for {undefined:,} queries, left out of its mean."
     if empty:
-        return (
-            f"Queries without relevant rows: {empty:,} of {total:,}. "
-            f"They have a value under {data.primary} and are counted in its mean."
-        )
-    return f"Every one of the {data.n_queries:,} queries has a value under {data.primary}."
-
-
-def empty_test_queries(data: ReportData) -> tuple[int, int]:
-    """Test queries without relevant rows, and all of them, over the folds; (0, 0) without records."""
-    folds = {record.fold: record.data["test"] for record in data.records if "test" in record.data}
-    return (
-        sum(facts.n_without_relevant for facts in folds.values()),
-        sum(facts.n_queries for facts in folds.values()),
-    )
+        return f"{without} {data.primary} has a value there; they are counted in its mean."
+    return f"Every one of the {data.n_queries:,} queries has a value of {data.primary}."
 
 
 def failures_sentence(data: ReportData) -> Text:

@@ -57,7 +57,8 @@
   const fitted = (spec, width) => {
     if (!spec.facet) return spec;
     const panels = spec.facet.sort.length;
-    const columns = Math.max(1, Math.min(panels, Math.floor(width / 235)));
+    const most = Math.max(1, Math.min(panels, Math.floor(width / 235)));
+    const columns = Math.ceil(panels / Math.ceil(panels / most)); // rows of even length
     const room = Math.floor((width - 62 - 22 * (columns - 1)) / columns);
     return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
   };
@@ -74,10 +75,14 @@
     tell(done.view);
   };
   const plots = all(".plot");
-  const drawAll = () => plots.forEach((plot) => draw(plot).catch((problem) => {
-    plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
-    console.error(problem);
-  }));
+  const drawAll = async () => {
+    for (const plot of plots) {
+      await draw(plot).catch((problem) => {
+        plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
+        console.error(problem);
+      });
+    }
+  };
 
   // Pick a model once and see it everywhere.
   const picked = new Set();

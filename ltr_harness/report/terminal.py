@@ -1,0 +1,143 @@
+"""The verdict and the fixed-K table for a terminal, in 80 columns."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from ltr_harness.report import formats
+from ltr_harness.report.blocks import plain
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
+STYLES = {"better": "green", "worse": "red"}
+
+# For terminals and files that know no more than ASCII.
+_ASCII = str.maketrans({"▲": "^", "▼": "v", "·": "~", "–": "-", "…": "~", "─": "-", "−": "-"})
+
+
+def show(data: ReportData, file: TextIO | None = None) -> None:
+    """Print to a stream: coloured and as wide as needed on a terminal, plain in 80 columns elsewhere."""
+    stream = sys.stdout if file is None else file
+    terminal = stream.isatty()
+    coloured = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    width = _terminal_width(stream) if terminal else 80
+    text = render(data, width=width, colour=coloured)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text)
+
+
+def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
+    """The same as text.
+
+    Args:
+        data: what to show.
+        width: columns to stay within; long model names wrap rather than being cut.
+        colour: ANSI colours for the marks and the best value.
+    """
+    import io
+
+    from rich.console import Console
+
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=max(width, 72),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    _print(data, console)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _print(data: ReportData, console: Console) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    label = f"{data.confidence_label} interval"
+    against = bool(data.rivals)
+    table.add_column("model", overflow="fold", min_width=8)
+    table.add_column(_safe(data.primary), justify="right", overflow="fold", min_width=7)
+    table.add_column(label, no_wrap=True)
+    if against:
+        table.add_column("change", justify="right", no_wrap=True)
+        table.add_column(label, no_wrap=True)
+        table.add_column(corrected_label(data.comparison.correction), justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True, min_width=1)
+    for place, name in enumerate(data.models):
+        summary, pair = data.summary(name, data.primary), data.paired(name, data.primary)
+        best = "bold" if place == 0 and len(data.models) > 1 else ""
+        cells = [
+            Text(_safe(name), style=best),
+            Text(formats.metric(summary.mean), style=best),
+            Text(_interval(summary.ci_low, summary.ci_high)),
+        ]
+        if against and pair is None:
+            cells += [Text("baseline"), Text(""), Text(""), Text("")]
+        elif pair is not None:
+            cells += [
+                Text(formats.difference(pair.difference)),
+                Text(_interval(pair.ci_low, pair.ci_high, signed=True)),
+                Text(formats.p_value(pair.p_corrected)),
+                Text(SIGNS[pair.verdict], style=STYLES.get(pair.verdict, "")),
+            ]
+        table.add_row(*cells)
+    console.print(Text(_safe(data.comparison.verdict), style="bold"))
+    console.print()
+    console.print(table)
+    if against:
+        found = {
+            pair.verdict for name in data.rivals if (pair := data.paired(name, data.primary)) is not None
+        }
+        legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in found)
+        console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
+        console.print(Text(_safe(f"{data.comparison.method.describe()}; {data.comparison.families[0]}")))
+    console.print(Text(_safe(queries_sentence(data))))
+    for note in data.comparison.notes:
+        console.print(Text(f"Note: {_safe(note)}"))
+    if data.failures:
+        console.print()
+        console.print(Text(_safe(plain(failures_sentence(data))), style="red"))
+        for record in data.failures:
+            first = (record.error or "no message was recorded").strip().splitlines()[0]
+            console.print(
+                Text(
+                    f"  {_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}: {_safe(first)}"
+                )
+            )
+
+
+def _interval(low: float, high: float, *, signed: bool = False) -> str:
+    """Both ends without the zero before the point: two intervals have to fit beside a name."""
+    write = formats.difference if signed else formats.metric
+    ends = (re.sub(r"^([+-]?)0\.", r"\1.", write(end)) for end in (low, high))
+    return " ".join(ends)
+
+
+def _safe(text: str) -> str:
+    """Text from data on one line, its control characters shown instead of obeyed."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else f"\\x{ord(c):02x}" for c in text)
+
+
+def _terminal_width(stream: TextIO) -> int:
+    try:
+        return max(72, os.get_terminal_size(stream.fileno()).columns)
+    except OSError:
+        return 80
