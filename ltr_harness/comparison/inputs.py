@@ -135,14 +135,14 @@ def _is_evaluation(value: Any) -> bool:
 def _from_path(path: Path) -> list[tuple[Any, str]]:
     """Runs of a run folder or of all run folders in a folder; or a table of per-query values."""
     if path.is_dir():
-        from ltr_harness.runs import load_run
+        from ltr_harness.runs import find_runs
 
-        folders = [path] if (path / "record.json").is_file() else _run_folders(path)
-        if not folders:
+        runs = find_runs(path)
+        if not runs:
             raise DataError(
                 Problem(str(path), "holds no run", "a run folder (with record.json), or a folder of them")
             )
-        return [(load_run(folder), folder.name) for folder in folders]
+        return [(run, run.record.model) for run in runs]
     if not path.is_file():
         raise DataError(Problem(str(path), "no such file or folder", "a run folder or a table"))
     import pandas as pd
@@ -159,10 +159,6 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
             "a run folder, or a .parquet, .csv or .tsv table with query_id and one column per metric",
         )
     )
-
-
-def _run_folders(path: Path) -> list[Path]:
-    return sorted(record.parent for record in path.glob("*/record.json"))
 
 
 def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[str]) -> Entrant:

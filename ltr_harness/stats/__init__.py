@@ -13,6 +13,7 @@ of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey
 another seed       ``seeds``: agreement over seeds, intervals over queries and seeds together
 =================  ==========================================================================
 
-Underneath: ``moments`` (n, mean, sd, skewness per column) and ``resampling`` (the seeded draws, shared by
-all columns and exact, so that the same seed gives the same p-value on any machine and number of threads).
+Underneath: ``moments`` (n, mean, sd, skewness per column), ``resampling`` (the seeded draws, shared by all
+columns and exact, so that the same seed gives the same p-value on any machine and number of threads) and
+``studentized_range`` (the distribution behind Tukey's test).
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.studentized_range import studentized_range_quantile, studentized_range_sf
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,6 @@ def blocked_tukey(values: Floats, confidence: float = 0.95) -> BlockedTukey:
     Source: B. Carterette, "Multiple testing in statistical analysis of systems-based information retrieval
     experiments", TOIS 30 (2012).
     """
-    from scipy.stats import studentized_range  # scipy.stats is slow to import and needed nowhere else
-
     whole = values[~np.isnan(values).any(axis=1)]
     n, k = whole.shape
     means = whole.mean(axis=0) if n else np.full(k, np.nan)
@@ -63,10 +62,9 @@ def blocked_tukey(values: Floats, confidence: float = 0.95) -> BlockedTukey:
         pairs = np.triu_indices(k, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             q = np.where(difference[pairs] == 0, 0.0, np.abs(difference[pairs]) / error)
-        upper = np.clip(studentized_range.sf(q, k, freedom), np.finfo(np.float64).tiny, 1.0)
-        p[pairs] = upper
-        p.T[pairs] = upper
-        reach = float(studentized_range.ppf(confidence, k, freedom)) * error
+        p[pairs] = studentized_range_sf(q, k, freedom)
+        p.T[pairs] = p[pairs]
+        reach = studentized_range_quantile(1 - confidence, k, freedom) * error
         apart = ~np.eye(k, dtype=bool)
         low[apart] = (difference - reach)[apart]
         high[apart] = (difference + reach)[apart]

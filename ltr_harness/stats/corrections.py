@@ -60,7 +60,7 @@ def bh(p: ArrayLike) -> Floats:
 
     def step_up(family: Floats) -> Floats:
         order = np.argsort(family, kind="stable")[::-1]
-        stepped = np.minimum.accumulate(family[order] * family.size / np.arange(family.size, 0, -1))
+        stepped = np.minimum.accumulate(family[order] * (family.size / np.arange(family.size, 0, -1)))
         return stepped[np.argsort(order, kind="stable")]
 
     return _within_family(p, step_up)

@@ -1,0 +1,66 @@
+"""The distribution of the largest difference among k means, by which all pairs are judged at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
+
+from ltr_harness.stats.moments import Floats
+
+_LARGEST = 60.0  # beyond, p is below 1e-190 and only its not being 0 matters
+_Z, _Z_WEIGHT = np.polynomial.legendre.leggauss(320)
+_S, _S_WEIGHT = np.polynomial.legendre.leggauss(48)
+
+
+def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
+    """P(range of k standard normals / s >= q), with s**2 an independent chi-square over its `freedom`.
+
+    Two nested Gauss-Legendre sums for all q at once. `scipy.stats.studentized_range` gives the same, one q
+    at a time: with 40 rankers that is 780 adaptive integrals, and warnings where p is near 0 or 1.
+
+    Args:
+        q: (m,), >= 0.
+        k: number of means, >= 2.
+        freedom: > 0.
+
+    Returns:
+        (m,) in (0, 1].
+    """
+    lowest = np.sqrt(2 * gammaincinv(freedom / 2, 1e-18) / freedom)
+    highest = np.sqrt(2 * gammainccinv(freedom / 2, 1e-18) / freedom)
+    s = lowest + (highest - lowest) * (_S + 1) / 2
+    half = freedom / 2
+    log_density = np.log(2) + half * np.log(half) - gammaln(half) + (freedom - 1) * np.log(s) - half * s**2
+    weight = np.exp(log_density) * _S_WEIGHT * (highest - lowest) / 2
+    p = np.zeros(np.shape(q))
+    for share, value in zip(weight, s, strict=True):
+        p += share * _range_sf(np.minimum(q, _LARGEST) * value, k)
+    return np.clip(p, np.finfo(np.float64).tiny, 1.0)
+
+
+def studentized_range_quantile(p: float, k: int, freedom: float) -> float:
+    """The q that the studentised range exceeds with probability p, by bisection."""
+    low, high = 0.0, _LARGEST
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(studentized_range_sf(np.array([middle]), k, freedom)[0]) > p:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _range_sf(w: Floats, k: int) -> Floats:
+    """P(range of k standard normals >= w), over the largest one z, in a form that keeps small values' digits.
+
+    The integrand is k phi(z) (Phi(z)**(k-1) - (Phi(z) - Phi(z - w))**(k-1)).
+    """
+    left, right = -9.0, 9.0 + _LARGEST / 2
+    z = left + (right - left) * (_Z + 1) / 2
+    weight = k * np.exp(-(z**2) / 2 + (k - 1) * log_ndtr(z)) / np.sqrt(2 * np.pi)
+    weight *= _Z_WEIGHT * (right - left) / 2
+    share = ndtr(z - w[:, None]) / ndtr(z)  # of the others, below z - w
+    with np.errstate(divide="ignore"):
+        outside = -np.expm1((k - 1) * np.log1p(-np.minimum(share, 1.0)))
+    total: Floats = outside @ weight
+    return total

@@ -1,0 +1,88 @@
+"""Intervals of means: by hand, against scipy, and whether they cover what they claim."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr_harness.stats.intervals import bootstrap_interval, t_interval
+from ltr_harness.stats.moments import moments
+
+
+def test_moments_as_scipy_and_nan_left_out() -> None:
+    values = np.random.default_rng(0).exponential(size=(50, 3))
+    values[7, 1] = np.nan
+    found = moments(values)
+    assert found.n.tolist() == [50, 49, 50]
+    for j in range(3):
+        kept = values[~np.isnan(values[:, j]), j]
+        assert found.mean[j] == pytest.approx(kept.mean(), rel=1e-13)
+        assert found.sd[j] == pytest.approx(kept.std(ddof=1), rel=1e-12)
+        assert found.skewness[j] == pytest.approx(stats.skew(kept), rel=1e-10)
+
+
+def test_moments_of_little() -> None:
+    found = moments(np.array([[np.nan, 0.1, 0.1], [np.nan, np.nan, 0.1], [np.nan, np.nan, 0.1]]))
+    assert found.n.tolist() == [0, 1, 3]
+    assert np.isnan(found.mean[0])
+    assert np.isnan(found.sd[:2]).all()
+    assert (found.sd[2], found.skewness[2]) == (0.0, 0.0)
+
+
+def test_t_interval_as_scipy() -> None:
+    values = np.random.default_rng(1).normal(size=(30, 2))
+    low, high = t_interval(values, 0.9)
+    oracle = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    assert low == pytest.approx(oracle.low, rel=1e-12)
+    assert high == pytest.approx(oracle.high, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+def test_bootstrap_as_scipy(method: str) -> None:
+    values = np.random.default_rng(2).exponential(size=40)
+    oracle = stats.bootstrap(
+        (values,), np.mean, n_resamples=40_000, method=method, rng=np.random.default_rng(3)
+    ).confidence_interval
+    low, high = bootstrap_interval(values, method=method, draws=40_000)  # type: ignore[arg-type]
+    assert float(low) == pytest.approx(oracle.low, abs=0.01)
+    assert float(high) == pytest.approx(oracle.high, abs=0.01)
+
+
+def test_bca_leans_where_the_values_do() -> None:
+    values = np.random.default_rng(2).exponential(size=40)
+    bca, percentile = bootstrap_interval(values), bootstrap_interval(values, method="percentile")
+    assert bca[0] > percentile[0]
+    assert bca[1] > percentile[1]
+
+
+def test_bootstrap_of_each_column_is_its_own() -> None:
+    values = np.random.default_rng(4).random((50, 3))
+    values[:5, 1] = np.nan
+    low, high = bootstrap_interval(values, draws=1000)
+    for j in range(3):
+        alone = bootstrap_interval(values[:, j], draws=1000)
+        assert (low[j], high[j]) == (float(alone[0]), float(alone[1]))
+
+
+def test_bootstrap_edges() -> None:
+    constant = bootstrap_interval(np.full(20, 0.25), draws=200)
+    assert (float(constant[0]), float(constant[1])) == (0.25, 0.25)
+    for few in (np.array([0.5]), np.array([np.nan, np.nan])):
+        assert np.isnan(bootstrap_interval(few, draws=200)).all()
+        assert np.isnan(t_interval(few)).all()
+
+
+@pytest.mark.parametrize("n", [50, 500])
+def test_t_interval_covers(n: int) -> None:
+    d = np.random.default_rng(n).normal(0.02, 0.2, size=(n, 2000))
+    low, high = t_interval(d)
+    assert 0.935 <= np.mean((low <= 0.02) & (high >= 0.02)) <= 0.965
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+def test_bootstrap_interval_covers(method: str) -> None:
+    d = np.random.default_rng(11).normal(0.02, 0.2, size=(200, 2000))
+    low, high = bootstrap_interval(d, method=method, draws=2000)  # type: ignore[arg-type]
+    assert 0.935 <= np.mean((low <= 0.02) & (high >= 0.02)) <= 0.965

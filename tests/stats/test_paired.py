@@ -1,0 +1,279 @@
+"""Tests and sizes of paired differences: by hand, against scipy, against published numbers."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ltr_harness.stats.paired import (
+    bootstrap_p,
+    detectable_difference,
+    effect_size,
+    equivalence_p,
+    paired_differences,
+    paired_t_p,
+    sign_flip_p,
+    sign_test_p,
+    wilcoxon_p,
+    win_tie_loss,
+)
+
+A = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3])
+B = np.array([1, 1 / 10, 1, 1 / 15])
+
+ALL_P = [sign_flip_p, paired_t_p, bootstrap_p, wilcoxon_p, sign_test_p]
+
+
+@pytest.fixture(scope="module")
+def adhoc(shared_data: Path) -> np.ndarray:
+    """Differences of average precision of two TREC-8 systems, whose p-values independent software published."""
+    with open(shared_data / "reference" / "topic_scores" / "adhoc8_ap.csv", newline="") as stream:
+        rows = list(csv.reader(stream))[1:]
+    return np.array([float(row[124]) - float(row[125]) for row in rows])
+
+
+class TestPublished:
+    def test_t(self, adhoc: np.ndarray) -> None:
+        assert float(paired_t_p(adhoc)) == pytest.approx(0.0013193972, abs=5e-11)
+        assert float(paired_t_p(adhoc)) / 2 == pytest.approx(0.0006596986, abs=5e-11)
+
+    def test_wilcoxon(self, adhoc: np.ndarray) -> None:
+        assert float(wilcoxon_p(adhoc)) == pytest.approx(0.003445188, abs=5e-10)
+        assert float(wilcoxon_p(adhoc)) / 2 == pytest.approx(0.001722594, abs=5e-10)
+
+    def test_sign(self, adhoc: np.ndarray) -> None:
+        assert float(sign_test_p(adhoc, tolerance=0.01)) == pytest.approx(0.009559879, abs=5e-10)
+        assert float(sign_test_p(adhoc, tolerance=0.01)) / 2 == pytest.approx(0.004779939, abs=1e-9)
+
+    def test_permutation_within_monte_carlo_error(self, adhoc: np.ndarray) -> None:
+        draws = 1_000_000
+        p = float(sign_flip_p(adhoc, draws=draws))
+        error = np.sqrt(2 * 0.001188 / draws)  # both sides drew a million
+        assert abs(p - 0.001188) < 4 * error
+
+    def test_bootstrap_within_monte_carlo_error(self, adhoc: np.ndarray) -> None:
+        draws = 1_000_000
+        p = float(bootstrap_p(adhoc, draws=draws))
+        assert abs(p - 0.000586) < 4 * np.sqrt(2 * 0.000586 / draws)
+
+
+class TestSignFlip:
+    def test_reciprocal_ranks_by_hand(self) -> None:
+        d = B - A
+        assert float(d.mean()) == pytest.approx(0.125)
+        sums = [
+            abs(sum(sign * x for sign, x in zip(signs, d, strict=True)))
+            for signs in product((1, -1), repeat=4)
+        ]
+        assert sum(total >= 0.5 - 1e-9 for total in sums) == 12
+        assert float(sign_flip_p(d)) == 12 / 16
+
+    @pytest.mark.parametrize("n", [2, 5, 16])
+    def test_exact_for_few(self, n: int) -> None:
+        d = np.random.default_rng(n).normal(0.3, 1, n)
+        oracle = stats.permutation_test(
+            (d, np.zeros(n)),
+            lambda x, y, axis: np.mean(x - y, axis=axis),
+            permutation_type="samples",
+            n_resamples=np.inf,
+            vectorized=True,
+        )
+        assert float(sign_flip_p(d)) == pytest.approx(oracle.pvalue, abs=1e-12)
+
+    def test_smallest_exact_p_is_the_two_extreme_patterns(self) -> None:
+        assert float(sign_flip_p(np.arange(1.0, 17.0))) == 2 / 2**16
+
+    def test_sampled_agrees_with_exact(self) -> None:
+        d = np.random.default_rng(3).normal(0.4, 1, 17)
+        sums = np.array(list(product((1, -1), repeat=17))) @ d
+        exact = np.mean(np.abs(sums) >= abs(d.sum()) - 1e-9)
+        assert abs(float(sign_flip_p(d, draws=200_000)) - exact) < 4 * np.sqrt(exact / 200_000)
+
+    def test_never_zero_and_counts_the_observed_one(self) -> None:
+        assert float(sign_flip_p(np.ones(500) + np.arange(500) / 500)) == 1 / 10_001
+
+    def test_zeros_change_nothing(self) -> None:
+        d = np.random.default_rng(5).normal(0.5, 1, 10)
+        assert float(sign_flip_p(np.concatenate([d, np.zeros(300)]))) == float(sign_flip_p(d))
+
+    def test_all_zero_is_one(self) -> None:
+        assert float(sign_flip_p(np.zeros(100))) == 1.0
+
+    def test_ties_of_sums_do_not_hang_on_rounding(self) -> None:
+        # Every |sum| of an even number of equal differences is a multiple of 2 x 0.1: exact ties everywhere.
+        d = np.array([0.1] * 12 + [-0.1] * 4)
+        noisy = d * (1 + 1e-14 * np.random.default_rng(0).normal(size=16))
+        reach = sum(stats.binom.pmf(k, 16, 0.5) for k in range(17) if abs(2 * k - 16) >= 8)
+        assert float(sign_flip_p(d)) == pytest.approx(reach, abs=1e-12)
+        assert float(sign_flip_p(noisy)) == pytest.approx(reach, abs=1e-12)
+
+    def test_sampled_ties_of_sums(self) -> None:
+        d = np.array([0.1] * 60 + [-0.1] * 40)
+        thirds = d / 3 + 1e-15
+        assert float(sign_flip_p(d)) == float(sign_flip_p(thirds))
+        exact = 2 * stats.binom.sf(59, 100, 0.5)
+        assert abs(float(sign_flip_p(d)) - exact) < 4 * np.sqrt(exact / 10_000)
+
+    def test_other_columns_change_nothing(self) -> None:
+        d = np.random.default_rng(1).normal(0.05, 1, size=(400, 7))
+        together = sign_flip_p(d)
+        alone = [float(sign_flip_p(column)) for column in d.T]
+        assert together.tolist() == alone
+
+    def test_seed(self) -> None:
+        d = np.random.default_rng(1).normal(0.05, 1, size=400)
+        assert float(sign_flip_p(d, seed=1)) == float(sign_flip_p(d, seed=1))
+        assert float(sign_flip_p(d, seed=1)) != float(sign_flip_p(d, seed=2))
+
+    def test_block_size_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        d = np.random.default_rng(1).normal(0.05, 1, size=(301, 3))
+        before = sign_flip_p(d).tolist(), bootstrap_p(d).tolist()
+        monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 7_000)
+        assert (sign_flip_p(d).tolist(), bootstrap_p(d).tolist()) == before
+
+    def test_any_number_of_threads(self) -> None:
+        program = (
+            "import numpy as np; from ltr_harness.stats.paired import sign_flip_p, bootstrap_p\n"
+            "rng = np.random.default_rng(0)\n"
+            "d = 1 / rng.integers(1, 12, (2000, 40)) - 1 / rng.integers(1, 12, (2000, 40))\n"
+            "print(sign_flip_p(d).tolist(), bootstrap_p(d[:, :5]).tolist())"
+        )
+        outputs = {
+            subprocess.run(
+                [sys.executable, "-c", program],
+                env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for threads in ("1", "2", "3")
+        }
+        assert len(outputs) == 1
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
+    def test_properties(self, values: list[float]) -> None:
+        d = paired_differences(np.array(values), np.zeros(len(values)))
+        p = float(sign_flip_p(d))
+        assert 2.0 ** (1 - len(values)) <= p <= 1
+        assert p == float(sign_flip_p(-d)) == float(sign_flip_p(d[::-1])) == float(sign_flip_p(d * 4))
+
+
+class TestOthers:
+    @pytest.fixture
+    def d(self) -> np.ndarray:
+        return np.random.default_rng(8).normal(0.1, 1, size=(120, 4)).round(1)
+
+    def test_t_as_scipy(self, d: np.ndarray) -> None:
+        assert paired_t_p(d) == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-12)
+
+    def test_wilcoxon_as_scipy(self, d: np.ndarray) -> None:
+        for column in d.T:
+            oracle = stats.wilcoxon(column, correction=True, method="asymptotic")
+            assert float(wilcoxon_p(column)) == pytest.approx(oracle.pvalue, rel=1e-10)
+
+    def test_sign_as_scipy(self, d: np.ndarray) -> None:
+        for column in d.T:
+            wins, losses = int((column > 0).sum()), int((column < 0).sum())
+            oracle = stats.binomtest(wins, wins + losses).pvalue
+            assert float(sign_test_p(column)) == pytest.approx(oracle, rel=1e-10)
+
+    def test_bootstrap_close_to_t(self, d: np.ndarray) -> None:
+        assert bootstrap_p(d) == pytest.approx(paired_t_p(d), abs=0.02)
+
+    def test_effect_size_by_hand(self) -> None:
+        assert float(effect_size(np.array([1.0, 2.0, 3.0]))) == 2.0  # mean 2, sd 1
+        assert float(effect_size(np.zeros(3))) == 0.0
+        assert float(effect_size(np.full(3, 0.1))) == np.inf
+
+    def test_win_tie_loss_has_a_tolerance(self) -> None:
+        d = np.array([1 / 3 + 1 / 3 - 2 / 3 + 1e-16, 5e-10, 2e-9, -0.5])
+        assert [int(count) for count in win_tie_loss(d)] == [1, 2, 1]
+
+    def test_detectable_by_hand(self) -> None:
+        d = np.array([1.0, 2.0, 3.0])
+        assert float(detectable_difference(d)) == pytest.approx((1.959964 + 0.841621) / np.sqrt(3), abs=1e-6)
+
+    def test_detectable_is_found_four_times_in_five(self) -> None:
+        rng = np.random.default_rng(4)
+        noise = rng.normal(0, 1, size=(200, 3000))
+        true = float(detectable_difference(noise[:, 0] / noise[:, 0].std(ddof=1)))
+        assert np.mean(paired_t_p(noise + true) < 0.05) == pytest.approx(0.8, abs=0.03)
+
+    def test_equivalence_as_two_t_tests(self, d: np.ndarray) -> None:
+        column = d[:, 0]
+        upper = stats.ttest_1samp(column, 0.4, alternative="less").pvalue
+        lower = stats.ttest_1samp(column, -0.4, alternative="greater").pvalue
+        assert float(equivalence_p(column, 0.4)) == pytest.approx(max(upper, lower), rel=1e-10)
+
+    def test_rounding_noise_is_no_difference(self) -> None:
+        one = np.random.default_rng(0).random(200)
+        d = paired_differences(one * (1 + 1e-15), one)
+        assert [float(test(d)) for test in ALL_P] == [1.0] * 5
+
+    @pytest.mark.parametrize("test", ALL_P)
+    def test_undefined_queries_are_left_out_of_their_column_only(self, test: object) -> None:
+        d = np.random.default_rng(2).normal(0.2, 1, size=(60, 3))
+        whole = test(d)  # type: ignore[operator]
+        padded = np.concatenate([d, np.full((40, 3), np.nan)])
+        p = test(padded)  # type: ignore[operator]
+        assert p == pytest.approx(whole, rel=1e-12 if test in (paired_t_p, wilcoxon_p, sign_test_p) else 0.5)
+        d[:, 1] = np.nan
+        p = test(d)  # type: ignore[operator]
+        assert np.isnan(p[1])
+        assert p[[0, 2]].tolist() == whole[[0, 2]].tolist()
+
+    @pytest.mark.parametrize("test", ALL_P)
+    @pytest.mark.parametrize("n", [1, 2, 30, 2000])
+    def test_p_is_never_zero(self, test: object, n: int) -> None:
+        d = np.full(n, 0.25) + np.arange(n) * 1e-6
+        p = float(test(d))  # type: ignore[operator]
+        assert p > 0 or (np.isnan(p) and n == 1)
+
+
+class TestLevel:
+    """Under exchangeable systems the 5 % test rejects in 5 % of comparisons."""
+
+    @staticmethod
+    def exchangeable(n: int, comparisons: int, seed: int) -> np.ndarray:
+        """Differences of skewed, zero-inflated scores whose two systems are swapped at random per query."""
+        rng = np.random.default_rng(seed)
+        one, other = (
+            np.where(rng.random((n, comparisons)) < 0.4, 0.0, rng.beta(0.5, 1.5, (n, comparisons)))
+            for _ in range(2)
+        )
+        swap = rng.random((n, comparisons)) < 0.5
+        return np.where(swap, one - other, other - one)
+
+    @pytest.mark.parametrize("n", [50, 500])
+    @pytest.mark.parametrize("test", [sign_flip_p, paired_t_p])
+    def test_level(self, n: int, test: object) -> None:
+        d = self.exchangeable(n, 2000, n)
+        p = test(d) if test is paired_t_p else sign_flip_p(d, draws=2_000)  # type: ignore[operator]
+        assert abs(np.mean(p < 0.05) - 0.05) < 0.015
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("n", [50, 500])
+    @pytest.mark.parametrize("seed", range(5))
+    def test_level_at_full_draws(self, n: int, seed: int) -> None:
+        p = sign_flip_p(self.exchangeable(n, 2000, 100 + seed))
+        assert abs(np.mean(p < 0.05) - 0.05) < 0.015
+
+    @pytest.mark.slow
+    def test_asymmetric_differences_hold_no_level_when_few(self) -> None:
+        """Measured, not bounded: 60 % zeros, else exponential, centred; what `Comparison` warns of."""
+        rng = np.random.default_rng(9)
+        n = 50
+        d = np.where(rng.random((n, 4000)) < 0.6, 0.0, rng.exponential(1, (n, 4000))) - 0.4
+        rejected = np.mean(sign_flip_p(d, draws=2_000) < 0.05)
+        assert 0.06 < rejected < 0.12
