@@ -32,6 +32,8 @@ class _Judgments(Protocol):
     @property
     def query_weights(self) -> NDArray[np.float64] | None: ...
     @property
+    def judged(self) -> NDArray[np.bool_] | None: ...
+    @property
     def document_ids(self) -> NDArray[Any] | None: ...
 
 
@@ -72,7 +74,8 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
 
 
 def fingerprint_judgments(judgments: _Judgments) -> str:
-    """Digest of what a test set asks: labels, query boundaries, query ids and query weights.
+    """Digest of what a test set asks: labels, query boundaries, query ids, query weights and which rows
+    were judged.
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """
@@ -81,6 +84,7 @@ def fingerprint_judgments(judgments: _Judgments) -> str:
         judgments.groups.boundaries,
         _as_text(judgments.groups.ids),
         judgments.query_weights,
+        judgments.judged,
     )
 
 

@@ -194,8 +194,10 @@ def _is_number(text: str) -> bool:
 
 # What pyarrow reads as null in a column of numbers.
 _NULLS = frozenset(
-    ("#N/A", "#N/A N/A", "#NA", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan")
-    + ("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+    (
+        *("#N/A", "#N/A N/A", "#NA", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan"),
+        *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    )
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,7 +285,7 @@ def _problem(file: _Surveyed, line: int, code: int, at: int, last: int) -> Probl
 def _token(data: NDArray[np.uint8], at: int) -> str:
     """What stands at an offset, as messages quote it."""
     text = data[at : at + 200].tobytes().decode("utf-8", "backslashreplace")
-    token = "" if text[:1] in "\r\n#" else text.split(maxsplit=1)[0]
+    token = re.split(r"[ \t\r\n#]", text, maxsplit=1)[0]
     if not token:
         return "the end of the row"
     return repr(token if len(token) <= 40 else token[:40] + "…")

@@ -1,0 +1,220 @@
+"""Broken LETOR files: one message with file, line, what was found and what was expected; never a misread."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from ltr_harness.errors import DataError
+from ltr_harness.readers.letor import Letor
+
+GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n"
+
+# What is wrong with the third line, and what the message must say about it.
+BAD_LINES = {
+    "x qid:1 1:1": "the label is 'x'; expected a label >= 0, such as 0, 1, 2",
+    "1x qid:1 1:1": "the label is '1x'",
+    "1,0 qid:1 1:1": "the label is '1,0'",
+    "0x1 qid:1 1:1": "the label is '0x1'",
+    "1_0 qid:1 1:1": "the label is '1_0'",
+    "1e qid:1 1:1": "the label is '1e'",
+    "1.2.3 qid:1 1:1": "the label is '1.2.3'",
+    "- qid:1 1:1": "the label is '-'",
+    ". qid:1 1:1": "the label is '.'",
+    "qid:1 1 1:1": "the label is 'qid:1'",
+    "nan qid:1 1:1": "the label is 'nan'; expected a label >= 0, such as 0, 1, 2; leave out rows",
+    "NULL qid:1 1:1": "the label is 'NULL'",
+    "inf qid:1 1:1": "the label is 'inf'",
+    "1e400 qid:1 1:1": "the label is '1e400'",
+    "-1 qid:1 1:1": "the label is '-1'; expected a label >= 0, such as 0, 1, 2; map negative grades to 0",
+    "-0.5 qid:1 1:1": "the label is '-0.5'",
+    "-1e-400 qid:1 1:1": "the label is '-1e-400'",  # negative, however little
+    "1": "the end of the row where the query id should be; expected qid:… as the second entry",
+    "1 ": "the end of the row where the query id should be",
+    "1 # comment": "the end of the row where the query id should be",
+    "1 1:1 2:2": "'1:1' where the query id should be; expected qid:… as the second entry of the row; "
+    "use `reader: lightgbm`",
+    "1 1:1 qid:1": "'1:1' where the query id should be",
+    "1 QID:1 1:1": "'QID:1' where the query id should be",
+    "1 qid=1 1:1": "'qid=1' where the query id should be",
+    "1 qid: 1:1": "the query id is empty; expected qid: and an id, such as qid:10",
+    "1 qid:# 1:1": "the query id is empty",
+    "1 qid:1 qid:2 1:1": "'qid:2' where a feature should be; expected index:value, such as 3:0.5",
+    "1 qid:1 cost:2 1:1": "'cost:2' where a feature should be",
+    "1 qid:1 a:1": "'a:1' where a feature should be",
+    "1 qid:1 1": "'1' where a feature should be",
+    "1 qid:1 1 2:1": "'1' where a feature should be",
+    "1 qid:1 :1": "':1' where a feature should be",
+    "1 qid:1 1.0:1": "'1.0:1' where a feature should be",
+    "1 qid:1 +1:1": "'+1:1' where a feature should be",
+    "1 qid:1 1 :1": "'1' where a feature should be",
+    "1 qid:1 1,5:1": "'1,5:1' where a feature should be",
+    "1 qid:1 ١:1": "'١:1' where a feature should be",
+    "1 qid:1 0.5 0.7": "'0.5' where a feature should be",
+    "1 qid:1 -1:1": "the feature index of '-1:1' is negative; expected an index of 0 or more",
+    "1 qid:1 12345678901:1": "the feature index of '12345678901:1' is too large; expected at most 2 (n_features)",
+    "1 qid:1 3:1": "the feature index of '3:1' is too large; expected at most 2 (n_features)",
+    "1 qid:1 0:1": "the feature index of '0:1' is 0; expected an index of 1 or more; set `first_index: 0`",
+    "1 qid:1 1:": "the value of '1:' is not a number; expected a number such as 0.5",
+    "1 qid:1 1: 1": "the value of '1:' is not a number",
+    "1 qid:1 1:x": "the value of '1:x' is not a number",
+    "1 qid:1 1:1:2": "the value of '1:1:2' is not a number",
+    "1 qid:1 1:1,2:2": "the value of '1:1,2:2' is not a number",
+    "1 qid:1 1:1;": "the value of '1:1;' is not a number",
+    "1 qid:1 1:0,5": "the value of '1:0,5' is not a number",
+    "1 qid:1 1:1e+": "the value of '1:1e+' is not a number",
+    "1 qid:1 1:1e5.5": "the value of '1:1e5.5' is not a number",
+    "1 qid:1 1:--1": "the value of '1:--1' is not a number",
+    "1 qid:1 1:0x10": "the value of '1:0x10' is not a number",
+    "1 qid:1 1:1_000": "the value of '1:1_000' is not a number",
+    "1 qid:1 1:NA": "the value of '1:NA' is not a number",
+    "1 qid:1 1:?": "the value of '1:?' is not a number",
+    "1 qid:1 1:1\x002:1": "the value of '1:1\\x002:1' is not a number",
+    "1 qid:1 1:1\x0b2:1": "is not a number",
+    "1 qid:1 1:inf": "the value of '1:inf' is infinite or beyond the range of float32",
+    "1 qid:1 1:-Infinity": "the value of '1:-Infinity' is infinite",
+    "1 qid:1 1:1e39": "the value of '1:1e39' is infinite or beyond the range of float32",
+    "1 qid:1 1:3.40282357e38": "the value of '1:3.40282357e38' is infinite",
+    "1 qid:1 1:1e400": "' is infinite or beyond",
+    "1 qid:1 1:9999999999999999999999999999999999999999": "is infinite or beyond",
+    "1 qid:1 1:1\r1 qid:1 1:1": "'1' where a feature should be",  # old Macintosh line ends
+    "1 qid:1 1:"
+    + "9" * 100
+    + "x": "the value of '1:99999999999999999999999999999999999999…' is not a number",
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=range(len(BAD_LINES)))
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "bad.txt"
+    for end in (b"\n1 qid:1 1:1\n", b""):
+        file.write_bytes(GOOD + line.encode() + end)
+        with pytest.raises(DataError) as caught:
+            Letor(n_features=2, first_index=1).read(["bad.txt"], tmp_path)
+        (message,) = str(caught.value).splitlines()
+        assert message.startswith(f"{file}:3: "), message
+        assert BAD_LINES[line] in message
+
+
+def test_there_are_sixty_of_them() -> None:
+    assert len(BAD_LINES) >= 60
+
+
+def test_all_bad_lines_are_reported_together_in_order(tmp_path: Path) -> None:
+    late = "1.00000005960464477539062500e400"  # decided by Python, after the others
+    (tmp_path / "a.txt").write_text(f"x qid:1 1:1\n\n0 qid:1 1:{late}\n0 qid:1 1:y\n")
+    (tmp_path / "b.txt").write_text("0 1:1\n")
+    with pytest.raises(DataError) as caught:
+        Letor().read(["a.txt", "b.txt"], tmp_path)
+    places = [problem.place.removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
+    assert places == ["a.txt:1", "a.txt:3", "a.txt:4", "b.txt:1"]
+
+
+def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n" * 1000)
+    (tmp_path / "b.txt").write_text("x\n" * 1000)
+    with pytest.raises(DataError) as caught:
+        Letor(n_features=1).read(["a.txt", "b.txt"], tmp_path)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "and 1,980 more bad lines"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty; expected rows"),
+        (b"\n\n  \n", "has no rows, only blank lines or comments; expected rows"),
+        (b"# nothing\n", "has no rows"),
+        (b"0 qid:1\n1 qid:1\n", "no row has a feature; expected index:value"),
+        (
+            gzip.compress(GOOD * 100)[:60],
+            "the gzip file ends too early (truncated); copy or download it again",
+        ),
+        (gzip.compress(GOOD)[:10] + b"\xff" * 90, "the gzip file is damaged"),
+        (gzip.compress(GOOD)[:-8] + b"12345678", "the gzip file is damaged (CRC check failed"),
+        (gzip.compress(b""), "the file is empty"),
+        (b"PAR1....", "is a Parquet file; expected a text file; use `reader: parquet`"),
+        (b"PK\x03\x04....", "is a zip archive; expected a text file; unpack it first"),
+        (b"\x28\xb5\x2f\xfd....", "is compressed with zstd"),
+        (GOOD.decode().encode("utf-16"), "is UTF-16 text; expected a text file; save it as UTF-8"),
+    ],
+)
+def test_files_that_are_bad_as_a_whole(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "bad.txt"
+    file.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        Letor().read(["bad.txt"], tmp_path)
+    assert str(caught.value).startswith(f"{file}: {message}")
+
+
+def test_one_slip_in_an_index_does_not_ask_for_all_memory(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 qid:1 1:1\n" * 2000 + "0 qid:1 999999999:1\n")
+    with pytest.raises(DataError, match=r"a\.txt:2001: the largest feature index is 999,999,999: .* GiB"):
+        Letor().read(["a.txt"], tmp_path)
+
+
+tokens = st.sampled_from(
+    ["0", "1", "2.5", "-1", "nan", "qid:1", "qid:2", "qid:", "1:1", "2:0.5", "1:", ":1", "3:x", "0:1", "1:NULL",
+     "#", "# docid = A", "\n", "\r\n", " ", "\t", "\x00", "é", "1e5", "1:1e-5", "99999999999:1", "1:1:1", "1:inf"]
+)  # fmt: skip
+
+
+def by_the_book(text: str) -> list[tuple[float, str, dict[int, float]]] | None:
+    """A second, slow reading of the grammar; None where a line is bad."""
+    number = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+    parsed = []
+    for line in text.split("\n"):
+        row = line.split("#")[0].strip(" \t\r")
+        if not row:
+            continue
+        label, *rest = re.split(r"[ \t\r]+", row)
+        if not re.fullmatch(number, label, re.ASCII) or float(label) < 0 or not rest:
+            return None
+        if not rest[0].startswith("qid:") or rest[0] == "qid:":
+            return None
+        values = {}
+        for pair in rest[1:]:
+            match = re.fullmatch(rf"(\d{{1,9}}):({number}|[+-]?(?:nan|null))", pair, re.ASCII | re.IGNORECASE)
+            if not match or not 1 <= int(match[1]) <= 3:
+                return None
+            missing = match[2].lower().strip("+-") in ("nan", "null")
+            values[int(match[1])] = float("nan") if missing else float(match[2])
+        parsed.append((float(label), rest[0][4:], values))
+    return parsed
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@given(
+    st.lists(tokens, max_size=12).flatmap(lambda parts: st.sampled_from([" ".join(parts), "".join(parts)]))
+)
+@example("1 qid:1 1:1\n 0 qid:1 2:0.5 # 3:x \n")
+def test_reading_agrees_with_the_grammar(tmp_path: Path, text: str) -> None:
+    (tmp_path / "fuzz.txt").write_bytes(text.encode())
+    expected = by_the_book(text)
+    try:
+        data = Letor(n_features=3, first_index=1, regroup=True).read(["fuzz.txt"], tmp_path)
+    except DataError:
+        assert not expected
+        return
+    assert expected
+    order = sorted(range(len(expected)), key=lambda i: [row[1] for row in expected].index(expected[i][1]))
+    assert data.labels.tolist() == [expected[i][0] for i in order]
+    wanted = [[expected[i][2].get(column, 0.0) for column in (1, 2, 3)] for i in order]
+    assert repr(data.features.astype(float).round(5).tolist()) == repr(
+        [[round(v, 5) for v in row] for row in wanted]
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(st.binary(max_size=60))
+def test_no_bytes_crash_it(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "fuzz.txt").write_bytes(content)
+    with contextlib.suppress(DataError):
+        Letor(n_features=3).read(["fuzz.txt"], tmp_path)
