@@ -7,9 +7,9 @@ from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
 
 from ltr_harness.stats.moments import Floats
 
-_LARGEST = 60.0  # beyond, p is below 1e-190 and only its not being 0 matters
+_FAR = 39.0  # the largest of the normals is never beyond, except with a probability below 1e-300
 _Z, _Z_WEIGHT = np.polynomial.legendre.leggauss(320)
-_S, _S_WEIGHT = np.polynomial.legendre.leggauss(48)
+_S, _S_WEIGHT = np.polynomial.legendre.leggauss(64)
 
 
 def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
@@ -28,22 +28,29 @@ def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
     """
     lowest = np.sqrt(2 * gammaincinv(freedom / 2, 1e-18) / freedom)
     highest = np.sqrt(2 * gammainccinv(freedom / 2, 1e-18) / freedom)
-    s = lowest + (highest - lowest) * (_S + 1) / 2
+    at = (_S + 1) / 2
+    s = lowest + (highest - lowest) * at**3  # denser near 0, where few degrees of freedom decide
     half = freedom / 2
     log_density = np.log(2) + half * np.log(half) - gammaln(half) + (freedom - 1) * np.log(s) - half * s**2
-    weight = np.exp(log_density) * _S_WEIGHT * (highest - lowest) / 2
+    weight = np.exp(log_density) * _S_WEIGHT * (highest - lowest) * 1.5 * at**2
     p = np.zeros(np.shape(q))
     for share, value in zip(weight, s, strict=True):
-        p += share * _range_sf(np.minimum(q, _LARGEST) * value, k)
+        p += share * _range_sf(q * value, k)
     return np.clip(p, np.finfo(np.float64).tiny, 1.0)
 
 
 def studentized_range_quantile(p: float, k: int, freedom: float) -> float:
     """The q that the studentised range exceeds with probability p, by bisection."""
-    low, high = 0.0, _LARGEST
+
+    def exceeded(q: float) -> float:
+        return float(studentized_range_sf(np.array([q]), k, freedom)[0])
+
+    low, high = 0.0, 8.0
+    while exceeded(high) > p:
+        high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        if float(studentized_range_sf(np.array([middle]), k, freedom)[0]) > p:
+        if exceeded(middle) > p:
             low = middle
         else:
             high = middle
@@ -55,7 +62,7 @@ def _range_sf(w: Floats, k: int) -> Floats:
 
     The integrand is k phi(z) (Phi(z)**(k-1) - (Phi(z) - Phi(z - w))**(k-1)).
     """
-    left, right = -9.0, 9.0 + _LARGEST / 2
+    left, right = -9.0, _FAR
     z = left + (right - left) * (_Z + 1) / 2
     weight = k * np.exp(-(z**2) / 2 + (k - 1) * log_ndtr(z)) / np.sqrt(2 * np.pi)
     weight *= _Z_WEIGHT * (right - left) / 2

@@ -78,3 +78,11 @@ def test_studentized_range_of_two_is_t_far_into_the_tail() -> None:
     q = np.array([0.0, 1.0, 8.0, 20.0])
     exact = 2 * stats.t.sf(q / np.sqrt(2), 59)
     assert studentized_range_sf(q, 2, 59) == pytest.approx(exact, rel=1e-9)
+
+
+def test_studentized_range_with_one_degree_of_freedom() -> None:
+    # The range of two over s is sqrt(2) |t|, and t with one degree of freedom is Cauchy's.
+    assert studentized_range_quantile(0.01, 2, 1) == pytest.approx(
+        np.sqrt(2) * stats.t.ppf(0.995, 1), rel=1e-6
+    )
+    assert 0 < float(studentized_range_sf(np.array([np.inf]), 3, 4)[0]) < 1e-300

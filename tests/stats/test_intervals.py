@@ -83,6 +83,6 @@ def test_t_interval_covers(n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 def test_bootstrap_interval_covers(method: str) -> None:
-    d = np.random.default_rng(11).normal(0.02, 0.2, size=(200, 2000))
-    low, high = bootstrap_interval(d, method=method, draws=2000)  # type: ignore[arg-type]
+    d = np.random.default_rng(12).normal(0.02, 0.2, size=(200, 2000))
+    low, high = bootstrap_interval(d, method=method, draws=10_000)  # type: ignore[arg-type]
     assert 0.935 <= np.mean((low <= 0.02) & (high >= 0.02)) <= 0.965
