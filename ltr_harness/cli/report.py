@@ -27,9 +27,9 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     test data) are refused with the reasons, exit 2.
     """
     from ltr_harness.report.stored import report_stored_runs
-    from ltr_harness.report.terminal import render
+    from ltr_harness.report.terminal import show
 
     data, path = report_stored_runs(runs, output, [part.strip() for part in formats.split(",")], baseline)
-    click.echo(render(data.comparison, data.failures, data.runs))
+    show(data)
     click.echo(f"report: {path}")
     return 0

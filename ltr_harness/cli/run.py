@@ -62,13 +62,13 @@ def command(
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0
         result = run_prepared(prepared, workers=workers, fail_fast=fail_fast, progress=progress)
-    if result.comparison is not None and result.report_path is not None:
+    if result.report is not None and result.report_path is not None:
         if as_json:
             click.echo((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)
         else:
-            from ltr_harness.report.terminal import render
+            from ltr_harness.report.terminal import show
 
-            click.echo(render(result.comparison, [run.record for run in result.failures], result.runs))
+            show(result.report)
         click.echo(f"report: {result.report_path}", err=as_json)
     for run in result.failures:
         click.echo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,12 +81,12 @@ def execute(
         _write_table(folder / HISTORY, _history_table(fitted))
         _write_table(folder / TEST_SCORES, _scores_table(fold.test, scores))
         _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
-        facts = stopping_facts(plan.stopping) if fitted.best_round is not None else None
+        stopped_by = stopping_facts(plan.stopping) if fitted.best_round is not None else None
         record |= {
             "status": "complete",
             "params": dict(fitted.params),
             "metrics": _summaries(evaluation),
-            "stopping": StoppingFacts(**facts) if facts else None,
+            "stopping": StoppingFacts(**stopped_by) if stopped_by else None,
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "notes": [*fold.test.notes, *fitted.notes],
@@ -155,9 +155,9 @@ def _log(task: Task, plan: Plan, fitted: FittedModel, evaluation: Evaluation) ->
     lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
     watched = str(plan.stopping.metric if plan.stopping else plan.primary)
     lines += [
-        f"round {round_}: {split} {metric} {value!r}"
-        for round_, split, metric, value in fitted.history
-        if metric == watched
+        f"round {point.round}: {point.data} {point.metric} {point.value!r}"
+        for point in fitted.history
+        if point.metric == watched
     ]
     if fitted.best_round is not None:
         lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
@@ -168,13 +168,13 @@ def _log(task: Task, plan: Plan, fitted: FittedModel, evaluation: Evaluation) ->
 def _history_table(fitted: FittedModel) -> pa.Table:
     import pyarrow as pa
 
-    columns: Sequence[Sequence[Any]] = list(zip(*fitted.history, strict=True)) or ((), (), (), ())
+    points = fitted.history
     return pa.table(
         {
-            "round": pa.array(columns[0], pa.int64()),
-            "split": pa.array(columns[1], pa.string()),
-            "metric": pa.array(columns[2], pa.string()),
-            "value": pa.array(columns[3], pa.float64()),
+            "round": pa.array([point.round for point in points], pa.int64()),
+            "split": pa.array([point.data for point in points], pa.string()),
+            "metric": pa.array([point.metric for point in points], pa.string()),
+            "value": pa.array([point.value for point in points], pa.float64()),
         }
     )
 

@@ -26,7 +26,7 @@ class ExperimentResult:
     Attributes:
         runs: the finished runs, in the plan's order.
         failures: runs that failed; their `record.error` says why.
-        comparison: all models at the primary metric and every other; None if no model finished.
+        report: what the report is made from; None if no model finished.
         report_path: the HTML report; None if no model finished.
         folder: the experiment's folder of runs.
         reused: how many runs existed already.
@@ -34,10 +34,15 @@ class ExperimentResult:
 
     runs: tuple[Run, ...]
     failures: tuple[Run, ...]
-    comparison: Comparison | None
+    report: ReportData | None
     report_path: Path | None
     folder: Path
     reused: int = 0
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """All models at the primary metric and every other; None if no model finished."""
+        return self.report.comparison if self.report else None
 
     def _repr_html_(self) -> str:
         return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
@@ -149,4 +154,4 @@ def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
         comparison, runs, [run.record for run in failures], resolved_yaml(experiment), experiment.name
     )
     path = write_report(data, prepared.folder / "report")
-    return ExperimentResult(runs, failures, comparison, path, prepared.folder, reused)
+    return ExperimentResult(runs, failures, data, path, prepared.folder, reused)

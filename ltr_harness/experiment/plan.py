@@ -13,6 +13,7 @@ from ltr_harness.config.experiment import Experiment, ModelConfig, with_max_grad
 from ltr_harness.errors import HarnessError, Problem, UsageError
 from ltr_harness.experiment.folds import Fold, FoldReader, largest_label
 from ltr_harness.metrics import Metric, bind
+from ltr_harness.rankers.ranker import Facts
 from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.identity import evaluation_identity, package_versions, training_identity
 
@@ -111,9 +112,9 @@ def _task(
         ranker=ranker_facts(config),
         seed=seed if ranker.seed_matters else None,
         rounds=config.rounds,
-        stopping=stopping_facts(stopping) if ranker.trains else None,
-        train=fold.facts["train"].fingerprint if ranker.trains else "",
-        valid=fold.facts["valid"].fingerprint if ranker.trains and "valid" in fold.facts else None,
+        stopping=stopping_facts(stopping),
+        train=fold.facts["train"].fingerprint,
+        valid=fold.facts["valid"].fingerprint if "valid" in fold.facts else None,
         packages=package_versions(ranker.packages),
         threads=None,
     )
@@ -182,7 +183,7 @@ def _model_problems(
     problems: list[Problem] = []
     for name, config in experiment.models.items():
         for fold in folds:
-            for problem in config.ranker.check(fold.train, fold.valid, stopping):
+            for problem in config.ranker.check(Facts.of(fold.train, stopping is not None)):
                 place = f"models.{name}" + (f".{problem.place}" if problem.place else "")
                 problems.append(Problem(place, problem.found, problem.expected, problem.cure))
     return _each_once(problems)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 class _Part(BaseModel):
@@ -73,6 +73,7 @@ class Record(_Part):
     best_round: int | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: int | None
 
+    files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
     notes: list[str] = Field(
         default_factory=list
     )  # what the reader must know: regrouped rows, constant model …

@@ -59,7 +59,8 @@ class Run:
         for name in self.record.files:
             if name.startswith("model."):
                 self._intact(name)
-        return catalog.load(self.record.ranker).load_model(self.path)  # type: ignore[no-any-return]
+        model: FittedModel = catalog.load(self.record.ranker).load(self.path, self.record.threads)
+        return model
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.
