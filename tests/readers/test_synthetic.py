@@ -1,0 +1,124 @@
+"""The synthetic set is what it says, and the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.synthetic import QueryCounts, Synthetic
+
+HERE = Path()
+
+
+def ndcg(data: RankingDataset, scores: np.ndarray, k: int = 10) -> float:
+    """Written out: mean over queries with a relevant row, gain 2^g - 1, discount log2(1 + rank)."""
+    found = []
+    for start, end in zip(data.groups.boundaries[:-1], data.groups.boundaries[1:], strict=True):
+        gains = 2 ** data.labels[start:end] - 1
+        discounts = 1 / np.log2(np.arange(2, min(k, end - start) + 2))
+        best = np.sort(gains)[::-1][:k] @ discounts
+        if best > 0:
+            found.append(gains[np.argsort(-scores[start:end], kind="stable")[:k]] @ discounts / best)
+    return float(np.mean(found))
+
+
+@pytest.fixture(scope="module")
+def train() -> RankingDataset:
+    return Synthetic().read(["train"], HERE)
+
+
+def test_the_same_bytes_for_ever() -> None:
+    digests = {
+        name: fingerprint_dataset(Synthetic().read([name], HERE)) for name in ("train", "valid", "test")
+    }
+    assert digests == {
+        "train": "6de95990e69e3d484d7c2792cc06f28d1e0c9691fabae7c24e218f41f86efe50",
+        "valid": "0a6ff1ea2b85aa00b36857299b543097a7c6789a14c33c989e729500f9a427f7",
+        "test": "c118f032b7014b9bc72aef5b0585e012c5f845772620c7eacb225af33d06efb3",
+    }
+
+
+def test_it_looks_like_web_search(train: RankingDataset) -> None:
+    assert (train.n_queries, train.n_features) == (600, 40)
+    shares = np.bincount(train.labels.astype(int), minlength=5) / train.n_rows
+    # MSLR-WEB30K: .515 .325 .134 .018 .008
+    np.testing.assert_allclose(shares, [0.52, 0.32, 0.13, 0.02, 0.01], atol=0.03)
+    sizes = train.groups.sizes
+    assert sizes.min() == 5
+    assert 190 < sizes.max() <= 200
+    assert np.median(sizes) < 0.5 * np.mean(sizes)
+    empty = np.maximum.reduceat(train.labels, train.groups.boundaries[:-1]) == 0
+    assert 0.005 < empty.mean() < 0.08
+    same = np.all(train.features[1:] == train.features[:-1], axis=1)
+    assert 0.01 < same.mean() < 0.03
+
+
+def test_the_planted_truth_is_the_ceiling(train: RankingDataset) -> None:
+    reader = Synthetic()
+    best = ndcg(train, reader.truth(train))
+    assert 0.85 < best < 0.95
+    for name in ("match_1", "match_2", "match_3", "copy_1"):
+        assert ndcg(train, train.features[:, train.feature_names.index(name)]) < best - 0.1
+    without_noise = Synthetic(noise=0.0)
+    data = without_noise.read(["valid"], HERE)
+    assert ndcg(data, without_noise.truth(data)) == 1.0
+
+
+def test_truth_has_the_scale_that_noise_is_given_in(train: RankingDataset) -> None:
+    utility = Synthetic().truth(train)
+    assert abs(utility.mean()) < 0.05
+    assert abs(utility.std() - 1) < 0.05
+
+
+def test_query_features_are_constant_within_queries(train: RankingDataset) -> None:
+    starts = train.groups.boundaries[:-1]
+    for column, name in enumerate(train.feature_names):
+        values = train.features[:, column]
+        constant = np.maximum.reduceat(values, starts) == np.minimum.reduceat(values, starts)
+        assert constant.all() == name.startswith("query_"), name
+    first = train.features[starts, train.feature_names.index("query_1")]
+    np.testing.assert_array_equal(train.query_attributes["intent"] == "navigational", first > 0)
+
+
+def test_splits_and_seeds_are_different_draws(train: RankingDataset) -> None:
+    reader = Synthetic(n_queries=QueryCounts(train=600, valid=600, test=600))
+    parts = [reader.read([name], HERE) for name in ("train", "valid", "test")]
+    np.testing.assert_array_equal(parts[0].features, train.features)
+    assert len({fingerprint_dataset(part) for part in parts}) == 3
+    assert fingerprint_dataset(Synthetic(seed=2).read(["train"], HERE)) != fingerprint_dataset(train)
+    ids = np.concatenate([part.groups.ids for part in parts])
+    assert len(np.unique(ids)) == len(ids)
+
+
+def test_splits_can_be_joined() -> None:
+    reader = Synthetic(n_queries=QueryCounts(train=3, valid=2, test=1))
+    joined = reader.read(["train", "valid"], HERE)
+    assert joined.n_queries == 5
+    assert joined.n_rows == sum(reader.read([name], HERE).n_rows for name in ("train", "valid"))
+
+
+@pytest.mark.parametrize("n_features", [12, 13, 136])
+def test_any_number_of_features(n_features: int) -> None:
+    data = Synthetic(n_features=n_features).read(["test"], HERE)
+    assert data.features.shape[1] == len(set(data.feature_names)) == n_features
+    assert np.isfinite(data.features).all()
+
+
+def test_sizes_as_asked() -> None:
+    data = Synthetic(min_rows=1, max_rows=3).read(["train"], HERE)
+    assert set(data.groups.sizes) == {1, 2, 3}
+
+
+def test_wrong_options_and_splits() -> None:
+    with pytest.raises(DataError, match="no split is called 'trian'; did you mean 'train'"):
+        Synthetic().read(["trian"], HERE)
+    with pytest.raises(ValidationError, match="min_rows is 10, above max_rows, which is 5"):
+        Synthetic(min_rows=10, max_rows=5)
+    with pytest.raises(ValidationError):
+        Synthetic(n_queries={"train": 0})  # type: ignore[arg-type]
