@@ -1,7 +1,7 @@
 """Content digests: two things with one fingerprint are the same thing, whatever file or machine they came from.
 
-All digests are SHA-256 in hexadecimal. They see values, not memory: strides, byte order, the width of a
-text column and whether an id is stored as int32, int64 or text make no difference.
+All digests are SHA-256 in hexadecimal. They see values, not memory: strides, byte order, the bits of a NaN,
+the width of a text column and whether an id is stored as int32, int64 or text make no difference.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def _update_text(digest: hashlib._Hash, array: NDArray[Any]) -> None:
 def _update_values(digest: hashlib._Hash, array: NDArray[Any]) -> None:
     portable = array.dtype.newbyteorder("<")
     digest.update(f"{portable.str}{array.shape};".encode("ascii"))
-    if array.flags.c_contiguous and array.dtype == portable:
-        digest.update(array.reshape(-1).view(np.uint8).data)
-        return
-    rows = max(1, (1 << 22) // max(1, array[:1].size)) if array.ndim else 1  # never a second copy of it all
-    for start in range(0, array.shape[0] if array.ndim else 1, rows):
-        block = array[start : start + rows] if array.ndim else array
-        digest.update(block.astype(portable, order="C").tobytes())
+    flat = array.reshape(1) if array.ndim == 0 else array
+    step = max(1, (1 << 20) // max(1, flat[:1].size))  # in blocks: never a second copy of it all
+    for start in range(0, len(flat), step):
+        block = np.ascontiguousarray(flat[start : start + step], dtype=portable)
+        if block.dtype.kind == "f" and (missing := np.isnan(block)).any():
+            block = np.where(missing, portable.type("nan"), block)  # there are many NaN; they mean one thing
+        digest.update(block.reshape(-1).view(np.uint8).data)

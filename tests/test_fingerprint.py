@@ -48,6 +48,11 @@ def test_memory_layout_is_invisible(array: np.ndarray) -> None:
     assert fingerprint_arrays(array.repeat(2, axis=0)[::2]) == expected
 
 
+def test_every_nan_is_one_nan() -> None:
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x7F800001], dtype=np.uint32)
+    assert len({fingerprint_arrays(bits[i : i + 1].view(np.float32)) for i in range(3)}) == 1
+
+
 def test_large_strided_arrays_are_digested_in_blocks() -> None:
     array = np.arange(3_000_000, dtype=np.float32).reshape(-1, 3)
     wide = np.repeat(array, 2, axis=1)[:, ::2]

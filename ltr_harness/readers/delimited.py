@@ -169,7 +169,7 @@ class Delimited:
         for name in numbers:
             column = table[name].to_pylist()
             bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
-        bad.sort()
+        bad.sort(key=lambda cell: cell[0])
         shown = bad[:SHOWN]
         lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
         problems = [

@@ -1,0 +1,277 @@
+"""CSV and Parquet: columns by name, the same result from both, every bad cell named."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.parquet import Parquet
+
+TEXT = """\
+query_id,label,bm25,url,pos,w,device,clicks
+7,1,0.5,u1,1,1,mobile,3
+7,0,,u2,2,3,mobile,NA
+12,2,1e-3,u3,1,2,desktop,0
+"""
+ROLES = {"document_id": "url", "position": "pos", "weight": "w", "attributes": ("device",)}
+
+
+def from_csv(folder: Path, text: str | bytes, name: str = "a.csv", **options: object) -> RankingDataset:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return Csv(**options).read([name], folder)  # type: ignore[arg-type]
+
+
+def from_parquet(folder: Path, columns: dict[str, object], **options: object) -> RankingDataset:
+    pq.write_table(pa.table(columns), folder / "a.parquet")
+    return Parquet(**options).read(["a.parquet"], folder)  # type: ignore[arg-type]
+
+
+def message_of(folder: Path, text: str | bytes, name: str = "a.csv", **options: object) -> str:
+    with pytest.raises(DataError) as caught:
+        from_csv(folder, text, name, **options)
+    return str(caught.value)
+
+
+def check_the_example(data: RankingDataset) -> None:
+    assert data.groups.ids.tolist() == [7, 12]
+    assert data.groups.ids.dtype == np.int64
+    assert data.groups.sizes.tolist() == [2, 1]
+    assert data.labels.tolist() == [1, 0, 2]
+    assert data.feature_names == ("bm25", "clicks")
+    nan = np.nan
+    np.testing.assert_array_equal(data.features, np.array([[0.5, 3], [nan, nan], [1e-3, 0]], np.float32))
+    assert data.judgments.document_ids is not None
+    assert data.judgments.document_ids.tolist() == ["u1", "u2", "u3"]
+    assert data.positions is not None
+    assert data.positions.tolist() == [1, 2, 1]
+    assert data.judgments.query_weights is not None
+    assert data.judgments.query_weights.tolist() == [(1 + 3) / 2, 2]
+    assert data.query_attributes["device"].tolist() == ["mobile", "desktop"]
+    assert not data.sparse
+    assert data.notes == ()
+
+
+def test_csv(tmp_path: Path) -> None:
+    check_the_example(from_csv(tmp_path, TEXT, **ROLES))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("\n", "\r\n"),
+        TEXT.rstrip(),
+        "\ufeff" + TEXT,
+        TEXT.replace("\n12", "\n\n\n12") + "\n\n",
+        TEXT.replace("mobile", '"mobile"').replace("query_id", '"query_id"'),
+    ],
+)
+def test_csv_dialects(tmp_path: Path, text: str) -> None:
+    check_the_example(from_csv(tmp_path, text, **ROLES))
+
+
+def test_separators_and_gzip(tmp_path: Path) -> None:
+    check_the_example(from_csv(tmp_path, TEXT.replace(",", "\t"), "a.tsv", **ROLES))
+    check_the_example(
+        from_csv(tmp_path, gzip.compress(TEXT.replace(",", "\t").encode()), "a.tsv.gz", **ROLES)
+    )
+    check_the_example(from_csv(tmp_path, TEXT.replace(",", ";"), separator=";", **ROLES))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    columns: dict[str, object] = {
+        "query_id": [7, 7, 12],
+        "label": [1, 0, 2],
+        "bm25": [0.5, None, 1e-3],
+        "url": ["u1", "u2", "u3"],
+        "pos": [1, 2, 1],
+        "w": [1.0, 3.0, 2.0],
+        "device": ["mobile", "mobile", "desktop"],
+        "clicks": [3, None, 0],
+    }
+    check_the_example(from_parquet(tmp_path, columns, **ROLES))
+    columns["query_id"] = pa.array(["7", "7", "12"]).dictionary_encode()
+    columns["device"] = pa.array(["mobile", "mobile", "desktop"]).dictionary_encode()
+    columns["label"] = pa.array([1, 0, 2], pa.uint8())
+    columns["w"] = pa.array([1, 3, 2]).cast(pa.decimal128(30, 2))
+    columns["url"] = pa.array(["u1", "u2", "u3"], pa.large_string())
+    check_the_example(from_parquet(tmp_path, columns, **ROLES))
+
+
+def test_columns_that_are_no_features_are_said(tmp_path: Path) -> None:
+    data = from_csv(tmp_path, TEXT)
+    assert data.feature_names == ("bm25", "pos", "w", "clicks")
+    assert data.notes == ("columns of a.csv that are no numbers are no features: url, device",)
+    assert from_csv(tmp_path, TEXT, features=("clicks", "bm25")).feature_names == ("clicks", "bm25")
+
+
+def test_query_ids_keep_their_text(tmp_path: Path) -> None:
+    assert from_csv(tmp_path, "query_id,label,x\n007,1,1\n7,0,1\n").groups.ids.tolist() == ["007", "7"]
+    assert from_csv(tmp_path, "query_id,label,x\nNULL,1,1\nNA,0,1\n").groups.ids.tolist() == ["NULL", "NA"]
+
+
+def test_scattered_queries(tmp_path: Path) -> None:
+    text = 'query_id,label,x\n1,0,"1"\n\n2,0,2\n1,1,3\n'
+    assert message_of(tmp_path, text).startswith(
+        f"{tmp_path}/a.csv:5: query '1' comes up again after other rows; its first row is at {tmp_path}/a.csv:2"
+    )
+    data = from_csv(tmp_path, text, regroup=True)
+    assert data.features[:, 0].tolist() == [1, 3, 2]
+
+
+def test_several_files_in_any_column_order(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("query_id,label,x,y\n1,0,1,2\n")
+    (tmp_path / "b.csv").write_text("y,query_id,x,label\n4,2,3,1\n")
+    data = Csv().read(["a.csv", "b.csv"], tmp_path)
+    assert data.features.tolist() == [[1, 2], [3, 4]]
+    assert data.labels.tolist() == [0, 1]
+    (tmp_path / "b.csv").write_text("query_id,x,label\n2,3,1\n")
+    with pytest.raises(DataError, match=r"b\.csv: has no column 'y'"):
+        Csv().read(["a.csv", "b.csv"], tmp_path)
+
+
+def test_attributes_belong_to_queries(tmp_path: Path) -> None:
+    text = TEXT.replace("u2,2,3,mobile", "u2,2,3,tablet")
+    assert message_of(tmp_path, text, attributes=("device",)).startswith(
+        f"{tmp_path}/a.csv:3: attribute 'device' is tablet here and mobile in the first row of query '7'"
+    )
+    numbers = "query_id,label,x,year\n1,0,1,2024\n2,0,1,2025\n"
+    assert from_csv(tmp_path, numbers, attributes=("year",)).query_attributes["year"].tolist() == [2024, 2025]
+
+
+HEAD = "query_id,label,x,y\n"
+BROKEN: dict[str, tuple[str, str]] = {
+    "label name": ("query_id,lable,x\n1,1,1\n", ": has no column 'label'; did you mean 'lable'? (known: lable, "),
+    "no header": ("1,0,0.5,0.7\n", ": has no column 'query_id'; known: 0, 0.5, 0.7, 1"),
+    "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
+    "no feature": ("query_id,label,url\n1,1,a\n", ": no column is left that could be a feature"),
+    "no rows": (HEAD, ": has a header and no rows; expected rows"),
+    "empty": ("", ": the file is empty"),
+    "blank": ("\n\n", ": has only blank lines"),
+    "twice": ("query_id,label,x,x\n1,1,1,1\n", ":1: the header names 'x' twice"),
+    "short": (HEAD + "1,0,1,1\n1,0,1\n", ":3: the row has 3 fields; expected 4, as in the header"),
+    "long": (HEAD + "\n1,0,1,1\n1,0,1,1,1\n", ":4: the row has 5 fields; expected 4, as in the header"),
+    "feature text": (HEAD + "1,0,1,1\n1,0,1,abc\n", ":3: column 'y' holds 'abc'; expected a number"),
+    "decimal comma": (HEAD + '1,0,1,"0,5"\n', ":2: column 'y' holds '0,5'; expected a number"),
+    "label text": (HEAD + "1,good,1,1\n", ":2: column 'label' holds 'good'; expected a number"),
+    "label empty": (HEAD + "1,,1,1\n", ":2: column 'label' holds nothing; expected a label >= 0"),
+    "label nan": (HEAD + "1,0,1,1\n1,nan,1,1\n", ":3: column 'label' holds nothing; expected a label >= 0"),
+    "label inf": (HEAD + "1,inf,1,1\n", ":2: column 'label' holds inf; expected a label >= 0"),
+    "label negative": (HEAD + "1,-1,1,1\n", ":2: column 'label' holds -1.0; expected a label >= 0"),
+    "query empty": (HEAD + ",0,1,1\n", ":2: column 'query_id' holds nothing; expected a query id"),
+    "infinite": (HEAD + "1,0,1,inf\n", ":2: column 'y' holds inf; expected a finite number"),
+    "too large": (HEAD + "1,0,1,1e39\n", ":2: column 'y' holds 1e+39; expected a finite number in the range of"),
+    "after a quoted line break": ('query_id,label,x,y\n"1\n2",0,1,1\n1,0,z,1\n', ":4: column 'x' holds 'z'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_csv(tmp_path: Path, case: str) -> None:
+    text, message = BROKEN[case]
+    features = ("x", "y") if text.startswith(HEAD) else None
+    found = message_of(tmp_path, text, features=features)
+    assert found.startswith(f"{tmp_path}/a.csv{message}"), found
+
+
+def test_all_bad_cells_together(tmp_path: Path) -> None:
+    text = HEAD + "1,0,a,1\n1,b,1,1\n1,0,1,c\n"
+    found = message_of(tmp_path, text, features=("x", "y")).splitlines()
+    assert [line.split(": ")[0].rsplit(":")[-1] for line in found] == ["2", "3", "4"]
+
+
+def test_positions_and_weights_are_checked(tmp_path: Path) -> None:
+    text = TEXT.replace("u2,2,3", "u2,1.5,-3")
+    found = message_of(tmp_path, text, **ROLES)
+    assert "a.csv:3: column 'pos' holds 1.5; expected a whole number >= 0" in found
+    assert "a.csv:3: column 'w' holds -3.0; expected a weight >= 0" in found
+
+
+def test_bad_files_in_every_place(tmp_path: Path) -> None:
+    assert "the gzip file ends too early" in message_of(tmp_path, gzip.compress(TEXT.encode())[:50])
+    (tmp_path / "a.parquet").write_text(TEXT)
+    with pytest.raises(DataError, match=r"a\.parquet: is no Parquet file, or a damaged one"):
+        Parquet().read(["a.parquet"], tmp_path)
+    from_parquet(tmp_path, {"query_id": [1], "label": [1], "x": [1.0]})
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(whole[:-20])
+    with pytest.raises(DataError, match=r"a\.parquet: is no Parquet file, or a damaged one"):
+        Parquet().read(["a.parquet"], tmp_path)
+    assert "is a Parquet file; expected a text file; use `reader: parquet`" in message_of(tmp_path, whole)
+
+
+def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
+    base: dict[str, object] = {"query_id": [1, 1], "label": [1, 0], "x": [1.0, 2.0]}
+    cases: list[tuple[dict[str, object], dict[str, object], str]] = [
+        ({"label": [1, -1]}, {}, "a.parquet: row 2: column 'label' holds -1; expected a label >= 0"),
+        ({"label": [1, None]}, {}, "a.parquet: row 2: column 'label' holds nothing"),
+        ({"label": ["1", "0"]}, {}, "a.parquet: column 'label' has the type string; expected numbers"),
+        ({"x": [1.0, np.inf]}, {}, "a.parquet: row 2: column 'x' holds inf"),
+        (
+            {"x": ["a", "b"]},
+            {"features": ("x",)},
+            "a.parquet: column 'x' has the type string; expected numbers",
+        ),
+        (
+            {"query_id": [1.0, 2.0]},
+            {},
+            "a.parquet: column 'query_id' has the type double; expected a query id",
+        ),
+        (
+            {"query_id": [None, 2]},
+            {},
+            "a.parquet: row 1: column 'query_id' holds nothing; expected a query id",
+        ),
+    ]
+    for changes, options, message in cases:
+        with pytest.raises(DataError) as caught:
+            from_parquet(tmp_path, base | changes, **options)
+        assert str(caught.value).startswith(f"{tmp_path}/{message}"), str(caught.value)
+    with pytest.raises(DataError, match="has no rows"):
+        from_parquet(tmp_path, {name: pa.array([], pa.int64()) for name in base})
+
+
+def test_one_role_for_each_column() -> None:
+    with pytest.raises(
+        ValidationError, match="'label' named more than once; expected one role for each column"
+    ):
+        Csv(features=("x", "label"))
+    with pytest.raises(ValidationError, match="features is empty"):
+        Csv(features=())
+    with pytest.raises(ValidationError, match="separator"):
+        Csv(separator="||")
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=4)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(texts, st.floats(0, 9), st.floats(width=32, allow_infinity=False) | st.none()),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_csv_and_parquet_agree(tmp_path: Path, rows: list[tuple[str, float, float | None]]) -> None:
+    import csv
+
+    with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
+        writer.writerow(["query_id", "label", "x"])
+        writer.writerows([q, repr(label), "" if x is None else repr(x)] for q, label, x in rows)
+    left = Csv(regroup=True, features=("x",)).read(["a.csv"], tmp_path)
+    queries, labels, values = zip(*rows, strict=True)
+    columns = {"query_id": queries, "label": labels, "x": pa.array(values, pa.float64())}
+    right = from_parquet(tmp_path, columns, regroup=True, features=("x",))
+    assert fingerprint_dataset(left) == fingerprint_dataset(right)
