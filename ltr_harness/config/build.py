@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -46,20 +47,25 @@ _EXPECTED = {
 }
 
 
-def build_experiment(tree: Node) -> Experiment:
+def build_experiment(tree: Node, *, check_rankers: bool = True) -> Experiment:
     """The experiment that a tree in normal form describes.
+
+    Args:
+        tree: in normal form.
+        check_rankers: ask each ranker what its library would refuse; imports the libraries.
 
     Raises:
         ConfigError: every problem, in the order of the file.
     """
-    return _Build(tree).experiment()
+    return _Build(tree, check_rankers).experiment()
 
 
 class _Build:
     """One tree being built: collects problems, and goes on with whatever is sound."""
 
-    def __init__(self, tree: Node) -> None:
+    def __init__(self, tree: Node, check_rankers: bool) -> None:
         self.tree = tree
+        self.check_rankers = check_rankers
         self.found: list[tuple[Place, Problem]] = []
 
     def experiment(self) -> Experiment:
@@ -168,7 +174,20 @@ class _Build:
         )
         if ranker is None or options is None:
             return None
+        if self.check_rankers:
+            self.limits(ranker, path)
         return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def limits(self, ranker: Ranker, path: Path) -> None:
+        """What the library behind the ranker would reject, ignore or misread, as far as needs no data."""
+        for problem in ranker.check():
+            steps = (*path, *problem.place.split("."))
+            called = dotted(steps if self.tree.at(steps) else path)
+            while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
+                steps = steps[:-1]
+            self.add(
+                key.key_places[str(steps[-1])], f"{called}: {problem.found}", problem.expected, problem.cure
+            )
 
     def compare(self) -> CompareConfig | None:
         compare = self.section(CompareConfig, "compare")
@@ -197,17 +216,15 @@ class _Build:
         return None if node is None else self.validated(kind, node, (section,), also_known)
 
     def named(
-        self, node: Node, path: Path, key: str, catalog: Catalog, base: type[Kind]
-    ) -> tuple[str, type[Kind] | None]:
+        self, node: Node, path: Path, key: str, catalog: Catalog, base: type
+    ) -> tuple[str, type[Any] | None]:
         """The class that the value of `key` names."""
         entry = node.mapping.get(key)
-        known = f"one of {', '.join(catalog.names())}"
-        if entry is None:
-            self.add(node.place, f"{dotted(path)} has no {key!r}", known)
-            return "", None
-        name = entry.value
-        if not isinstance(name, str):
-            self.add(entry.place, f"{dotted((*path, key))} is {shown(entry)}", known)
+        name = None if entry is None else entry.value
+        if entry is None or not isinstance(name, str):
+            where = dotted(path) if entry is None else dotted((*path, key))
+            found = f"{where} has no {key!r}" if entry is None else f"{where} is {shown(entry)}"
+            self.add((entry or node).place, found, f"one of {', '.join(catalog.names())}")
             return "", None
         try:
             kind = catalog.load(name, ConfigError)
@@ -250,10 +267,17 @@ def _position(place: Place) -> tuple[int, int]:
 
 
 def _with_paths(node: Node, kind: type[BaseModel]) -> Node:
-    """The options with those that are paths (by the class's schema) made absolute."""
-    for name, schema in kind.model_json_schema()["properties"].items():
-        if name in node.mapping and any(
-            option.get("format") == "path" for option in schema.get("anyOf", [schema])
-        ):
-            node = node.with_entry(name, absolute_path(node.mapping[name]))
+    """The options, those that are paths made absolute."""
+    for name in _path_options(kind) & node.mapping.keys():
+        node = node.with_entry(name, absolute_path(node.mapping[name]))
     return node
+
+
+@cache
+def _path_options(kind: type[BaseModel]) -> frozenset[str]:
+    properties = kind.model_json_schema().get("properties", {})
+    return frozenset(
+        name
+        for name, schema in properties.items()
+        if any(option.get("format") == "path" for option in schema.get("anyOf", [schema]))
+    )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    model_validator,
 )
 
 from ltr_harness.metrics import Metric, parse_metric
@@ -101,6 +102,7 @@ MetricValue = Annotated[
 ]
 FixedKMetric = Annotated[MetricValue, AfterValidator(_fixed_k)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -138,8 +140,8 @@ class DataLayout(_Part):
     )
     files: Files | None = Field(default=None, description="The files that `folds` divides.")
     fold_seed: Seed = Field(default=1, description="Decides which query falls into which of the `folds`.")
-    max_grade: int | float | None = Field(
-        default=None, gt=0, description="The scale's highest grade; fixes ERR. Checked against the labels."
+    max_grade: Grade | None = Field(
+        default=None, description="The scale's highest grade; fixes ERR. Checked against the labels."
     )
 
 
@@ -227,15 +229,25 @@ class ModelConfig(ModelOptions):
 class CompareConfig(_Part):
     """How models are set against each other."""
 
-    baseline: Name = Field(description="The model all others are compared with; the first one unless given.")
-    test: Literal["permutation", "t", "wilcoxon", "sign"] = Field(
-        default="permutation", description="Paired test over queries; `permutation` flips signs."
+    baseline: str = Field(description="The model all others are compared with; the first one unless given.")
+    test: Literal["permutation", "t", "bootstrap", "wilcoxon", "sign"] = Field(
+        default="permutation",
+        description="Paired test over queries; `permutation` flips the signs of differences.",
     )
-    correction: Literal["holm", "bh", "bonferroni", "max_t", "none"] = Field(
+    correction: Literal["holm", "bh", "bonferroni", "max-t", "none"] = Field(
         default="holm", description="Correction for the number of comparisons made at once."
     )
-    confidence: float = Field(default=0.95, gt=0, lt=1, description="Level of the intervals.")
-    seed: Seed = Field(default=1, description="Seed of resampling.")
+    confidence: float = Field(default=0.95, ge=0.5, lt=1, description="Level of the intervals.")
+    seed: Seed = Field(default=0, description="Seed of sign flips and resampling.")
+
+    @model_validator(mode="after")
+    def _max_t_flips_signs(self) -> Self:
+        if self.correction == "max-t" and self.test != "permutation":
+            raise ValueError(
+                f"correction max-t with test {self.test}: max-T takes its p-values from sign flips; "
+                "expected test: permutation"
+            )
+        return self
 
 
 class Header(_Part):

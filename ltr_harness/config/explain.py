@@ -73,7 +73,7 @@ def _one(
             known |= set(also_known)
         return place, unknown_key(place, key, (*path, *steps[:-1]), known)
     there = node.at(steps) or node
-    if detail["loc"][-1] == "[key]" and parent is not None:
+    if detail["loc"][-1:] == ("[key]",) and parent is not None:
         place = parent.key_places[str(steps[-1])]
         return place, Problem(
             str(place), f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", _reason(detail)
@@ -184,14 +184,15 @@ def in_words(schema: Schema, root: Schema) -> str:
         covered = [option.replace("a number", "a whole number") for option in options if "a number" in option]
         return " or ".join(dict.fromkeys(option for option in options if option and option not in covered))
     if "enum" in schema or "const" in schema:
-        return " or ".join(repr(value) for value in schema.get("enum", [schema.get("const")]))
+        words: list[Any] = schema.get("enum") or [schema["const"]]
+        return " or ".join(repr(word) for word in words)
     kind = schema.get("type", "")
     if kind == "array":
         items = _resolved(schema.get("items", {}), root)
         plural = _PLURAL.get(items.get("type", ""))
         return f"a list of {plural}{_range(items)}" if plural else "a list"
     if kind == "object" and "properties" in schema:
-        required = ", ".join(f"{key}: …" for key in schema.get("required", schema["properties"]))
+        required = ", ".join(f"{key}: …" for key in schema.get("required") or schema["properties"])
         return f"a mapping {{{required}}}" if required else "a mapping"
     return _SINGULAR.get(kind, "") + _range(schema)
 

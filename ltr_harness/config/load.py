@@ -15,13 +15,17 @@ from ltr_harness.config.normal import normal_form
 from ltr_harness.config.yaml_tree import Node, plain_scalar
 
 
-def load_experiment(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
+def load_experiment(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
+) -> Experiment:
     """Read an experiment, with everything it extends and every ``--set``, and check it.
 
     Args:
         source: path of a YAML file, or a mapping of the same form. Relative paths in a file are relative
             to the file; in a mapping or an override, to the current folder.
         overrides: ``a.b=v`` texts, as after ``--set``.
+        check_rankers: also ask each ranker what its library would refuse or ignore, which imports the
+            libraries. False is enough to show an experiment, or to read one that was run before.
 
     Raises:
         ConfigError: every problem, each with its place in the file and how to mend it.
@@ -36,7 +40,7 @@ def load_experiment(source: str | Path | Mapping[str, Any], overrides: Sequence[
         >>> str(experiment.metrics.primary), experiment.compare.baseline
         ('ndcg@10', 'chance')
     """
-    return build_experiment(normal_form(merged_tree(source, overrides)))
+    return build_experiment(normal_form(merged_tree(source, overrides)), check_rankers=check_rankers)
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
@@ -91,7 +95,7 @@ def settings(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = 
         ConfigError: as `load_experiment`.
     """
     tree = normal_form(merged_tree(source, overrides))
-    resolved = as_mapping(build_experiment(tree))
+    resolved = as_mapping(build_experiment(tree, check_rankers=False))
     return [Setting(".".join(path), value, _origin(tree, path)) for path, value in _leaves(resolved, ())]
 
 

@@ -64,23 +64,30 @@ def stopping_rules(
     splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
 ) -> Iterator[Finding]:
     """Either the validation data decides how many rounds to train, or each model says it."""
-    if not stopping:
-        for name, model in models.items():
-            if model.ranker.boosted and model.rounds is None:
-                cure = "add rounds: 300, or a stopping section for all models"
-                yield ("models", name), f"models.{name} does not say how long to train", "", cure
-        return
     for name, model in models.items():
-        if model.rounds is not None:
-            cure = "stopping.max_rounds is the limit; `stopping: null` makes every model train its own rounds"
-            yield ("models", name, "rounds"), f"models.{name}.rounds beside stopping", "one of them", cure
+        where: Path = ("models", name)
+        if not trained_in_rounds(model):
+            if model.rounds is not None:
+                found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
+                yield (*where, "rounds"), found, "", "leave it out"
+        elif stopping and model.rounds is not None:
+            cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
+            yield (*where, "rounds"), f"models.{name}.rounds beside stopping", "one of them", cure
+        elif not stopping and model.rounds is None:
+            cure = "add rounds: 300, or a stopping section for all models"
+            yield where, f"models.{name} does not say how long to train", "", cure
     for fold, split in splits.items():
-        if split.valid is None:
+        if stopping and split.valid is None:
             found = (
                 f"split {fold!r} has no validation data, on which stopping could choose the number of rounds"
             )
             cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
             yield ("data", "splits", fold), found, "", cure
+
+
+def trained_in_rounds(model: ModelConfig) -> bool:
+    """Whether there is anything to stop: what has a training objective is boosted, a baseline is not."""
+    return "objective" in type(model.ranker).model_fields
 
 
 def baseline_rule(baseline: str, models: Mapping[str, object]) -> Iterator[Finding]:

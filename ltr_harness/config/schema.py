@@ -58,7 +58,7 @@ def json_schema() -> Schema:
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
     rankers_schema = {name: taken(kind) for name, kind in ranker_kinds.items()}
     path_or_paths = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    schema = {
+    schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ltr-harness experiment",
         "type": "object",
@@ -86,7 +86,8 @@ def json_schema() -> Schema:
         "then": {"required": ["name", "data", "models"]},
         "$defs": definitions,
     }
-    return _without_titles(schema)
+    without_titles: Schema = _without_titles(schema)
+    return without_titles
 
 
 def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: str) -> Schema:

@@ -1,0 +1,275 @@
+"""From a sound file to values, and back to YAML that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ltr_harness.comparison.method import CORRECTIONS, TESTS
+from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
+from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.schema import json_schema
+from ltr_harness.config.yaml_tree import parse_yaml
+from ltr_harness.metrics import ERR, NDCG, parse_metric
+
+Write = Callable[..., Path]
+
+
+def base(**changes: Any) -> dict[str, Any]:
+    sound = {
+        "name": "x",
+        "data": {"reader": "letor", "splits": {"train": "a", "valid": "b", "test": "c"}},
+        "stopping": {"metric": "ndcg@10"},
+        "models": {"trees": {"ranker": "lightgbm"}, "chance": {"ranker": "random"}},
+    }
+    return {**sound, **changes}
+
+
+def names(experiment: Experiment) -> list[str]:
+    return [str(metric) for metric in experiment.metrics.metrics]
+
+
+def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, small: str) -> None:
+    experiment = load_experiment(write(small))
+    assert experiment.seeds == (1,)
+    assert experiment.data.root == in_folder
+    split = experiment.data.splits["all"]
+    assert (split.train, split.valid, split.test) == (("a.txt",), ("b.txt",), ("c.txt",))
+    assert experiment.data.folds is None
+    stopping = experiment.stopping
+    assert stopping is not None
+    assert (stopping.metric, stopping.on, stopping.patience) == (NDCG(k=10), "valid", 50)
+    assert (stopping.min_delta, stopping.every, stopping.max_rounds) == (0.0, 1, 2000)
+    compare = experiment.compare
+    assert (compare.baseline, compare.test, compare.correction, compare.confidence) == (
+        "trees",
+        "permutation",
+        "holm",
+        0.95,
+    )
+    assert experiment.metrics.primary == NDCG(k=10)
+    assert names(experiment)[:5] == ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mrr@1"]
+    assert len(names(experiment)) == 4 * 4
+    assert list(experiment.models) == ["trees", "chance"]
+    assert experiment.models["trees"].ranker_name == "lightgbm"
+
+
+def test_an_experiment_cannot_be_changed_behind_its_back(write: Write, small: str) -> None:
+    experiment = load_experiment(write(small))
+    with pytest.raises(ValidationError):
+        experiment.name = "other"  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        experiment.metrics.cutoffs = (1,)  # type: ignore[misc]
+
+
+def test_report_times_cutoffs_with_own_cutoffs_kept_and_the_primary_among_them() -> None:
+    metrics = {
+        "cutoffs": [10, 1],
+        "report": ["ndcg", "mrr@20", {"metric": "ndcg", "gain": "linear"}, "rr@20"],
+        "primary": "map@7",
+    }
+    experiment = load_experiment(base(metrics=metrics))
+    assert names(experiment) == [
+        "ndcg@1",
+        "ndcg@10",
+        "mrr@20",  # once: `rr` is another name for it
+        "ndcg(gain=linear)@1",
+        "ndcg(gain=linear)@10",
+        "map@7",
+    ]
+
+
+def test_a_primary_that_is_in_the_report_stays_where_it_stands() -> None:
+    experiment = load_experiment(
+        base(metrics={"cutoffs": [1, 5], "report": ["mrr", "ndcg"], "primary": "mrr@5"})
+    )
+    assert names(experiment) == ["mrr@1", "mrr@5", "ndcg@1", "ndcg@5"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_an_experiment(preset: str) -> None:
+    experiment = load_experiment(base(metrics={"preset": preset}))
+    assert experiment.metrics.primary in experiment.metrics.metrics
+    assert len(experiment.metrics.metrics) == len(PRESETS[preset]["report"]) * len(PRESETS[preset]["cutoffs"])
+
+
+def test_what_is_said_beside_a_preset_wins() -> None:
+    experiment = load_experiment(base(metrics={"preset": "navigational", "cutoffs": [2]}))
+    assert names(experiment) == ["mrr@2", "ndcg@2", "err@2", "mrr@10"]
+
+
+def test_max_grade_reaches_every_err_that_does_not_say_its_own() -> None:
+    source = base(
+        metrics={"cutoffs": [5], "report": ["err", "err(max_grade=3)", "ndcg"], "primary": "err@10"},
+        stopping={"metric": "err@10"},
+    )
+    source["data"]["max_grade"] = 4
+    experiment = load_experiment(source)
+    assert experiment.metrics.metrics == (
+        ERR(k=5, max_grade=4),
+        ERR(k=5, max_grade=3),
+        NDCG(k=5),
+        ERR(k=10, max_grade=4),
+    )
+    assert experiment.metrics.primary == ERR(k=10, max_grade=4)
+    assert experiment.stopping is not None
+    assert experiment.stopping.metric == ERR(k=10, max_grade=4)
+
+
+def test_without_max_grade_err_is_left_to_the_data() -> None:
+    assert load_experiment(base(metrics={"report": ["err"]})).metrics.report == (ERR(),)
+
+
+def test_without_stopping_each_model_says_its_rounds() -> None:
+    experiment = load_experiment(
+        base(
+            stopping=None,
+            models={"trees": {"ranker": "lightgbm", "rounds": 7}, "chance": {"ranker": "random"}},
+        )
+    )
+    assert experiment.stopping is None
+    assert experiment.models["trees"].rounds == 7
+    assert experiment.models["chance"].rounds is None
+
+
+def test_a_holdout_and_several_folds() -> None:
+    splits = {
+        "one": {"train": ["a", "b"], "valid": {"holdout": 0.25, "seed": 3}, "test": "c"},
+        "2": {"train": ["b", "c"], "valid": {"holdout": 0.5}, "test": "a"},
+    }
+    experiment = load_experiment(base(data={"reader": "letor", "splits": splits}))
+    assert list(experiment.data.splits) == ["one", "2"]
+    assert experiment.data.splits["one"].valid == Holdout(holdout=0.25, seed=3)
+    assert experiment.data.splits["2"].valid == Holdout(holdout=0.5, seed=1)
+
+
+def test_folds_of_files() -> None:
+    data = load_experiment(
+        base(data={"reader": "letor", "folds": 5, "files": "all.txt", "fold_seed": 3})
+    ).data
+    assert (data.folds, data.files, data.fold_seed, data.splits) == (5, ("all.txt",), 3, {})
+
+
+def test_a_reader_that_brings_its_own_splits_needs_none_but_may_be_given_some() -> None:
+    data = load_experiment(base(data={"reader": "synthetic", "noise": 1.5})).data
+    assert data.splits["all"].model_dump() == {"train": ("train",), "valid": ("valid",), "test": ("test",)}
+    assert data.reader.model_dump()["noise"] == 1.5
+    held = {"reader": "synthetic", "splits": {"train": "train", "valid": {"holdout": 0.1}, "test": "test"}}
+    assert load_experiment(base(data=held)).data.splits["all"].valid == Holdout(holdout=0.1)
+
+
+def test_rankers_are_made_of_their_options() -> None:
+    params = {"learning_rate": 1e-3, "num_leaves": 7}
+    models = {
+        "trees": {"ranker": "lightgbm", "objective": "rank_xendcg", "params": params},
+        "bm25": {"ranker": "feature", "feature": 25, "ascending": True},
+    }
+    experiment = load_experiment(base(models=models))
+    assert experiment.models["trees"].ranker.model_dump() == {"objective": "rank_xendcg", "params": params}
+    assert experiment.models["bm25"].ranker.model_dump() == {"feature": 25, "ascending": True}
+
+
+OWN = """
+from pathlib import Path
+from ltr_harness.metrics import NDCG
+from ltr_harness.rankers.random import RandomRanker
+
+class Mine(RandomRanker):
+    weights: Path | None = None
+
+class Mild(NDCG):
+    name = "mild"
+"""
+
+
+def test_ones_own_classes_are_found_beside_the_file(write: Write, in_folder: Path) -> None:
+    write(OWN, "sub/mine.py")
+    path = write(
+        """
+        name: own
+        data: {reader: synthetic}
+        metrics: {report: ["./mine.py:Mild", ndcg], primary: "./mine.py:Mild(gain=linear)@10"}
+        stopping: {metric: "mine.py:Mild@5"}
+        models: {mine: {ranker: ./mine.py:Mine, weights: w.txt}}
+        """,
+        "sub/own.yaml",
+    )
+    experiment = load_experiment(path)
+    assert experiment.models["mine"].ranker.model_dump() == {"weights": in_folder / "sub" / "w.txt"}
+    assert experiment.models["mine"].ranker_name == f"{in_folder}/sub/mine.py:Mine"
+    assert [str(metric) for metric in experiment.metrics.report] == ["mild", "ndcg"]
+    assert str(experiment.metrics.primary) == "mild(gain=linear)@10"
+    assert load_experiment(write(resolved_yaml(experiment), "elsewhere/experiment.yaml")) == experiment
+
+
+def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
+    write: Write, small: str
+) -> None:
+    experiment = load_experiment(write(small), ["models.trees.params={learning_rate: 1e-05, num_leaves: 9}"])
+    text = resolved_yaml(experiment)
+    assert resolved_yaml(experiment) == text
+    for said in ("patience: 50", "regroup: false", "learning_rate: 1.0e-05", "correction: holm", "ascending"):
+        assert (said in text) == (said != "ascending")
+    again = load_experiment(write(text, "other/folder/experiment.yaml"))
+    assert again == experiment
+    assert resolved_yaml(again) == text
+
+
+words = st.text(
+    st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co"), exclude_characters="\ufeff\u2028\u2029\x85"),
+    max_size=8,
+)
+values = (
+    st.sampled_from(["no", "1e-3", "12:30", "~", "true", "<<", "=", "0o7", "1_0", ".5", "- a", "#", ""])
+    | words
+)
+params = st.recursive(
+    values | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(values, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(values, params, max_size=4))
+def test_any_parameters_survive_the_way_through_yaml(given_params: dict[str, Any]) -> None:
+    source = base(models={"trees": {"ranker": "lightgbm", "params": given_params}})
+    experiment = load_experiment(source, check_rankers=False)
+    tree = parse_yaml(resolved_yaml(experiment), "experiment.yaml", Path())
+    assert tree.plain()["models"]["trees"]["params"] == given_params
+    assert load_experiment(tree.plain(), check_rankers=False) == experiment
+
+
+def test_folds_survive_the_way_through_yaml(write: Write) -> None:
+    experiment = load_experiment(
+        base(data={"reader": "letor", "folds": 3, "files": ["a", "b"], "max_grade": 2.5})
+    )
+    assert load_experiment(write(resolved_yaml(experiment))) == experiment
+
+
+def test_settings_are_the_resolved_experiment(write: Write, small: str) -> None:
+    path = write(small)
+    flat = settings(path)
+    resolved = as_mapping(load_experiment(path))
+    assert ("models.trees.params", {}) in [(path, value) for path, value, _ in flat]
+    for name, value, _ in flat:
+        node: Any = resolved
+        for step in name.split("."):
+            node = node[step]
+        assert node == value
+
+
+def test_comparisons_know_the_tests_and_corrections_that_exist() -> None:
+    properties = json_schema()["properties"]["compare"]["properties"]
+    assert set(properties["test"]["enum"]) == set(TESTS)
+    assert set(properties["correction"]["enum"]) == set(CORRECTIONS)
+
+
+def test_a_metric_value_may_be_given_from_python() -> None:
+    source = base(metrics={"report": [str(NDCG(gain="linear"))], "primary": str(NDCG(k=5))})
+    assert load_experiment(source).metrics.primary == parse_metric("ndcg@5")
