@@ -132,7 +132,7 @@ def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Nod
     Example:
         >>> tree = parse_yaml("{eta: 1e-3, on: no}", "example", Path())
         >>> tree.plain(), str(tree.mapping["on"].place)
-        ({'eta': 0.001, 'on': 'no'}, 'example:1:16')
+        ({'eta': 0.001, 'on': 'no'}, 'example:1:17')
     """
     reading = _Reading(name, folder, lines)
     try:
