@@ -6,6 +6,7 @@ same runs give the same bytes: no clock, no random identifiers.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -138,15 +139,14 @@ def _clear(folder: Path, keep: Collection[str]) -> None:
 
 def _write_whole(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline="\n"
-    ) as file:
-        temporary = Path(file.name)
-        try:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
             # Data may hold lone surrogates (a mangled file name); they must not stop a report.
-            file.write(text.encode("utf-8", "replace").decode("utf-8"))
-        except BaseException:
-            temporary.unlink()
-            raise
-    temporary.chmod(0o644)  # the temporary file is private; a report is to be read
-    temporary.replace(path)
+            file.write(text.encode("utf-8", "replace"))
+        temporary.chmod(0o644)  # a temporary file is private; a report is to be read
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

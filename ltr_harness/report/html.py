@@ -53,7 +53,7 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(spans=spans, plain=plain)
+    environment.filters.update(spans=spans, plain=plain, cells=table_views, footer_cells=footer_views)
     charts = {chart.name: chart.spec for chart in report.charts}
     scripts = [_page_script()]
     if charts:
@@ -65,8 +65,6 @@ def render(report: Report) -> str:
         scripts=scripts,
         policy=content_security_policy(scripts),
         charts_json=safe_json({"specs": charts, "theme": page_theme()}),
-        views=table_views,
-        footer_views=footer_views,
     )
 
 

@@ -11,7 +11,11 @@ from ltr_harness.report.formats import metric as metric_text
 
 
 def section(data: ReportData) -> list[Block]:
-    families = {base: by_k for base, by_k in data.families.items() if len(by_k) > 1}
+    families = {
+        base: by_k
+        for base, by_k in data.families.items()
+        if len(by_k) > 1 and any(data.summary(data.models[0], metric).n for metric in by_k.values())
+    }
     if not families:
         return []
     return [

@@ -1,0 +1,93 @@
+"""Charts are valid Vega-Lite, carry what the tables carry, and say it in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import ReportData, build_report, svg
+from ltr_harness.report.blocks import Chart
+from ltr_harness.report.charts import file_spec
+
+
+@pytest.fixture(scope="module")
+def charts(data: ReportData) -> dict[str, Chart]:
+    return {chart.name: chart for chart in build_report(data).charts}
+
+
+def test_the_charts_of_a_full_report(charts: dict[str, Chart]) -> None:
+    assert list(charts) == [
+        "paired_differences",
+        "difference_distribution",
+        "metric_over_k",
+        "value_distribution",
+        "learning_curves",
+    ]
+
+
+def test_specs_follow_the_schema(charts: dict[str, Chart]) -> None:
+    import altair
+
+    for chart in charts.values():
+        altair.Chart.from_dict(file_spec(chart.spec), validate=True)
+
+
+def test_intervals_drawn_are_the_intervals_computed(charts: dict[str, Chart], data: ReportData) -> None:
+    drawn = charts["paired_differences"].spec["data"]["values"]
+    assert [row["model"] for row in drawn] == list(data.rivals)
+    for row in drawn:
+        pair = data.paired(row["model"], data.primary)
+        assert pair is not None
+        found = (row["difference"], row["low"], row["high"])
+        assert found == pytest.approx((pair.difference, pair.ci_low, pair.ci_high), abs=1e-6)
+
+
+def test_histograms_hold_every_query_once(charts: dict[str, Chart], data: ReportData) -> None:
+    for name, models in (("value_distribution", data.models), ("difference_distribution", data.rivals)):
+        total = dict.fromkeys(models, 0.0)
+        for row in charts[name].spec["data"]["values"]:
+            total[row["model"]] += row["share"]
+        assert total == pytest.approx(dict.fromkeys(models, 1.0), abs=1e-4)
+
+
+def test_metric_over_k_is_drawn_within_models_only(charts: dict[str, Chart]) -> None:
+    chart = charts["metric_over_k"]
+    assert chart.spec["facet"]["field"] == "model"
+    assert "not comparable across K" in str(chart.title)
+
+
+def test_words_name_every_model(charts: dict[str, Chart], data: ReportData) -> None:
+    for chart in charts.values():
+        drawn = {row["model"] for row in chart.spec["data"]["values"]}
+        assert all(name in chart.text for name in drawn)
+
+
+def test_names_never_become_expressions_or_fields(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+) -> None:
+    """A name may be a value; where Vega evaluates text (test, filter, field), only our own words stand."""
+
+    def evaluated(value: object, key: str = "") -> list[str]:
+        if isinstance(value, dict):
+            return [text for k, v in value.items() if k != "data" for text in evaluated(v, k)]
+        if isinstance(value, list):
+            return [text for item in value for text in evaluated(item, key)]
+        return (
+            [value] if isinstance(value, str) and key in ("test", "filter", "field", "expr", "signal") else []
+        )
+
+    data = make_data(entrants=[make_entrant(name, 0.01 * at) for at, name in enumerate(hostile_names)])
+    for chart in build_report(data).charts:
+        for text in evaluated(json.loads(json.dumps(chart.spec))):
+            assert not any(name in text for name in hostile_names if name.strip())
+
+
+def test_pictures_need_no_network_and_are_repeatable(charts: dict[str, Chart]) -> None:
+    chart = charts["paired_differences"]
+    first = svg.render(chart)
+    assert first.startswith("<svg ")
+    assert "xgb-ndcg" in first
+    assert first == svg.render(chart)

@@ -1,0 +1,141 @@
+"""Markdown, LaTeX and JSON: complete, escaped, and the same numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+
+import pytest
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import ReportData, build_report, json_document, latex, markdown
+from ltr_harness.report.blocks import Column, Estimate, Table
+
+
+def hostile_report(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], names: list[str]
+) -> ReportData:
+    return make_data(entrants=[make_entrant(name, 0.01 * at) for at, name in enumerate(names)])
+
+
+# ---- Markdown -------------------------------------------------------------------------------------------
+
+
+def test_markdown_tables_have_as_many_cells_as_columns(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+) -> None:
+    text = markdown.render(build_report(hostile_report(make_data, make_entrant, hostile_names)))
+    width = 0
+    for line in text.splitlines():
+        cells = re.split(r"(?<!\\)\|", line)
+        if not line.startswith("|"):
+            width = 0
+        elif width == 0:
+            width = len(cells)
+        else:
+            assert len(cells) == width, line
+
+
+def test_markdown_lets_no_html_through(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+) -> None:
+    text = markdown.render(build_report(hostile_report(make_data, make_entrant, hostile_names)))
+    outside_code = re.sub(r"(`+)[^`].*?\1", "", text)
+    assert set(re.findall(r"<[^>\s]*>", outside_code)) <= {
+        "<details>",
+        "</details>",
+        "<summary>",
+        "</summary>",
+    }
+    assert "\\[a\\] \\*b\\*" in text
+
+
+def test_markdown_carries_the_numbers(data: ReportData) -> None:
+    text = markdown.render(build_report(data))
+    mean = data.summary("xgb-ndcg", "ndcg@10").mean
+    assert re.search(rf"\| xgb-ndcg \| \*\*{mean:.4f}\*\* \[", text)
+    assert "![" in text
+    assert "](charts/paired_differences.svg)" in text
+    assert "](charts/" not in markdown.render(build_report(data), with_charts=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a`b", "``a`b``"),
+        ("`a`", "`` `a` ``"),
+        ("a\nb", "`a b`"),
+    ],
+)
+def test_code_spans_outlast_their_content(text: str, expected: str) -> None:
+    assert markdown.code_span(text) == expected
+
+
+# ---- LaTeX ----------------------------------------------------------------------------------------------
+
+
+def test_latex_marks_the_best_and_explains_the_marks(data: ReportData) -> None:
+    report = build_report(data)
+    text = latex.render(next(t for t in report.tables if t.name == "metrics"))
+    mean = data.summary("xgb-ndcg", "ndcg@1").mean
+    assert rf"\textbf{{{mean:.4f}}}" in text
+    assert text.count(r"\toprule") == text.count(r"\midrule") - 1 == text.count(r"\bottomrule") == 1
+    assert r"\cmidrule(lr){2-5}" in text
+    assert r"\caption{Means over queries" in text
+    assert r"$\blacktriangledown$ worse than lgbm-lambdarank" in text
+    assert r"\begin{tabular}{l" + "r" * 16 + "}" in text
+
+
+def test_latex_writes_true_minus_signs() -> None:
+    cells = ((Estimate(-0.5, -0.75, 0.25),), (1e-9,))
+    text = latex.render(Table("t", "c", (Column("d", "difference"),), cells))
+    assert r"$-$0.5000 {\scriptsize [$-$0.7500, +0.2500]}" in text
+
+
+def test_latex_escapes_every_special_character(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+) -> None:
+    report = build_report(hostile_report(make_data, make_entrant, hostile_names))
+    text = latex.render(next(t for t in report.tables if t.name == "fixed_k"))
+    assert r"\input" not in text
+    assert r"\textbackslash{}input\{/etc/passwd\} \$x\_1\textasciicircum{}2\$ {[}a{]} {*}b{*}" in text
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert all(row.count(" & ") == 6 for row in text.splitlines() if row.endswith(r"\\"))
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------
+
+
+def test_json_is_complete_at_full_precision(data: ReportData) -> None:
+    document = json.loads(json_document.render(data))
+    assert document["schema_version"] == 1
+    assert document["verdict"] == data.comparison.verdict
+    assert len(document["summaries"]) == 5 * 16
+    assert len(document["pairs"]) == 4 * 16
+    for found in document["summaries"]:
+        assert found["mean"] == data.summary(found["model"], found["metric"]).mean
+    for found in document["pairs"]:
+        pair = data.paired(found["model"], found["metric"])
+        assert pair is not None
+        assert found["p_corrected"] == pair.p_corrected
+    assert [run["record"]["seed"] if "record" in run else run["seed"] for run in document["runs"]] == [
+        1,
+        2,
+    ] * 3
+
+
+def test_json_has_null_for_what_is_undefined(data: ReportData) -> None:
+    def refuse(text: str) -> float:
+        raise AssertionError(text)
+
+    text = json_document.render(data)
+    document = json.loads(text, parse_constant=refuse)
+    (best,) = (s for s in document["summaries"] if s["model"] == "best-feature" and s["metric"] == "ndcg@10")
+    assert math.isnan(data.summary("best-feature", "ndcg@10").seed_sd)
+    assert best["seed_sd"] is None

@@ -1,0 +1,186 @@
+"""One file, nothing fetched, nothing injected, readable by machines that read pages aloud."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import ReportData, build_report, html
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """The page as a browser's parser would split it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def scripts(text: str) -> list[str]:
+    """Contents of the elements that run."""
+    return re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def text(data: ReportData) -> str:
+    return html.render(build_report(data))
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+@pytest.fixture(scope="module")
+def hostile_text(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    make_record: Callable[..., object],
+    hostile_names: list[str],
+) -> str:
+    """Names, titles, errors and configuration as unfriendly as data can be."""
+    data = make_data(
+        entrants=[make_entrant(name, 0.01 * at) for at, name in enumerate(hostile_names)],
+        title=hostile_names[1],
+        failures=[make_record(hostile_names[0], error=hostile_names[1] + "\n" + hostile_names[6])],
+    )
+    return html.render(build_report(data))
+
+
+def test_nothing_is_fetched(page: Page, text: str) -> None:
+    for tag, attrs in page.tags:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            target = attrs.get(name) or "#"
+            assert target.startswith(("#", "data:")), f"<{tag} {name}={target}>"
+    assert "@import" not in text
+    assert "url(" not in text.partition("<style>")[2].partition("</style>")[0]
+
+
+def test_the_policy_admits_exactly_the_two_scripts(page: Page, text: str) -> None:
+    (policy,) = (m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert len(scripts(text)) == 2
+    for script in scripts(text):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert policy.count("sha256-") == 2
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+    assert "unsafe-eval" not in policy
+    assert "'unsafe-inline'" not in policy.partition("script-src")[2].partition(";")[0]
+
+
+def test_hostile_names_make_no_elements(hostile_text: str, page: Page) -> None:
+    hostile = Page(hostile_text)
+    # Chart data and two scripts, however many names try to add one.
+    assert len(hostile.all("script")) == len(page.all("script")) == 3
+    assert hostile.all("img") == []
+    assert not any(name.startswith("on") for _, attrs in hostile.tags for name in attrs)
+    assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in page.tags} | {"pre"}
+
+
+def test_hostile_names_are_shown_as_they_are(hostile_text: str, hostile_names: list[str]) -> None:
+    shown = "\n".join(data for _, data in Page(hostile_text).texts)
+    for name in hostile_names:
+        assert name in shown
+
+
+def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_names: list[str]) -> None:
+    (embedded,) = re.findall(
+        r'<script type="application/json" id="charts">(.*?)</script>', hostile_text, re.DOTALL
+    )
+    for character in "<>&\u2028\u2029":
+        assert character not in embedded
+    specs = json.loads(embedded)["specs"]
+    drawn = {row["model"] for row in specs["value_distribution"]["data"]["values"]}
+    assert drawn == set(hostile_names)
+
+
+def test_hostile_query_ids_and_metric_names(
+    make_data: Callable[..., ReportData], hostile_names: list[str]
+) -> None:
+    entrants = [
+        Entrant(
+            name=model,
+            query_ids=np.array(hostile_names),
+            values={name: np.linspace(0, 1, len(hostile_names))[None, :] * at for name in hostile_names},
+            replicates=("1",),
+            higher_is_better=dict.fromkeys(hostile_names, True),
+        )
+        for at, model in ((0.5, "A"), (1.0, "B"))
+    ]
+    page = Page(html.render(build_report(make_data(entrants=entrants, with_runs=False))))
+    assert len(page.all("script")) == 3
+    assert page.all("img") == []
+
+
+def test_the_page_is_small(text: str) -> None:
+    assert len(text.encode()) < 1_500_000
+
+
+def test_the_page_says_what_it_is(page: Page) -> None:
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("h1")) == len(page.all("main")) == len(page.all("title")) == 1
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for link in page.all("a"):
+        assert (link["href"] or "")[1:] in ids
+
+
+def test_tables_have_captions_and_headings_with_a_scope(page: Page) -> None:
+    tables = len(page.all("table"))
+    assert tables == len(page.all("caption")) > 10
+    without = [attrs for attrs in page.all("th") if "scope" not in attrs]
+    assert all(attrs.get("colspan") == "1" for attrs in without)  # the empty corners above the model names
+
+
+def test_every_chart_has_its_words(page: Page) -> None:
+    plots = [attrs for attrs in page.all("div") if "data-chart" in attrs]
+    assert len(plots) == 5
+    for plot in plots:
+        assert plot["role"] == "img"
+        assert "xgb-ndcg" in (plot["aria-label"] or "")
+
+
+def test_cells_sort_by_their_full_value(page: Page, data: ReportData) -> None:
+    sorts = {attrs["data-sort"] for tag, attrs in page.tags if "data-sort" in attrs}
+    for model in data.models:
+        assert str(data.summary(model, data.primary).mean) in sorts
+
+
+def test_a_report_without_charts_carries_no_chart_library(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+) -> None:
+    one = make_entrant("only", 0.1, n=40, empty=40)
+    text = html.render(build_report(make_data(entrants=[one], with_runs=False)))
+    assert len(text) < 100_000
+    assert len(scripts(text)) == 1

@@ -1,0 +1,278 @@
+"""What each section says, checked against numbers a reader can recompute."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import SECTIONS, ReportData, build_report, catalog
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Chart,
+    Column,
+    Definitions,
+    Estimate,
+    ModelName,
+    Paragraph,
+    Table,
+    plain,
+    walk,
+)
+
+
+def section(data: ReportData, name: str) -> list[Block]:
+    return list(walk(tuple(catalog.load(name)(data))))
+
+
+def table(data: ReportData, section_name: str, name: str) -> Table:
+    (found,) = (b for b in section(data, section_name) if isinstance(b, Table) and b.name == name)
+    return found
+
+
+def words(blocks: list[Block]) -> str:
+    return " ".join(plain(block.text) for block in blocks if isinstance(block, Paragraph))
+
+
+def small(values: dict[str, list[float]], metric: str = "mrr", **options: object) -> ReportData:
+    """A report over a handful of queries given by hand."""
+    entrants = [
+        Entrant(
+            name=name,
+            query_ids=np.array([str(q) for q in range(len(column))]),
+            values={metric: np.array([column])},
+            replicates=("1",),
+            higher_is_better={metric: metric != "kendall_tau_distance"},
+        )
+        for name, column in values.items()
+    ]
+    comparison = compare(*entrants, metrics=[metric], **options)  # type: ignore[arg-type]
+    return ReportData(comparison, (), (), None, "small")
+
+
+# ---- verdict --------------------------------------------------------------------------------------------
+
+
+def test_two_rankers_whose_means_hide_their_spread() -> None:
+    data = small({"A": [1 / 2, 1 / 3, 1 / 2, 1 / 3], "B": [1, 1 / 10, 1, 1 / 15]})
+    assert "not distinguishable from A (n = 4)" in words(section(data, "verdict"))
+    best, base = table(data, "verdict", "fixed_k").rows
+    assert best[0] == ModelName("B", 1)
+    difference = best[3]
+    assert isinstance(difference, Estimate)
+    assert difference.value == pytest.approx((1 + 1 / 10 + 1 + 1 / 15) / 4 - (1 / 2 + 1 / 3) / 2)
+    assert best[4] == 0.75
+    assert best[6] == Badge("not distinguishable", "neutral")
+    assert base[0] == ModelName("A", 0, "baseline")
+    spread = {row[0].name: row[2] for row in table(data, "distribution", "distribution").rows}  # type: ignore[union-attr]
+    assert spread["A"] == pytest.approx(0.0962250449)
+    assert spread["B"] == pytest.approx(0.5294126725)
+
+
+def test_counts_travel_with_means(data: ReportData) -> None:
+    text = words(section(data, "verdict"))
+    assert "Queries without relevant rows: 40 of 200." in text
+    fixed = table(data, "verdict", "fixed_k")
+    assert {row[2] for row in fixed.rows} == {160}
+    assert "over 160 queries" in plain(fixed.caption)
+
+
+def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:
+    values = {"A": [3.0, 5.0, 4.0], "B": [1.0, 2.0, 1.0], "C": [9.0, 9.0, 8.0]}
+    fixed = table(small(values, "kendall_tau_distance"), "verdict", "fixed_k")
+    assert [row[0].name for row in fixed.rows] == ["B", "A", "C"]  # type: ignore[union-attr]
+    assert [fixed.is_best(row, 1) for row in range(3)] == [True, False, False]
+
+
+def test_families_are_named(data: ReportData) -> None:
+    (note,) = table(data, "verdict", "fixed_k").notes
+    assert "4 comparisons: 4 models against lgbm-lambdarank at ndcg@10" in plain(note)
+    (note,) = table(data, "metrics", "metrics").notes
+    assert "60 comparisons: 4 models against lgbm-lambdarank at 15 other metrics" in plain(note)
+
+
+def test_failures_are_on_the_first_screen(
+    make_data: Callable[..., ReportData], make_record: Callable[..., object]
+) -> None:
+    data = make_data(failures=[make_record("xgb", seed=2, error="label 31 is too large\nline two")])
+    assert "1 run failed (xgb); see Failures" in words(section(data, "verdict"))
+    assert table(data, "failures", "failures").rows == (("xgb", "all", 2, "label 31 is too large"),)
+
+
+# ---- the other sections ---------------------------------------------------------------------------------
+
+
+def test_every_column_of_the_metric_table_has_one_k(data: ReportData) -> None:
+    found = table(data, "metrics", "metrics")
+    assert found.groups() == [("", 1), ("ndcg", 4), ("mrr", 4), ("err(max_grade=4)", 4), ("map", 4)]
+    assert [column.label for column in found.columns[1:5]] == ["@1", "@3", "@5", "@10"]
+    assert found.footer == (("queries", *[160] * 16),)
+    assert "never comparable across K" in words(section(data, "metrics"))
+
+
+def test_marks_say_what_the_verdicts_say(data: ReportData) -> None:
+    found = table(data, "metrics", "metrics")
+    for row in found.rows:
+        for column, cell in zip(found.columns[1:], row[1:], strict=True):
+            pair = data.paired(row[0].name, column.hint)  # type: ignore[union-attr]
+            expected = pair.verdict if pair is not None and pair.verdict in ("better", "worse") else ""
+            assert cell.mark == expected  # type: ignore[union-attr]
+    assert {cell.mark for row in found.rows for cell in row[1:]} >= {"", "worse"}  # type: ignore[union-attr]
+
+
+def test_ties_for_the_best_are_all_best() -> None:
+    found = Table("t", "", (Column("a", "metric", best="max"),), ((0.5,), (0.7,), (math.nan,), (0.7,)))
+    assert [found.is_best(row, 0) for row in range(4)] == [False, True, False, True]
+
+
+def test_one_row_is_not_the_best_of_anything() -> None:
+    assert not Table("t", "", (Column("a", "metric", best="max"),), ((0.5,),)).is_best(0, 0)
+
+
+def test_conventions_are_the_closed_forms(data: ReportData) -> None:
+    (row, *_) = table(data, "conventions", "conventions").rows
+    mean = data.summary(data.models[0], data.primary).mean
+    f = 40 / 200
+    assert row[1:] == pytest.approx((mean, (1 - f) * mean + f, (1 - f) * mean, f))
+
+
+@pytest.mark.parametrize(("rule", "filled"), [("zero", 0.0), ("one", 1.0)])
+def test_conventions_of_a_metric_that_counts_empty_queries(rule: str, filled: float) -> None:
+    metric = f"ndcg(empty={rule})@10"
+    entrant = Entrant(
+        name="A",
+        query_ids=np.array(["1", "2", "3", "4"]),
+        values={metric: np.array([[0.2, 0.6, 0.4, filled]])},
+        replicates=("1",),
+        higher_is_better={metric: True},
+        query_attributes={"rows": np.full(4, 9), "n_relevant": np.array([1, 2, 1, 0])},
+    )
+    data = ReportData(compare(entrant), (), (), None, "t")
+    ((_, skip, one, zero, share),) = table(data, "conventions", "conventions").rows
+    assert (skip, one, zero, share) == pytest.approx((0.4, (1.2 + 1) / 4, 1.2 / 4, 1 / 4))
+    assert "Queries without relevant rows: 1 of 4. " in words(section(data, "verdict"))
+    assert "they are counted" in words(section(data, "verdict"))
+
+
+def test_conventions_are_silent_where_the_share_is_unknown() -> None:
+    assert section(small({"A": [0.5, 0.25]}, "ndcg(empty=zero)@10"), "conventions") == []
+    assert section(small({"A": [0.5, 0.25]}, "my own number"), "conventions") == []
+
+
+def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -> None:
+    rows = {row[0].name: row for row in table(data, "seeds", "seeds").rows}  # type: ignore[union-attr]
+    assert rows["best-feature"][3:6] == (None, None, None)
+    assert rows["best-feature"][-1] == Badge("deterministic", "muted")
+    name = "xgb-ndcg"
+    by_seed = np.nanmean(data.entrants[name].values[data.primary], axis=1)
+    assert rows[name][3:6] == pytest.approx((by_seed.std(ddof=1), by_seed.min(), by_seed.max()))
+
+
+def test_the_interval_over_queries_and_seeds_appears_from_three_seeds_on(
+    make_entrant: Callable[..., Entrant], make_data: Callable[..., ReportData]
+) -> None:
+    few = table(make_data(entrants=[make_entrant("A", 0.1), make_entrant("B", 0.2)]), "seeds", "seeds")
+    entrants = [make_entrant("A", 0.1, seeds=3), make_entrant("B", 0.2, seeds=3)]
+    more = table(make_data(entrants=entrants), "seeds", "seeds")
+    joint = "Difference [over queries and seeds]"
+    assert joint not in [column.label for column in few.columns]
+    assert joint in [column.label for column in more.columns]
+
+
+def test_learning_curves_keep_the_chosen_round_however_long_they_are(
+    make_data: Callable[..., ReportData],
+) -> None:
+    from ltr_harness.report.sections.training import _thinned
+
+    points = [(at, 0.1) for at in range(1, 2001)]
+    kept = _thinned(points, 50, keep=777)
+    assert len(kept) == 51
+    assert {1, 777, 2000} <= {at for at, _ in kept}
+    (chart,) = (b for b in section(make_data(), "training") if isinstance(b, Chart))
+    rows = chart.spec["data"]["values"]
+    assert [row["round"] for row in rows if row.get("chosen")] == [101, 102] * 3
+
+
+def test_data_facts_name_empty_queries_per_split(data: ReportData) -> None:
+    rows = table(data, "data", "data").rows
+    assert [(row[1], row[2], row[5], row[6]) for row in rows] == [
+        ("train", 600, 100, 100 / 600),
+        ("valid", 200, 30, 30 / 200),
+        ("test", 200, 40, 40 / 200),
+    ]
+
+
+def test_definitions_say_defaults_and_choices(data: ReportData) -> None:
+    (metrics, _) = (b for b in section(data, "definitions") if isinstance(b, Definitions))
+    by_name = {term: " ".join(plain(text) for text in texts) for term, texts in metrics.items}
+    assert list(by_name) == ["ndcg", "mrr", "err(max_grade=4)", "map"]
+    for said in ("K = 1, 3, 5, 10", "gain = exp", "discount = log2", "ties = expected", "empty = skip"):
+        assert said in by_name["ndcg"]
+    assert "max_grade = 4" in by_name["err(max_grade=4)"]
+    assert "``" not in " ".join(by_name.values())
+
+
+def test_a_number_from_elsewhere_has_no_definition_here() -> None:
+    (metrics, _) = (
+        b
+        for b in section(small({"A": [0.5], "B": [1.0]}, "clicks"), "definitions")
+        if isinstance(b, Definitions)
+    )
+    assert "not known here" in plain(metrics.items[0][1][0])
+
+
+def test_provenance_holds_the_digest_of_the_configuration(data: ReportData) -> None:
+    import hashlib
+
+    digest = hashlib.sha256(b"name: made\nseeds: [1, 2]\n").hexdigest()
+    assert digest in words(section(data, "provenance"))
+    changed = dataclasses.replace(data, experiment_yaml="name: made\nseeds: [1]\n")
+    assert digest not in words(section(changed, "provenance"))
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------
+
+
+def test_one_model_has_no_differences() -> None:
+    report = build_report(small({"A": [0.5, 0.25, 1.0]}))
+    names = [section.name for section in report.sections]
+    assert "paired" not in names
+    assert names[0] == "verdict"
+
+
+def test_scores_from_elsewhere_make_a_report_without_training() -> None:
+    names = [s.name for s in build_report(small({"A": [0.5, 0.2], "B": [0.1, 0.2]})).sections]
+    assert "training" not in names
+    assert "data" not in names
+    assert "failures" not in names
+
+
+def test_a_metric_undefined_everywhere_stays_a_dash() -> None:
+    report = build_report(small({"A": [math.nan] * 3, "B": [math.nan] * 3}, "ndcg@10"))
+    fixed = next(t for t in report.tables if t.name == "fixed_k")
+    assert all(math.isnan(row[1].value) for row in fixed.rows)  # type: ignore[union-attr]
+    assert not fixed.is_best(0, 1)
+
+
+def test_names_of_tables_and_charts_are_unique(data: ReportData) -> None:
+    report = build_report(data)
+    names = [table.name for table in report.tables]
+    assert len(set(names)) == len(names)
+    names = [chart.name for chart in report.charts]
+    assert len(set(names)) == len(names)
+
+
+def test_every_section_file_is_in_the_table(repository: object) -> None:
+    from pathlib import Path
+
+    from ltr_harness.report import sections
+
+    files = {path.stem for path in Path(sections.__file__).parent.glob("*.py")} - {"__init__"}
+    missing = [f'"{name}": "ltr_harness.report.sections.{name}:section",' for name in files - set(SECTIONS)]
+    assert not missing, "add to SECTIONS: " + " ".join(missing)

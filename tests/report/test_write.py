@@ -1,0 +1,124 @@
+"""The folder of files: whole, repeatable, and an answer to wrong wishes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import UsageError
+from ltr_harness.report import ReportData, build_report, write_report
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_files_of_a_report(data: ReportData, tmp_path: Path) -> None:
+    path = write_report(build_report(data), tmp_path / "report")
+    assert path == tmp_path / "report" / "report.html"
+    found = contents(tmp_path / "report")
+    assert {
+        "report.html",
+        "report.md",
+        "report.json",
+        "tables/fixed_k.tex",
+        "charts/metric_over_k.svg",
+    } <= set(found)
+    assert not [name for name in found if name.rpartition("/")[2].startswith(".")]
+
+
+def test_the_same_runs_give_the_same_bytes(data: ReportData, tmp_path: Path) -> None:
+    write_report(build_report(data), tmp_path / "a")
+    write_report(build_report(data), tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_another_process_gives_the_same_bytes(data: ReportData, tmp_path: Path, repository: Path) -> None:
+    """Hash seeds, import order and counters of other libraries must not show."""
+    script = (
+        "import sys; sys.path.insert(0, 'tests/report'); import conftest; "
+        "from ltr_harness.report import write_report; "
+        f"write_report(conftest.made(), {str(tmp_path / 'other')!r})"
+    )
+    env = {"PYTHONHASHSEED": "12345", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=repository, env=env)
+    write_report(data, tmp_path / "here")
+    assert contents(tmp_path / "other") == contents(tmp_path / "here")
+
+
+def test_order_of_runs_does_not_matter(data: ReportData, tmp_path: Path) -> None:
+    import dataclasses
+
+    shuffled = dataclasses.replace(data, runs=list(reversed(data.runs)))
+    write_report(data, tmp_path / "a", ["html", "json"])
+    write_report(shuffled, tmp_path / "b", ["html", "json"])
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_a_second_report_leaves_nothing_of_the_first(
+    data: ReportData,
+    tmp_path: Path,
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+) -> None:
+    write_report(data, tmp_path, ["tex", "svg"])
+    assert (tmp_path / "tables" / "seeds.tex").exists()
+    smaller = make_data(entrants=[make_entrant("only", 0.1, seeds=1)], with_runs=False)
+    write_report(smaller, tmp_path, ["tex", "svg"])
+    assert not (tmp_path / "tables" / "seeds.tex").exists()
+    assert not (tmp_path / "charts" / "learning_curves.svg").exists()
+    assert (tmp_path / "tables" / "fixed_k.tex").exists()
+
+
+def test_only_what_is_asked_for(data: ReportData, tmp_path: Path) -> None:
+    assert write_report(data, tmp_path, ["json"]) == tmp_path / "report.json"
+    assert list(contents(tmp_path)) == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    ("formats", "message"),
+    [
+        (
+            ["htlm"],
+            r"unknown report format 'htlm'; did you mean 'html'\? \(known: html, json, md, svg, tex\)",
+        ),
+        ([], "no report format given; known: html, md, json, tex, svg"),
+    ],
+)
+def test_wrong_formats_are_named(data: ReportData, tmp_path: Path, formats: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        write_report(data, tmp_path, formats)
+
+
+def test_a_folder_that_is_a_file(data: ReportData, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(UsageError, match="the report cannot be written"):
+        write_report(data, tmp_path / "taken", ["json"])
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(data, tmp_path, ["json"])
+    before = contents(tmp_path)
+
+    def full_disk(self: Path, target: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(UsageError, match="No space left on device"):
+        write_report(data, tmp_path, ["json"])
+    assert contents(tmp_path) == before
+
+
+def test_thirty_models(
+    tmp_path: Path, make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+) -> None:
+    entrants = [make_entrant(f"model-{at:02d}", 0.01 * at) for at in range(30)]
+    path = write_report(make_data(entrants=entrants), tmp_path)
+    assert path.stat().st_size < 3_000_000
