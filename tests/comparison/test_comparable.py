@@ -1,0 +1,146 @@
+"""What must not be compared, and the words in which that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison.comparable import Definition, aligned, common_queries, differences
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import NotComparableError
+
+
+def entrant(
+    name: str,
+    ids: str = "abc",
+    metrics: tuple[str, ...] = ("ndcg@10",),
+    fingerprint: Mapping[str, str] | None = None,
+    higher: bool = True,
+    **attributes: Any,
+) -> Entrant:
+    values = {metric: np.arange(len(ids), dtype=float)[None, :] / 10 for metric in metrics}
+    return Entrant(
+        name,
+        np.array(list(ids)),
+        values,
+        ("1",),
+        dict.fromkeys(metrics, higher),
+        judgments_fingerprint=fingerprint or {},
+        query_attributes={key: np.array(column) for key, column in attributes.items()},
+    )
+
+
+def said(*entrants: Entrant, metrics: list[str] | None = None) -> list[str]:
+    return [str(problem) for problem in differences(entrants, metrics)]
+
+
+def test_alike() -> None:
+    assert said(entrant("x"), entrant("y", "cab"), entrant("z")) == []
+
+
+def test_another_k_is_another_question() -> None:
+    assert said(entrant("x"), entrant("y", metrics=("ndcg@5",))) == [
+        "y: ndcg@5 against ndcg@10 of x: never comparable: a different K is a different question; "
+        "evaluate both at one K"
+    ]
+
+
+def test_another_definition_is_another_number() -> None:
+    (message,) = said(entrant("x"), entrant("y", metrics=("ndcg(gain=linear)@10",)))
+    assert message.startswith(
+        "y: ndcg(gain=linear)@10 against ndcg@10 of x: never comparable: another definition"
+    )
+
+
+def test_the_same_definition_at_another_k_is_matched_first() -> None:
+    x = entrant("x", metrics=("ndcg(gain=linear)@10",))
+    y = entrant("y", metrics=("ndcg@10", "ndcg(gain=linear)@5"))
+    assert said(x, y)[0].startswith("y: ndcg(gain=linear)@5 against ndcg(gain=linear)@10 of x")
+
+
+def test_missing_and_extra_metrics_name_what_both_have() -> None:
+    messages = said(entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10")))
+    assert messages == [
+        "y: has no mrr@10, which x has; compare what both have: metrics=['ndcg@10']",
+        "y: has err@10, which x has not; compare what both have: metrics=['ndcg@10']",
+    ]
+
+
+def test_named_metrics_are_enough() -> None:
+    x, y = entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10"))
+    assert said(x, y, metrics=["ndcg@10"]) == []
+    assert said(x, y, metrics=["mrr@10", "ndcg@5"]) == [
+        "x: ndcg@10 against ndcg@5 of the comparison: never comparable: a different K is a different question; "
+        "evaluate both at one K",
+        "y: has no mrr@10; it has ndcg@10, err@10",
+        "y: ndcg@10 against ndcg@5 of the comparison: never comparable: a different K is a different question; "
+        "evaluate both at one K",
+    ]
+
+
+def test_other_queries() -> None:
+    assert said(entrant("x", "abc"), entrant("y", "bcde")) == [
+        "y: 4 queries against 3 of x: 1 are missing here, 2 are only here (such as 'd', 'e'); "
+        "expected the same queries; common_queries=True, or --common-queries, compares the 2 that both have"
+    ]
+    assert "they share no query" in said(entrant("x", "abc"), entrant("y", "de"))[0]
+
+
+def test_same_ids_other_labels() -> None:
+    x = entrant("x", fingerprint={"fold1": "1", "fold2": "2"})
+    y = entrant("y", fingerprint={"fold1": "1", "fold2": "!"})
+    assert said(x, y) == [
+        "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
+        "expected one set of judgements"
+    ]
+    # Unknown where the two were not split alike: then the queries' facts decide.
+    assert said(x, entrant("z", fingerprint={"all": "3"})) == []
+
+
+def test_facts_of_the_labels_decide_without_a_fingerprint() -> None:
+    x = entrant("x", "abc", n_relevant=[1, 2, 0], rows=[5, 5, 5])
+    y = entrant("y", "cba", n_relevant=[0, 3, 1], rows=[5, 5, 5])
+    assert said(x, y) == [
+        "y: n_relevant differs from x in 1 queries, such as 'b': 3 against 2; expected one set of judgements"
+    ]
+
+
+def test_direction() -> None:
+    assert "ndcg@10: lower is better here, higher in x" in said(entrant("x"), entrant("y", higher=False))[0]
+
+
+def test_all_reasons_at_once() -> None:
+    x = entrant("x", "abc", ("ndcg@10", "mrr@10"))
+    y = entrant("y", "abd", ("ndcg@5", "mrr@10"))
+    z = entrant("z", "xyz", ("ndcg@10",))
+    assert len(said(x, y, z)) == 4
+
+
+def test_definition_taken_apart() -> None:
+    assert Definition.of("ndcg(gain=linear,ties=worst)@10") == ("ndcg", {"gain=linear", "ties=worst"}, "10")
+    assert Definition.of("mrr") == ("mrr", frozenset(), "")
+
+
+def test_common_queries_says_what_each_lost() -> None:
+    x = entrant("x", "abcd", fingerprint={"all": "1"}, rows=[1, 2, 3, 4])
+    y = entrant("y", "dcb", fingerprint={"all": "2"}, rows=[4, 3, 2])
+    (x, y), notes = common_queries([x, y])
+    assert notes == ["x: 1 of 4 queries left out, not common to all"]
+    assert x.query_ids.tolist() == ["b", "c", "d"]
+    assert x.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.3]]
+    assert x.query_attributes["rows"].tolist() == [2, 3, 4]
+    assert differences([x, y]) == []
+
+
+def test_no_common_query() -> None:
+    with pytest.raises(NotComparableError, match="no query is common to all"):
+        common_queries([entrant("x", "ab"), entrant("y", "cd")])
+
+
+def test_aligned_by_id() -> None:
+    x, y = aligned([entrant("x", "cab"), entrant("y", "abc")])
+    assert x.query_ids.tolist() == y.query_ids.tolist() == ["a", "b", "c"]
+    assert x.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.0]]

@@ -1,0 +1,398 @@
+"""The comparison itself: golden example, verdicts, families, tables, determinism."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
+from ltr_harness.comparison.contrasts import contrast
+from ltr_harness.comparison.method import Method
+from ltr_harness.errors import ConfigError, NotComparableError, UsageError
+from ltr_harness.stats.corrections import holm
+from ltr_harness.stats.paired import sign_flip_p
+
+from .conftest import table
+
+
+def reciprocal(ranks: list[int]) -> pd.DataFrame:
+    return pd.DataFrame({"query_id": list("abcd"), "mrr": 1 / np.array(ranks)})
+
+
+@pytest.fixture
+def golden() -> Comparison:
+    return compare({"A": reciprocal([2, 3, 2, 3]), "B": reciprocal([1, 10, 1, 15])})
+
+
+def models(
+    n: int = 300, shifts: tuple[float, ...] = (0.0, 0.05, 0.0, -0.05), seed: int = 0
+) -> dict[str, pd.DataFrame]:
+    """Models m0, m1, … whose ndcg@10 differs by the shifts; 30 queries undefined; mrr@10 and err@10 alike."""
+    rng = np.random.default_rng(seed)
+    base = rng.beta(2, 2, size=(n, 3)) * 0.5 + 0.2
+    frames = {}
+    for number, shift in enumerate(shifts):
+        values = base + rng.normal([shift, 0, 0], 0.1, size=(n, 3))
+        values[:30] = np.nan
+        frames[f"m{number}"] = table(
+            range(n),
+            ndcg_10=values[:, 0],
+            mrr_10=values[:, 1],
+            err_10=values[:, 2],
+            n_relevant=[0] * 30 + [2] * (n - 30),
+        )
+    return frames
+
+
+class TestGolden:
+    def test_numbers(self, golden: Comparison) -> None:
+        a, b, pair = golden.summary("A"), golden.summary("B"), golden.paired("B")
+        assert a.mean == pytest.approx(0.4166666667)
+        assert b.mean == pytest.approx(0.5416666667)
+        assert a.sd == pytest.approx(0.0962250449, abs=1e-9)
+        assert b.sd == pytest.approx(0.5294126725, abs=1e-9)
+        assert (a.minimum, b.minimum) == pytest.approx((1 / 3, 1 / 15))
+        assert pair.difference == pytest.approx(0.125)
+        assert pair.p == pair.p_corrected == 0.75
+        assert (pair.wins, pair.ties, pair.losses) == (2, 0, 2)
+        assert pair.verdict == "not distinguishable"
+
+    def test_words(self, golden: Comparison) -> None:
+        assert golden.verdict == (
+            "B has the highest mean mrr, 0.5417 against 0.4167, but is not distinguishable from A (n = 4): "
+            "+0.1250 (95 % interval -0.5644 to +0.8144, sign-flip test p = 0.75), over 4 queries."
+        )
+        assert golden.notes == (
+            "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant",
+        )
+        assert golden.family == "1 comparison: 1 model against A at mrr"
+
+    def test_the_table_shows_the_wider_spread(self, golden: Comparison) -> None:
+        sd = golden.table.set_index("model")["sd"]
+        assert sd["B"] > 5 * sd["A"]
+
+
+class TestVerdict:
+    def test_better(self) -> None:
+        result = compare(models(shifts=(0.0, 0.05)))
+        assert result.paired("m1").verdict == "better"
+        assert result.verdict.startswith("m1 is better than m0 at ndcg@10, 0.")
+        assert result.verdict.endswith(
+            "sign-flip test p < 0.0001), over 270 of 300 queries; 30 have no relevant row."
+        )
+
+    def test_several(self) -> None:
+        result = compare(models(shifts=(0.0, 0.05, 0.1, 0.0, -0.1)))
+        assert [result.paired(f"m{n}").verdict for n in range(1, 5)] == [
+            "better",
+            "better",
+            "not distinguishable",
+            "worse",
+        ]
+        assert result.ranking[0] == "m2"
+        assert result.verdict.startswith("m2 is better than m0")
+        assert "after Holm over 4 comparisons" in result.verdict
+        assert result.verdict.endswith("; so is m1.")
+
+    def test_baseline_leads(self) -> None:
+        result = compare(models(shifts=(0.0, 0.05, 0.0)), baseline="m1")
+        assert result.verdict.startswith("The baseline m1 has the highest mean ndcg@10, 0.")
+        assert "is worse: -0.0" in result.verdict
+
+    def test_lower_is_better(self) -> None:
+        frames = models(shifts=(0.0, -0.05, 0.05))
+        entrants = [
+            Entrant(
+                name,
+                frame["query_id"].to_numpy().astype(str),
+                {"distance@10": frame["ndcg@10"].to_numpy()[None, :]},
+                ("1",),
+                {"distance@10": False},
+            )
+            for name, frame in frames.items()
+        ]
+        result = compare_entrants(entrants, ["distance@10"])
+        down, up = result.paired("m1"), result.paired("m2")
+        assert down.difference < 0 < up.difference
+        assert (down.verdict, up.verdict) == ("better", "worse")
+        assert down.wins > down.losses
+        assert up.wins < up.losses
+        assert result.ranking == ("m1", "m0", "m2")
+        assert result.verdict.startswith("m1 is better than m0 at distance@10")
+        swapped = compare_entrants(entrants, ["distance@10"], baseline="m1")
+        assert "has the lowest mean distance@10" in swapped.verdict
+
+    def test_equivalent_within_the_margin(self) -> None:
+        result = compare(models(n=2000, shifts=(0.0, 0.001)), margin=0.02)
+        pair = result.paired("m1")
+        assert pair.verdict == "equivalent"
+        assert pair.p_equivalence < 0.025
+        assert "equivalent" in result.verdict
+        assert (
+            compare(models(n=60, shifts=(0.0, 0.001), seed=1), margin=0.005).paired("m1").verdict
+            == "not distinguishable"
+        )
+
+    def test_one_model(self) -> None:
+        result = compare(models(shifts=(0.0,)))
+        assert result.verdict.startswith("m0: ndcg@10 0.")
+        assert result.verdict.endswith("there is no other model.")
+        assert (result.pairs, result.families) == ((), ())
+
+    def test_undefined_everywhere(self) -> None:
+        nothing = table("ab", ndcg_10=[np.nan, np.nan])
+        result = compare({"x": nothing, "y": nothing})
+        assert result.verdict == "Nothing to compare: ndcg@10 is undefined for all 2 queries."
+        assert np.isnan(result.paired("y").p)
+        assert result.paired("y").verdict == "not distinguishable"
+
+    def test_identical_models(self) -> None:
+        frame = models(shifts=(0.0,))["m0"]
+        result = compare({"x": frame, "y": frame})
+        assert (result.paired("y").p, result.paired("y").ties) == (1.0, 270)
+        assert result.ranking == ("x", "y")
+
+    def test_lopsided_and_small_is_warned_of(self) -> None:
+        rng = np.random.default_rng(0)
+        base = rng.random(50)
+        gain = np.where(rng.random(50) < 0.6, 0.0, rng.exponential(1, 50) ** 2)
+        result = compare({"x": table(range(50), ndcg_10=base), "y": table(range(50), ndcg_10=base + gain)})
+        assert any("lopsided" in note for note in result.notes)
+        assert not any("lopsided" in note for note in compare(models()).notes)
+
+
+class TestFamilies:
+    def test_primary_and_the_others(self) -> None:
+        result = compare(models())
+        assert result.families == (
+            "3 comparisons: 3 models against m0 at ndcg@10",
+            "6 comparisons: 3 models against m0 at 2 other metrics",
+        )
+        primary = [pair for pair in result.pairs if pair.metric == "ndcg@10"]
+        others = [pair for pair in result.pairs if pair.metric != "ndcg@10"]
+        assert [pair.p_corrected for pair in primary] == holm([pair.p for pair in primary]).tolist()
+        assert [pair.p_corrected for pair in others] == holm([pair.p for pair in others]).tolist()
+
+    def test_other_metrics_do_not_weaken_the_verdict(self) -> None:
+        alone, together = compare(models(), metrics=["ndcg@10"]), compare(models())
+        assert alone.verdict == together.verdict
+
+    @pytest.mark.parametrize(
+        ("correction", "test"),
+        [
+            ("holm", "t"),
+            ("bh", "bootstrap"),
+            ("bonferroni", "wilcoxon"),
+            ("none", "sign"),
+            ("max-t", "permutation"),
+        ],
+    )
+    def test_every_correction_and_test(self, correction: str, test: str) -> None:
+        result = compare(models(), correction=correction, test=test, draws=2000)
+        assert result.paired("m1").verdict == "better"
+        assert all(pair.p <= pair.p_corrected + 1e-12 <= 1 + 1e-12 for pair in result.pairs)
+        assert (result.correction, result.test) == (correction, test)
+
+    @pytest.mark.parametrize("interval", ["bca", "percentile"])
+    def test_bootstrap_intervals_are_near_t(self, interval: str) -> None:
+        plain, resampled = compare(models()), compare(models(), interval=interval)
+        for one, other in zip(plain.pairs, resampled.pairs, strict=True):
+            assert one.ci_low == pytest.approx(other.ci_low, abs=0.002)
+        assert resampled.summary("m0").ci_low != plain.summary("m0").ci_low
+
+    def test_max_t_intervals_are_wider(self) -> None:
+        plain, joint = compare(models()).paired("m1"), compare(models(), correction="max-t").paired("m1")
+        assert joint.ci_high - joint.ci_low > plain.ci_high - plain.ci_low
+
+    def test_a_baseline_of_nan_is_in_no_family(self) -> None:
+        frames = models(shifts=(0.0, 0.05))
+        frames["broken"] = frames["m1"].assign(**{"ndcg@10": np.nan})
+        result = compare(frames, metrics=["ndcg@10"])
+        assert result.paired("m1").p_corrected == result.paired("m1").p
+        assert np.isnan(result.paired("broken").p_corrected)
+
+
+class TestStability:
+    def test_adding_a_model_changes_no_raw_number_of_the_others(self) -> None:
+        frames = models(shifts=(0.0, 0.02, 0.01))
+        two = compare({name: frames[name] for name in ("m0", "m1")})
+        three = compare(frames)
+        before, after = two.paired("m1"), three.paired("m1")
+        same_family = dataclasses.replace(after, p_corrected=before.p_corrected, verdict=before.verdict)
+        assert str(same_family) == str(before)
+
+    def test_order_of_rows_and_models_changes_nothing(self) -> None:
+        frames = models()
+        shuffled = {
+            name: frame.sample(frac=1, random_state=number)
+            for number, (name, frame) in enumerate(frames.items())
+        }
+        assert compare(shuffled).frame().equals(compare(frames).frame())
+        backwards = compare(dict(reversed(frames.items())), baseline="m0")
+        assert str(backwards.paired("m2")) == str(compare(frames).paired("m2"))
+
+    def test_same_call_same_bytes(self) -> None:
+        one, other = compare(models()), compare(models())
+        assert one.frame().to_csv() == other.frame().to_csv()
+        assert one._repr_html_() == other._repr_html_()
+
+    def test_forty_models(self) -> None:
+        result = compare(models(n=120, shifts=tuple(np.linspace(0, 0.1, 40))))
+        assert len(result.pairs) == 39 * 3
+        assert result.table.shape[0] == 40
+        assert result.paired("m39").verdict == "better"
+        assert result.verdict.endswith(" more.")
+        assert result.families[0] == "39 comparisons: 39 models against m0 at ndcg@10"
+
+    def test_survives_pickling(self) -> None:
+        result = compare(models())
+        assert pickle.loads(pickle.dumps(result)).frame().equals(result.frame())
+
+
+class TestTables:
+    def test_primary_table(self) -> None:
+        result = compare(models())
+        found = result.table
+        assert found.columns.tolist() == [
+            "model",
+            "ndcg@10",
+            "ci_low",
+            "ci_high",
+            "sd",
+            "n",
+            "difference",
+            "difference_ci_low",
+            "difference_ci_high",
+            "p",
+            "p_corrected",
+            "wins",
+            "ties",
+            "losses",
+            "verdict",
+        ]
+        assert found["model"].tolist() == list(result.ranking)
+        assert found["ndcg@10"].is_monotonic_decreasing
+        assert found.loc[found["model"] == "m0", "verdict"].tolist() == ["baseline"]
+
+    def test_tidy_frame_is_complete(self) -> None:
+        result = compare(models())
+        found = result.frame()
+        assert len(found) == 4 * 3
+        names = {
+            field.name
+            for kind in (result.summaries[0], result.pairs[0])
+            for field in dataclasses.fields(kind)
+        }
+        renamed = names - {"other"} | {"baseline", "n_paired", "difference_ci_low", "difference_ci_high"}
+        assert set(found.columns) == renamed | {"primary", "higher_is_better"}
+        row = found[(found["model"] == "m1") & (found["metric"] == "mrr@10")].iloc[0]
+        assert row["difference"] == result.paired("m1", "mrr@10").difference
+        assert row["mean"] == result.summary("m1", "mrr@10").mean
+
+    def test_counts(self) -> None:
+        result = compare(models())
+        assert (result.n_queries, result.n_without_relevant) == (300, 30)
+        assert result.n_undefined == {"ndcg@10": 30, "mrr@10": 30, "err@10": 30}
+        assert result.summary("m0").n_undefined == 30
+        assert result.query_differences("m1").shape == (300,)
+
+    def test_html_is_escaped(self) -> None:
+        frames = models(shifts=(0.0, 0.05))
+        hostile = "<script>alert(1)</script>"
+        page = compare({"a & b": frames["m0"], hostile: frames["m1"]})._repr_html_()
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert "a &amp; b" in page
+
+    def test_pairwise_undefined(self) -> None:
+        frames = models(shifts=(0.0, 0.05, 0.05))
+        frames["m2"].loc[30:39, "ndcg@10"] = np.nan
+        result = compare(frames)
+        assert (result.paired("m1").n, result.paired("m2").n) == (270, 260)
+        assert result.n_undefined["ndcg@10"] == 40
+        assert any("undefined for 30 to 40 queries" in note for note in result.notes)
+
+
+class TestSeeds:
+    @staticmethod
+    def entrant(name: str, shifts: list[float], seed: int = 0) -> Entrant:
+        rng = np.random.default_rng(seed)
+        base = np.random.default_rng(99).random(200)
+        values = np.stack([base + shift + rng.normal(0, 0.05, 200) for shift in shifts])
+        replicates = tuple(str(number) for number in range(len(shifts)))
+        return Entrant(name, np.arange(200).astype(str), {"ndcg@10": values}, replicates, {"ndcg@10": True})
+
+    def test_spread_and_agreement(self) -> None:
+        base = self.entrant("base", [0.0, 0.0, 0.0])
+        moody = self.entrant("moody", [-0.05, 0.05, 0.1], seed=1)
+        result = compare_entrants([base, moody], ["ndcg@10"])
+        summary, pair = result.summary("moody"), result.paired("moody")
+        assert summary.n_replicates == 3
+        assert summary.seed_min < summary.mean < summary.seed_max
+        assert pair.seed_agreement == pytest.approx(6 / 9)
+        assert pair.verdict == "better"  # of these three trained models …
+        assert pair.seed_ci_low < 0 < pair.seed_ci_high  # … but not of another seed
+
+    def test_two_seeds_say_too_little(self) -> None:
+        result = compare_entrants([self.entrant("a", [0, 0]), self.entrant("b", [0, 0], 1)], ["ndcg@10"])
+        assert np.isnan(result.paired("b").seed_ci_low)
+        assert result.paired("b").seed_agreement >= 0.0
+
+    def test_seed_values_are_averaged_within_the_query_first(self) -> None:
+        one = self.entrant("one", [0.0])
+        many = self.entrant("many", [0.0, 0.01, 0.02], seed=1)
+        result = compare_entrants([one, many], ["ndcg@10"])
+        d = many.values["ndcg@10"].mean(axis=0) - one.values["ndcg@10"][0]
+        order = np.argsort(one.query_ids)
+        assert result.paired("many").p == float(sign_flip_p(d[order]))
+        assert np.isnan(result.summary("one").seed_sd)
+
+    def test_undefined_for_one_side_only(self) -> None:
+        base, other = self.entrant("base", [0.0] * 3), self.entrant("other", [0.0] * 3, seed=1)
+        other.values["ndcg@10"][:, :20] = np.nan
+        pair = compare_entrants([base, other], ["ndcg@10"]).paired("other")
+        assert pair.n == 180
+        assert pair.seed_ci_low < pair.difference < pair.seed_ci_high
+
+
+class TestErrors:
+    def test_options_all_at_once(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            compare(models(), test="permutaton", correction="holms", confidence=95, margin=-1, draws=0)
+        text = str(caught.value)
+        assert "unknown test 'permutaton'; did you mean 'permutation'?" in text
+        assert "unknown correction 'holms'; did you mean 'holm'?" in text
+        assert len(caught.value.problems) == 5
+
+    def test_max_t_is_a_permutation_test(self) -> None:
+        with pytest.raises(ConfigError, match="max-t with test 't'"):
+            Method(test="t", correction="max-t")
+
+    def test_names(self) -> None:
+        with pytest.raises(UsageError, match=r"no model 'm9' to serve as the baseline; known: m0, m1"):
+            compare(models(), baseline="m9")
+        result = compare(models())
+        with pytest.raises(UsageError, match=r"ndcg@5 was not compared; did you mean 'ndcg@10'"):
+            result.summary("m0", "ndcg@5")
+        with pytest.raises(UsageError, match=r"no model 'n0'"):
+            result.paired("n0")
+        with pytest.raises(UsageError, match="m0 is the baseline"):
+            result.paired("m0")
+
+    def test_nothing(self) -> None:
+        with pytest.raises(UsageError, match="nothing to compare"):
+            compare()
+
+    def test_another_k(self) -> None:
+        with pytest.raises(NotComparableError, match="a different K is a different question") as caught:
+            compare({"x": table("ab", ndcg_10=[1, 0]), "y": table("ab", ndcg_5=[1, 0])})
+        assert caught.value.exit_code == 2
+
+    def test_no_others(self) -> None:
+        one = models(shifts=(0.0,))
+        (entrant,) = compare(one).entrants
+        assert contrast([entrant], entrant, [["ndcg@10"]], {"ndcg@10": True}, Method()) == ()

@@ -1,0 +1,151 @@
+"""Runs become models: seeds are replicates, folds are pooled, nothing disappears in silence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison.entrants import entrants_from_runs
+from ltr_harness.errors import NotComparableError
+
+from .conftest import WriteRun, table
+
+
+def test_seeds_are_replicates_and_folds_are_pooled(write_run: WriteRun) -> None:
+    runs = [
+        write_run("lgbm", table(ids, ndcg_10=values), fold=fold, seed=seed)
+        for fold, ids, by_seed in (
+            ("fold1", [1, 2], {1: [0.1, 0.2], 2: [0.3, 0.4]}),
+            ("fold2", [3], {1: [0.5], 2: [0.7]}),
+        )
+        for seed, values in by_seed.items()
+    ]
+    (lgbm,), primaries, notes = entrants_from_runs(runs)
+    assert lgbm.query_ids.tolist() == ["1", "2", "3"]
+    assert lgbm.replicates == ("1", "2")
+    assert lgbm.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.5], [0.3, 0.4, 0.7]]
+    assert lgbm.per_query("ndcg@10") == pytest.approx([0.2, 0.3, 0.6])
+    assert lgbm.judgments_fingerprint == {"fold1": "labels-fold1", "fold2": "labels-fold2"}
+    assert (primaries, notes) == (["ndcg@10"], [])
+
+
+def test_replicates_are_matched_by_query_id(write_run: WriteRun) -> None:
+    runs = [
+        write_run("lgbm", table([1, 2, 3], ndcg_10=[0.1, 0.2, 0.3]), seed=1),
+        write_run("lgbm", table([3, 1, 2], ndcg_10=[0.6, 0.4, 0.5]), seed=2),
+    ]
+    (lgbm,), _, _ = entrants_from_runs(runs)
+    assert lgbm.values["ndcg@10"][1].tolist() == [0.4, 0.5, 0.6]
+
+
+def test_ids_that_repeat_over_folds_carry_their_fold(write_run: WriteRun) -> None:
+    runs = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), fold=fold) for fold in ("a", "b")]
+    (model,), _, _ = entrants_from_runs(runs)
+    assert model.query_ids.tolist() == ["a/1", "a/2", "b/1", "b/2"]
+
+
+def test_identical_replicates_count_once(write_run: WriteRun) -> None:
+    runs = [
+        write_run("m", table([1, 2], ndcg_10=[0.1, value]), seed=s)
+        for s, value in ((1, 0.2), (2, 0.3), (3, 0.2))
+    ]
+    (model,), _, notes = entrants_from_runs(runs)
+    assert model.replicates == ("1", "2")
+    assert notes == ["m: seeds 1, 3 gave identical values and count once"]
+
+
+def test_deterministic_runs_count_once(write_run: WriteRun) -> None:
+    runs = [
+        write_run("bm25", table([1], ndcg_10=[0.1]), seed=seed, deterministic=True) for seed in (1, 2)
+    ] + [write_run("m", table([1], ndcg_10=[seed / 10]), seed=seed) for seed in (1, 2)]
+    (bm25, model), _, notes = entrants_from_runs(runs)
+    assert bm25.deterministic
+    assert bm25.replicates == ("1",)
+    assert not model.deterministic
+    assert notes == ["bm25 is deterministic: its 2 runs count once"]
+
+
+def test_failed_runs_missing_seeds_and_folds_are_said(write_run: WriteRun) -> None:
+    whole = [
+        write_run("good", table([number], ndcg_10=[0.1 * seed]), fold=fold, seed=seed)
+        for number, fold in enumerate(("fold1", "fold2"))
+        for seed in (1, 2)
+    ]
+    torn = [
+        write_run("torn", table([0], ndcg_10=[0.1]), fold="fold1", seed=1),
+        write_run("torn", table([1], ndcg_10=[0.1]), fold="fold2", seed=1),
+        write_run("torn", table([0], ndcg_10=[0.2]), fold="fold1", seed=2),
+        write_run("torn", None, fold="fold2", seed=2),
+    ]
+    lost = [
+        write_run("lost", table([0], ndcg_10=[0.3]), fold="fold1", seed=1),
+        write_run("lost", None, fold="fold2"),
+    ]
+    entrants, _, notes = entrants_from_runs([*whole, *torn, *lost])
+    assert [(entrant.name, entrant.replicates) for entrant in entrants] == [
+        ("good", ("1", "2")),
+        ("torn", ("1",)),
+    ]
+    assert notes == [
+        "torn: fold2, seed 2 failed: ran out of memory",
+        "torn: seed 2 is left out: no run for fold fold2",
+        "torn is compared over seeds 1; seed 2 of other models is missing",
+        "lost: fold2, seed 1 failed: ran out of memory",
+        "lost: seed 1 is left out: no run for fold fold2",
+        "lost is left out: it has no run for every fold",
+    ]
+
+
+def test_nothing_complete_is_an_error_that_says_why(write_run: WriteRun) -> None:
+    with pytest.raises(
+        NotComparableError, match=r"no model has a complete run; m: seed 1 failed: ran out of memory"
+    ):
+        entrants_from_runs([write_run("m", None)])
+
+
+def test_models_of_two_experiments_keep_apart(write_run: WriteRun) -> None:
+    runs = [
+        write_run("m", table([1], ndcg_10=[0.1]), experiment="old"),
+        write_run("m", table([1], ndcg_10=[0.2]), experiment="new"),
+        write_run("other", table([1], ndcg_10=[0.2]), experiment="new"),
+    ]
+    entrants, _, _ = entrants_from_runs(runs)
+    assert [entrant.name for entrant in entrants] == ["old/m", "new/m", "other"]
+
+
+def test_the_same_run_twice_counts_once(write_run: WriteRun) -> None:
+    run = write_run("m", table([1], ndcg_10=[0.1]))
+    (model,), _, notes = entrants_from_runs([run, run])
+    assert model.replicates == ("1",)
+    assert notes == []
+    again = write_run("m", table([1], ndcg_10=[0.1]))
+    _, _, notes = entrants_from_runs([run, again])
+    assert notes == ["m: seed 1 was given twice and counts once"]
+
+
+def test_contradictions_within_a_model_are_refused_together(write_run: WriteRun) -> None:
+    runs = [
+        write_run("a", table([1], ndcg_10=[0.1]), identity="aaaa"),
+        write_run("a", table([1], ndcg_10=[0.2]), identity="bbbb"),
+        write_run("b", table([1], ndcg_10=[0.1]), seed=1),
+        write_run("b", table([1], ndcg_10=[0.1]), seed=2, config={"ranker": "xgboost"}),
+        write_run("c", table([1], ndcg_10=[0.1]), seed=1),
+        write_run("c", table([1], ndcg_5=[0.1]), seed=2),
+        write_run("d", table([1], ndcg_10=[0.1]), seed=1),
+        write_run("d", table([1], ndcg_10=[0.2]), seed=2, labels="others"),
+    ]
+    with pytest.raises(NotComparableError) as caught:
+        entrants_from_runs(runs)
+    text = str(caught.value).splitlines()
+    assert len(text) == 4
+    assert "a: two different runs of seed 1 (identities aaaa and bbbb)" in text[0]
+    assert "b: seed 2 was trained with another configuration than seed 1" in text[1]
+    assert "c: seed 2 and seed 1 were evaluated by different metrics: ndcg@10, ndcg@5" in text[2]
+    assert "d: seed 2 was tested on other queries or labels than seed 1" in text[3]
+
+
+def test_query_facts_come_along(write_run: WriteRun) -> None:
+    run = write_run("m", table([1, 2], ndcg_10=[np.nan, 0.1], rows=[8, 9], n_relevant=[0, 3]))
+    (model,), _, _ = entrants_from_runs([run])
+    assert model.query_attributes["n_relevant"].tolist() == [0, 3]
+    assert model.query_attributes["rows"].tolist() == [8, 9]

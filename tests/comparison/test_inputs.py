@@ -1,0 +1,185 @@
+"""What people hand to `compare`, from evaluations in a notebook to folders of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness import compare, evaluate
+from ltr_harness.errors import DataError, NotComparableError, UsageError
+from ltr_harness.evaluation import Evaluation
+
+from .conftest import WriteRun, table
+
+METRICS = ["ndcg@10", "err(max_grade=4)@10"]
+
+
+def evaluation(noise: float, seed: int = 0, n: int = 40, metrics: list[str] = METRICS) -> Evaluation:
+    rng = np.random.default_rng(5)
+    ids = np.repeat(np.arange(n), 10)
+    labels = rng.integers(0, 5, ids.size) * (ids % 8 > 0)
+    scores = labels + np.random.default_rng(seed).normal(0, noise, ids.size)
+    return evaluate(labels, scores, query_ids=ids, metrics=metrics)
+
+
+class TestEvaluations:
+    def test_mapping(self) -> None:
+        result = compare({"good": evaluation(1), "bad": evaluation(4)}, baseline="bad")
+        assert result.models == ("good", "bad")
+        assert result.primary == "ndcg@10"
+        assert result.metrics == ("ndcg@10", "err(max_grade=4)@10")
+        assert (result.n_queries, result.n_without_relevant) == (40, 5)
+        assert result.paired("good").verdict == "better"
+        assert result.summary("good").mean == pytest.approx(evaluation(1).means["ndcg@10"], abs=1e-15)
+
+    def test_positional(self) -> None:
+        assert compare(evaluation(1), evaluation(4)).models == ("scores 1", "scores 2")
+
+    def test_the_short_name_finds_the_bound_one(self) -> None:
+        result = compare({"a": evaluation(1), "b": evaluation(2)}, metrics=["err@10"])
+        assert result.metrics == ("err(max_grade=4)@10",)
+
+    def test_a_list_is_one_model_with_seeds(self) -> None:
+        seeds = [evaluation(1, seed) for seed in range(3)]
+        result = compare({"base": evaluation(4), "many": seeds})
+        assert result.entrant("many").replicates == ("1", "2", "3")
+        assert result.paired("many").seed_ci_low < result.paired("many").difference
+
+    def test_other_queries_are_refused_or_cut(self) -> None:
+        whole, part = evaluation(1), evaluation(2, n=30)
+        with pytest.raises(NotComparableError, match="30 queries against 40 of a: 10 are missing here"):
+            compare({"a": whole, "b": part})
+        result = compare({"a": whole, "b": part}, common_queries=True, metrics=["ndcg@10"])
+        assert result.n_queries == 30
+        assert result.notes[0] == "a: 10 of 40 queries left out, not common to all"
+
+    def test_other_labels_are_refused(self) -> None:
+        ids = np.repeat([1, 2], 2)
+        one = evaluate([1, 0, 1, 0], [1, 2, 3, 4], query_ids=ids, metrics=["ndcg@10"])
+        other = evaluate([0, 1, 1, 0], [1, 2, 3, 4], query_ids=ids, metrics=["ndcg@10"])
+        with pytest.raises(NotComparableError, match="same queries, other labels or rows"):
+            compare({"a": one, "b": other})
+
+    def test_weights_are_not_dropped_in_silence(self) -> None:
+        ids = np.repeat([1, 2], 2)
+        weighted = evaluate(
+            [1, 0, 1, 0], [1, 2, 3, 4], query_ids=ids, metrics=["ndcg@10"], query_weights=[1, 3]
+        )
+        assert (
+            "a: query weights are not used: a comparison counts every query once"
+            in compare({"a": weighted}).notes
+        )
+
+    def test_unknown_k_says_what_there_is(self) -> None:
+        with pytest.raises(NotComparableError, match="ndcg@10 against ndcg@20 of the comparison"):
+            compare({"a": evaluation(1)}, metrics=["ndcg@20"])
+
+
+class TestTables:
+    def test_index_or_column(self) -> None:
+        ev = evaluation(1)
+        result = compare({"frame": ev.frame(), "evaluation": ev})
+        assert result.paired("evaluation").ties == 35
+
+    def test_columns_that_are_no_metric_are_named(self) -> None:
+        frame = table("abc", ndcg_10=[1, 0, 0.5]).assign(market=["de", "fr", "de"])
+        result = compare({"x": frame})
+        assert "x: market is no metric and not compared" in result.notes
+        assert result.entrant("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
+
+    @pytest.mark.parametrize(
+        ("frame", "message"),
+        [
+            (table("ab", ndcg_10=[1, 0]).rename(columns={"query_id": "qid"}), "x: no column query_id"),
+            (table("aa", ndcg_10=[1, 0]), "x: query 'a' has several rows"),
+            (table("ab"), r"x: no column is a metric \(columns: none\)"),
+            (table("ab", ndcg_10=["high", "low"]), "x: column ndcg@10 holds something that is no number"),
+        ],
+    )
+    def test_faults(self, frame: object, message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            compare({"x": frame})
+
+    @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+    def test_files(self, tmp_path: Path, suffix: str) -> None:
+        path = tmp_path / f"mine{suffix}"
+        frame = table(["007", "8"], ndcg_10=[1.0, 0.5])
+        if suffix == ".parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, sep="," if suffix == ".csv" else "\t", index=False)
+        result = compare(path)
+        assert result.models == ("mine",)
+        assert result.entrants[0].query_ids.tolist() == ["007", "8"]
+
+
+class TestRuns:
+    def test_end_to_end_over_seeds_and_folds(self, write_run: WriteRun) -> None:
+        rng = np.random.default_rng(0)
+        runs = []
+        for number, fold in enumerate(("fold1", "fold2")):
+            ids = range(number * 100, number * 100 + 100)
+            base = rng.random(100) * 0.5
+            relevant = rng.integers(1, 5, 100)
+            for model, shift in (("lgbm", 0.0), ("xgb", 0.1)):
+                for seed in (1, 2, 3):
+                    values = base + shift + rng.normal(0, 0.05, 100)
+                    frame = table(ids, ndcg_10=values, mrr_10=rng.random(100), n_relevant=relevant)
+                    runs.append(write_run(model, frame, fold=fold, seed=seed))
+        result = compare(*runs)
+        assert result.models == ("lgbm", "xgb")
+        assert (result.primary, result.baseline, result.n_queries) == ("ndcg@10", "lgbm", 200)
+        pair = result.paired("xgb")
+        assert pair.verdict == "better"
+        assert pair.seed_agreement == 1.0
+        assert 0 < pair.seed_ci_low < pair.difference < pair.seed_ci_high
+        again = compare(runs[0].path.parent)
+        assert again.frame().equals(result.frame())
+        assert compare(*(run.path for run in runs)).verdict == result.verdict
+        assert compare(runs).verdict == result.verdict
+
+    def test_different_primaries_need_a_decision(self, write_run: WriteRun) -> None:
+        frame = table("ab", ndcg_10=[1, 0.5], mrr_10=[1, 0.2])
+        one = write_run("a", frame)
+        other = write_run("b", frame, primary="mrr@10")
+        with pytest.raises(
+            NotComparableError, match=r"different primary metrics: ndcg@10, mrr@10.*metrics=\['ndcg@10'\]"
+        ):
+            compare(one, other)
+        assert compare(one, other, metrics=["mrr@10", "ndcg@10"]).primary == "mrr@10"
+
+    def test_two_experiments_at_two_k(self, write_run: WriteRun) -> None:
+        one = write_run("a", table("ab", ndcg_10=[1, 0.5]), experiment="x")
+        other = write_run("b", table("ab", ndcg_5=[1, 0.5]), experiment="y", primary="ndcg@10")
+        with pytest.raises(NotComparableError, match="b: ndcg@5 against ndcg@10 of a: never comparable"):
+            compare(one, other)
+
+    def test_runs_beside_evaluations(self, write_run: WriteRun) -> None:
+        ev = evaluation(1, metrics=["ndcg@10"])
+        frame = ev.frame().reset_index().astype({"query_id": str})
+        run = write_run("trained", frame, labels=ev.judgments_fingerprint)
+        result = compare({"live": ev}, run, metrics=["ndcg@10"])
+        assert result.models == ("live", "trained")
+
+    def test_one_name_twice(self, write_run: WriteRun) -> None:
+        run = write_run("a", table("ab", ndcg_10=[1, 0.5]))
+        with pytest.raises(NotComparableError, match="a: two results have this name"):
+            compare({"a": table("ab", ndcg_10=[1, 0.5])}, run)
+
+
+class TestFaults:
+    def test_paths(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no such file or folder"):
+            compare(tmp_path / "nothing")
+        with pytest.raises(DataError, match="holds no run"):
+            compare(tmp_path)
+        (tmp_path / "x.pkl").write_bytes(b"")
+        with pytest.raises(DataError, match=r"cannot tell what a \.pkl is"):
+            compare(tmp_path / "x.pkl")
+
+    @pytest.mark.parametrize("value", [3, None, [], np.ones(3)])
+    def test_things_that_cannot_be_compared(self, value: object) -> None:
+        with pytest.raises(UsageError, match="cannot compare"):
+            compare({"x": value})
