@@ -271,6 +271,8 @@ class Watch(WatchedTraining):
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
+        judgments: name to labels, queries and weights, where those of the data are not precise enough: the
+            library keeps them as float32, and knows no document ids.
         on_round: called with an evaluated round's measurements.
 
     Attributes:
@@ -293,9 +295,12 @@ class Watch(WatchedTraining):
         patience: int | None = 50,
         min_delta: float = 0.0,
         every: int = 1,
+        judgments: Mapping[str, Judgments] | None = None,
         on_round: OnRound | None = None,
     ) -> None:
-        self._settings = WatchSettings(metrics, data, stop_on, patience, min_delta, every, on_round)
+        self._settings = WatchSettings(
+            metrics, data, stop_on, patience, min_delta, every, judgments, on_round
+        )
         for name, dataset in self._settings.data.items():
             if not isinstance(dataset, lightgbm.Dataset):
                 raise UsageError(
@@ -340,9 +345,7 @@ class Watch(WatchedTraining):
             if not any(dataset is one for one in known):
                 dataset.set_reference(env.model.train_set)
                 env.model.add_valid(dataset, name)
-        return Watching(
-            self._settings, {name: judgments_of(dataset) for name, dataset in self._settings.data.items()}
-        )
+        return Watching(self._settings, judgments_of)
 
     def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(

@@ -40,13 +40,20 @@ class WatchSettings:
         patience: int | None,
         min_delta: float,
         every: int,
+        judgments: Mapping[str, Judgments] | None,
         on_round: OnRound | None,
     ) -> None:
         self.metrics = distinct_metrics(metrics)
         self.data = dict(data)
+        self.judgments = dict(judgments or {})
         self.on_round = on_round
         if not self.data:
             raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
+        strangers = [name for name in self.judgments if name not in self.data]
+        if strangers:
+            raise UsageError(
+                f"judgments for {strangers[0]!r}, which is no set; {did_you_mean(strangers[0], self.data)}"
+            )
         # Without a rule every round counts and none is best; the rule still checks `every`.
         self.rule = StoppingRule(self.metrics[0], 1 if patience is None else patience, min_delta, every)
         self.stops = patience is not None
@@ -62,9 +69,15 @@ class Watching:
         best_value: the stopping metric's value there.
     """
 
-    def __init__(self, settings: WatchSettings, judgments: Mapping[str, Judgments]) -> None:
+    def __init__(self, settings: WatchSettings, judgments_of: Callable[[Any], Judgments]) -> None:
         self._settings = settings
-        self.bindings = bind_all(settings.metrics, judgments)
+        self.bindings = bind_all(
+            settings.metrics,
+            {
+                name: settings.judgments.get(name) or judgments_of(data)
+                for name, data in settings.data.items()
+            },
+        )
         self.history: list[Measured] = []
         self.best: list[Measured] = []
         self.best_round = 0

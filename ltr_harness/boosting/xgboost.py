@@ -125,6 +125,8 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
+        judgments: name to labels, queries and weights, where those of the data are not precise enough: the
+            library keeps them as float32, and knows no document ids.
         on_round: called with an evaluated round's measurements.
 
     Attributes:
@@ -145,10 +147,13 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         patience: int | None = 50,
         min_delta: float = 0.0,
         every: int = 1,
+        judgments: Mapping[str, Judgments] | None = None,
         on_round: OnRound | None = None,
     ) -> None:
         super().__init__()
-        self._settings = WatchSettings(metrics, data, stop_on, patience, min_delta, every, on_round)
+        self._settings = WatchSettings(
+            metrics, data, stop_on, patience, min_delta, every, judgments, on_round
+        )
         for name, matrix in self._settings.data.items():
             if not isinstance(matrix, xgboost.DMatrix):
                 raise UsageError(
@@ -160,9 +165,7 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         self._evaluated = 0
-        self._watching = Watching(
-            self._settings, {name: judgments_of(matrix) for name, matrix in self._settings.data.items()}
-        )
+        self._watching = Watching(self._settings, judgments_of)
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:

@@ -1,0 +1,18 @@
+"""The rankers: one file each, one line in `RANKERS` each."""
+
+from ltr_harness.catalog import Catalog
+from ltr_harness.rankers.ranker import Facts as Facts
+from ltr_harness.rankers.ranker import FittedModel as FittedModel
+from ltr_harness.rankers.ranker import Ranker as Ranker
+from ltr_harness.rankers.ranker import Training as Training
+
+RANKERS = {
+    "feature": "ltr_harness.rankers.feature:FeatureRanker",
+    "lightgbm": "ltr_harness.rankers.lightgbm:LightGBMRanker",
+    "random": "ltr_harness.rankers.random:RandomRanker",
+    "xgboost": "ltr_harness.rankers.xgboost:XGBoostRanker",
+}
+
+catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers")
+
+__all__ = ["RANKERS", "Facts", "FittedModel", "Ranker", "Training", "catalog"]

@@ -1,0 +1,97 @@
+"""The baseline that costs nothing: rank by one feature."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+
+
+class FeatureRanker(Ranker):
+    """Ranks by the value of one feature, such as BM25; rows where it is missing come last."""
+
+    feature: int | str = Field(description="The file's own feature id, or the column's name.")
+    ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        if facts is None or str(self.feature) in facts.feature_names:
+            return []
+        return [
+            Problem(
+                "feature",
+                f"the data has no feature {str(self.feature)!r}",
+                cure=did_you_mean(str(self.feature), facts.feature_names),
+            )
+        ]
+
+    @property
+    def seed_matters(self) -> bool:
+        return False
+
+    def fit(self, training: Training) -> FeatureModel:
+        self.require(training)
+        names = training.train.feature_names
+        column = names.index(str(self.feature))
+        n_missing = int(np.isnan(training.train.features[:, column]).sum())
+        missing = f"feature {self.feature} is missing in {n_missing} training rows; such rows are ranked last"
+        return FeatureModel(
+            feature=str(self.feature),
+            column=column,
+            n_features=len(names),
+            ascending=self.ascending,
+            params={"feature": str(self.feature), "ascending": self.ascending},
+            notes=(missing,) if n_missing else (),
+        )
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> FeatureModel:
+        return FeatureModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureModel(FittedModel):
+    """A column's values, negated where low ones come first; minus infinity where missing.
+
+    Example:
+        >>> model = FeatureModel(feature="price", column=0, n_features=1, ascending=True)
+        >>> model.score([[2.0], [float("nan")], [1.0]]).tolist()
+        [-2.0, -inf, -1.0]
+    """
+
+    FILE: ClassVar[str] = "model.json"
+    feature: str
+    column: int
+    n_features: int
+    ascending: bool
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        values = as_matrix(features, self.n_features)[:, self.column].astype(np.float64)
+        scores = -values if self.ascending else values
+        scores[np.isnan(scores)] = -np.inf
+        return scores
+
+    def save(self, folder: Path) -> str:
+        content = {
+            "ranker": "feature",
+            "feature": self.feature,
+            "column": self.column,
+            "n_features": self.n_features,
+            "ascending": self.ascending,
+        }
+        (Path(folder) / self.FILE).write_text(json.dumps(content) + "\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        content = json.loads(model_file(folder, cls.FILE).read_text())
+        del content["ranker"]
+        return cls(**content)

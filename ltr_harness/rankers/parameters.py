@@ -1,0 +1,85 @@
+"""Which library parameters an experiment may set: the checks that are the same for every library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+
+
+def name_problems(
+    params: Mapping[str, Any],
+    library: str,
+    canonical: Mapping[str, str],
+    owned: Mapping[str, str],
+    without_effect: Callable[[str, Any], str | None],
+) -> list[Problem]:
+    """Parameters that are unknown, the harness's own, given twice, empty, or without effect here.
+
+    Args:
+        params: as in the experiment file.
+        library: its name, for messages.
+        canonical: every name the library accepts, aliases included, to the name it stands for.
+        owned: canonical name to the right place to say such a thing.
+        without_effect: from canonical name and value to why it would be ignored, or None.
+    """
+    problems = []
+    first: dict[str, str] = {}
+    for name, value in params.items():
+        place = f"params.{name}"
+        if name not in canonical:
+            settable = [known for known in canonical if canonical[known] not in owned]
+            cure = _closest(name, settable)
+            problems.append(
+                Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
+            )
+            continue
+        meaning = canonical[name]
+        alias = name if name == meaning else f"{name} (another name for {meaning})"
+        if meaning in owned:
+            problems.append(Problem(place, f"{alias} is not set here", cure=owned[meaning]))
+        elif meaning in first:
+            problems.append(Problem(place, f"{alias} is given a second time", f"only {first[meaning]}"))
+        elif value is None:
+            problems.append(Problem(place, f"{alias} has no value", "a value, or the line left out"))
+        elif reason := without_effect(meaning, value):
+            problems.append(
+                Problem(place, f"{alias} has no effect {reason}", cure="leave it out, or change that")
+            )
+        first.setdefault(meaning, name)
+    return problems
+
+
+def culprits(
+    params: Mapping[str, Any], always: set[str], refusal: Callable[[Mapping[str, Any]], str | None]
+) -> list[Problem]:
+    """Which parameters make a library refuse a definition, each with the library's message.
+
+    Args:
+        params: all of them.
+        always: names that change what the others mean; they accompany each of the others.
+        refusal: the library's message on a definition, or None when it accepts it.
+    """
+    message = refusal(params)
+    if message is None:
+        return []
+    frame = {name: value for name, value in params.items() if name in always}
+    of_frame = refusal(frame)
+    if of_frame is not None:
+        place = f"params.{next(iter(frame))}" if len(frame) == 1 else "params"
+        return [Problem(place, f"{frame} is refused: {of_frame}")]
+    problems = []
+    for name, value in params.items():
+        if name not in always:
+            alone = refusal({**frame, name: value})
+            if alone is not None:
+                problems.append(Problem(f"params.{name}", f"{value!r} is refused: {alone}"))
+    return problems or [Problem("params", f"refused together: {message}")]
+
+
+def _closest(name: str, known: list[str]) -> str:
+    """The closest name alone: a hundred known ones would bury it."""
+    suggestion, _, _ = did_you_mean(name, known).partition(" (known: ")
+    return suggestion if suggestion.startswith("did you mean") else "see the library's documentation"

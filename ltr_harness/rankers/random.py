@@ -1,0 +1,62 @@
+"""The floor of every comparison: scores that know nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.errors import Problem
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
+
+
+class RandomRanker(Ranker):
+    """Ranks each query's rows in random order: what a metric is worth without any model.
+
+    A row's score depends on the seed and the row's place in the split and on nothing else, the same on every
+    machine.
+    """
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        return []
+
+    @property
+    def seed_matters(self) -> bool:
+        return True
+
+    def fit(self, training: Training) -> RandomModel:
+        return RandomModel(seed=training.seed, params={"seed": training.seed})
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> RandomModel:
+        return RandomModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RandomModel(FittedModel):
+    """Uniform scores in [0, 1).
+
+    Example:
+        >>> model = RandomModel(seed=1)
+        >>> bool((model.score(np.zeros((5, 2)))[:3] == model.score(np.zeros((3, 2)))).all())
+        True
+    """
+
+    FILE: ClassVar[str] = "model.json"
+    seed: int
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        # a counter-based generator: the same stream on every machine, and row i never depends on how many follow
+        return np.random.Generator(np.random.Philox(seed=self.seed)).random(len(np.asarray(features)))
+
+    def save(self, folder: Path) -> str:
+        (Path(folder) / self.FILE).write_text(json.dumps({"ranker": "random", "seed": self.seed}) + "\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        return cls(seed=int(json.loads(model_file(folder, cls.FILE).read_text())["seed"]))

@@ -1,0 +1,256 @@
+"""What a ranker is: a definition that can be checked, trained into a model, and the model that scores rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import Measured
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
+from ltr_harness.metrics import Metric
+
+VALID = "valid"
+"""How histories call the split that training is watched on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Everything a ranker is given to train with.
+
+    Attributes:
+        train: what it learns from.
+        valid: what it is watched on, and stopped on; None where nothing is.
+        seed: of whatever is random.
+        threads: the model's share of the machine; part of the record, since some settings depend on it.
+        metrics: evaluated on `valid` for the learning curves.
+        stopping: when to stop; None trains `rounds` rounds.
+        rounds: fixed number of rounds, or, with `stopping`, an upper limit in place of its `max_rounds`.
+        progress: called after each evaluated round with the round and the metrics' means on `valid`.
+
+    Raises:
+        RankerError: stopping without validation data.
+    """
+
+    train: RankingDataset
+    valid: RankingDataset | None = None
+    seed: int = 0
+    threads: int = 1
+    metrics: tuple[Metric, ...] = ()
+    stopping: StoppingRule | None = None
+    rounds: int | None = None
+    progress: Callable[[int, Mapping[str, float]], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.stopping is not None and self.valid is None:
+            raise RankerError(
+                f"stopping on {self.stopping.metric} needs validation data, and there is none; "
+                "expected a validation split, or a fixed number of rounds"
+            )
+
+    @property
+    def max_rounds(self) -> int:
+        """Rounds after which training ends at the latest.
+
+        Raises:
+            RankerError: neither a rule nor a number of rounds is given, or the number is below 1.
+        """
+        if self.rounds is not None:
+            if self.rounds < 1:
+                raise RankerError(Problem("rounds", f"found {self.rounds}", "at least 1"))
+            return self.rounds
+        if self.stopping is None:
+            raise RankerError(
+                Problem(
+                    "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
+                )
+            )
+        return self.stopping.max_rounds
+
+    @property
+    def watched(self) -> tuple[Metric, ...]:
+        """The metrics of the learning curves, the one that decides first."""
+        if self.stopping is None:
+            return self.metrics
+        return (self.stopping.metric, *(one for one in self.metrics if one != self.stopping.metric))
+
+    def report(self, measured: Sequence[Measured]) -> None:
+        """Pass an evaluated round on to `progress`."""
+        if self.progress is not None:
+            self.progress(measured[0].round, {point.metric: point.value for point in measured})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a ranker must know of its training data to say beforehand whether it can work.
+
+    Attributes:
+        feature_names: as in the data.
+        n_rows, n_queries: in the training split.
+        largest_query: rows of its largest query.
+        max_label: its largest label.
+        n_fractional: rows whose label is not a whole number.
+        has_weights: its queries have weights.
+        stopping: training stops early.
+    """
+
+    feature_names: tuple[str, ...]
+    n_rows: int
+    n_queries: int
+    largest_query: int
+    max_label: float
+    n_fractional: int
+    has_weights: bool
+    stopping: bool
+
+    @classmethod
+    def of(cls, train: RankingDataset, stopping: bool) -> Facts:
+        labels = train.labels
+        return cls(
+            feature_names=train.feature_names,
+            n_rows=train.n_rows,
+            n_queries=train.n_queries,
+            largest_query=int(train.groups.sizes.max()),
+            max_label=float(labels.max()),
+            n_fractional=int((labels != np.floor(labels)).sum()),
+            has_weights=train.judgments.query_weights is not None,
+            stopping=stopping,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(ABC):
+    """A trained ranker. What `load` brings back scores the same; the rest lives in the run's record.
+
+    Attributes:
+        params: complete, as handed to the library.
+        best_round: rounds the model consists of; None where there are none.
+        rounds_trained: rounds it was trained for before the best was kept.
+        history: the learning curves: `(round, data, metric, value)`, on the split `VALID`.
+        notes: what a reader of its numbers must know, such as that the model is constant.
+    """
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    best_round: int | None = None
+    rounds_trained: int | None = None
+    history: Sequence[Measured] = ()
+    notes: tuple[str, ...] = ()
+
+    @abstractmethod
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        """float64 (n_rows,), higher is better, from float32 (n_rows, n_features) in training's column order.
+
+        Raises:
+            DataError: a wrong number of columns.
+        """
+
+    @abstractmethod
+    def save(self, folder: Path) -> str:
+        """Write the model into an existing folder; the name of the file."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        """The model that `save` wrote.
+
+        Args:
+            folder: where it is.
+            threads: for scoring; None leaves it to the library.
+
+        Raises:
+            DataError: there is no model, or it cannot be read.
+        """
+
+
+class Ranker(BaseModel, ABC):
+    """A model's definition; its fields are its keys in the experiment file, besides `ranker:`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Distributions whose version can move a tree: part of a run's identity."""
+
+    @abstractmethod
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        """Everything the library would reject, ignore or misread; empty when it can work.
+
+        Args:
+            facts: of the training data; None checks what needs no data.
+        """
+
+    @property
+    @abstractmethod
+    def seed_matters(self) -> bool:
+        """Whether another seed can give another model; if not, one replicate stands for all."""
+
+    @abstractmethod
+    def fit(self, training: Training) -> FittedModel:
+        """Train.
+
+        Raises:
+            RankerError: `check` finds a problem.
+            TrainingError: the library fails.
+        """
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
+        """A stored model of this ranker; see `FittedModel.load`."""
+
+    def require(self, training: Training) -> None:
+        """Refuse to train what `check` finds fault with."""
+        problems = self.check(Facts.of(training.train, training.stopping is not None))
+        if problems:
+            raise RankerError(problems)
+
+
+def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
+    """float32 (n_rows, n_features), without a copy where it is that already.
+
+    Raises:
+        DataError: another shape.
+    """
+    matrix = np.asarray(features, dtype=np.float32)
+    if matrix.ndim != 2 or matrix.shape[1] != n_features:
+        raise DataError(
+            f"features have shape {matrix.shape}; expected (n_rows, {n_features}), as in training"
+        )
+    return np.ascontiguousarray(matrix)
+
+
+def model_file(folder: Path, name: str) -> Path:
+    """The path of a stored model.
+
+    Raises:
+        DataError: it is not there.
+    """
+    path = Path(folder) / name
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; expected a model stored there by a finished run")
+    return path
+
+
+@contextmanager
+def failures_of(
+    library: str, *errors: type[Exception], say: Callable[[str], str] = str.strip
+) -> Iterator[None]:
+    """Turn a library's failure into a `TrainingError` in its words; our own errors and Ctrl-C pass through."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except MemoryError as problem:
+        raise TrainingError(
+            f"{library} ran out of memory; expected fewer rows, features or threads"
+        ) from problem
+    except errors as problem:
+        raise TrainingError(f"{library}: {say(str(problem))}") from problem

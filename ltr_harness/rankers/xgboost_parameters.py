@@ -1,0 +1,348 @@
+"""XGBoost: objectives, what may be set in `params`, what is set for you, and where its limits are."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.parameters import culprits, name_problems
+from ltr_harness.rankers.ranker import Facts
+
+_PAIRS: dict[str, Any] = {
+    "lambdarank_pair_method": "topk",
+    "lambdarank_num_pair_per_sample": 32,
+    "lambdarank_normalization": True,
+    "lambdarank_score_normalization": True,
+    "lambdarank_unbiased": False,
+}
+# Each objective with the parameters that shape its loss, at XGBoost's own defaults: written out in every record.
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "rank:ndcg": {**_PAIRS, "ndcg_exp_gain": True},
+    "rank:pairwise": _PAIRS,
+    "rank:map": _PAIRS,
+}
+
+_LARGEST_EXP_LABEL = 31
+DEFAULT_MAX_BIN = 256
+
+_METRICS = "say it under `metrics:`; the harness evaluates with its own metrics"
+_STOPPING = "say it under `stopping:`; one rule stops every library"
+_ROUNDS = "say it as `stopping.max_rounds`, or as the model's `rounds:`"
+_SEEDS = "say it under `seeds:`"
+_HARNESS = "the harness sets it, so that a run can be repeated"
+_DATA = "data reach the library from memory; say it under `data:`"
+
+OWNED = {
+    "objective": "say it as the model's `objective:`",
+    **dict.fromkeys(["eval_metric", "disable_default_eval_metric"], _METRICS),
+    **dict.fromkeys(["early_stopping_rounds", "maximize", "save_best"], _STOPPING),
+    **dict.fromkeys(["num_boost_round", "n_estimators", "num_round"], _ROUNDS),
+    **dict.fromkeys(["seed", "seed_per_iteration"], _SEEDS),
+    "nthread": "the harness divides the machine's cores among the workers",
+    **dict.fromkeys(["verbosity", "silent", "validate_parameters", "verbose_eval"], _HARNESS),
+    **dict.fromkeys(
+        ["group", "qid", "weight", "enable_categorical", "missing", "feature_types", "data"], _DATA
+    ),
+    **dict.fromkeys(["num_class", "num_target", "multi_strategy"], "a ranker has one score per row"),
+    **dict.fromkeys(
+        ["process_type", "updater", "refresh_leaf"],
+        "the harness trains new trees; choose them by `tree_method`",
+    ),
+}
+
+_ALIASES = {
+    "learning_rate": "eta",
+    "min_split_loss": "gamma",
+    "reg_alpha": "alpha",
+    "reg_lambda": "lambda",
+    "n_jobs": "nthread",
+    "num_threads": "nthread",
+    "random_state": "seed",
+    "random_seed": "seed",
+}
+
+_DART_ONLY = ["normalize_type", "one_drop", "rate_drop", "sample_type", "skip_drop"]
+_CATEGORICAL_ONLY = ["max_cat_threshold", "max_cat_to_onehot"]
+_OTHER_LOSSES = [
+    "aft_loss_distribution",
+    "aft_loss_distribution_scale",
+    "expectile_alpha",
+    "huber_slope",
+    "max_weight",
+    "quantile_alpha",
+    "scale_pos_weight",
+    "tweedie_variance_power",
+]
+
+# The documented parameters; whether the installed version takes them is asked of itself.
+_DOCUMENTED = [
+    *OWNED,
+    *_DART_ONLY,
+    *_CATEGORICAL_ONLY,
+    *_OTHER_LOSSES,
+    *OBJECTIVES["rank:ndcg"],
+    "alpha",
+    "base_score",
+    "booster",
+    "colsample_bylevel",
+    "colsample_bynode",
+    "colsample_bytree",
+    "device",
+    "eta",
+    "fail_on_invalid_gpu_id",
+    "gamma",
+    "grow_policy",
+    "interaction_constraints",
+    "lambda",
+    "lambdarank_bias_norm",
+    "max_bin",
+    "max_cached_hist_node",
+    "max_delta_step",
+    "max_depth",
+    "max_leaves",
+    "min_child_weight",
+    "monotone_constraints",
+    "num_parallel_tree",
+    "sampling_method",
+    "subsample",
+    "tree_method",
+]
+
+# As long as the features are unknown, so is whether these fit them.
+_PER_FEATURE = {"interaction_constraints", "monotone_constraints"}
+_FRAME = {"booster", "device", "grow_policy", "tree_method"}
+
+
+def canonical_names() -> dict[str, str]:
+    """Every documented name, aliases included, to the name it stands for."""
+    return {**{name: name for name in _DOCUMENTED}, **_ALIASES}
+
+
+def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters under the names they stand for."""
+    return {_ALIASES.get(name, name): value for name, value in params.items()}
+
+
+def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
+    """What XGBoost is handed: the objective's own parameters written out, yours, and the harness's."""
+    loss = dict(OBJECTIVES[objective])
+    if params.get("lambdarank_pair_method") == "mean":
+        loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
+    handed = {
+        "objective": objective,
+        "tree_method": "hist",
+        **loss,
+        **params,
+        "disable_default_eval_metric": True,
+        "seed": seed,
+        "nthread": threads,
+        "verbosity": 0,
+    }
+    if isinstance(handed.get("monotone_constraints"), list):  # YAML has no tuples; XGBoost reads nothing else
+        handed["monotone_constraints"] = tuple(handed["monotone_constraints"])
+    return handed
+
+
+def problems(
+    objective: str, params: Mapping[str, Any], relevant: int | None, facts: Facts | None
+) -> list[Problem]:
+    """Everything XGBoost would reject, ignore or misread."""
+    if objective not in OBJECTIVES:
+        return [
+            Problem("objective", f"unknown objective {objective!r}", cure=did_you_mean(objective, OBJECTIVES))
+        ]
+    given = canonical(params)
+    names = canonical_names()
+    for name in params:
+        if name not in names and _is_used(objective, name, params[name]):
+            names[name] = name  # newer than our table
+    found = name_problems(
+        params, "XGBoost", names, OWNED, lambda name, value: _without_effect(name, objective, given)
+    )
+    found += _values(objective, params, facts, {problem.place for problem in found})
+    if given.get("booster") == "gblinear":
+        found.append(
+            Problem(
+                "params.booster",
+                "gblinear has no trees, so no round can be kept",
+                "gbtree, or dart with `rounds:`",
+            )
+        )
+    found += _threshold(objective, relevant, facts)
+    if facts is not None:
+        found += _limits(objective, given, facts)
+    return found
+
+
+def seed_matters(params: Mapping[str, Any]) -> bool:
+    """Whether anything in this training is drawn at random by the seed.
+
+    Sampled pairs (`lambdarank_pair_method: mean`) are not: XGBoost seeds them with the round's number.
+    """
+    given = canonical(params)
+    shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+    return given.get("booster") == "dart" or any(_number(given.get(share), 1.0) < 1 for share in shares)
+
+
+def spoken(message: str) -> str:
+    """XGBoost's message without time, source file and C++ stack.
+
+    Example:
+        >>> spoken("[10:44:01] /src/map.h:394: Check failed: is_binary: map needs binary labels.\\nStack trace:\\n…")
+        'map needs binary labels.'
+    """
+    text = message.partition("\nStack trace:")[0].strip()
+    text = re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+:\s*", "", text)
+    text = re.sub(r"^Check failed: [^:]*: ", "", text)
+    return " ".join(text.split())
+
+
+def _without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
+    hist = given.get("tree_method", "hist") in ("hist", "auto")
+    conditions: list[tuple[list[str], bool, str]] = [
+        (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
+        (_OTHER_LOSSES, False, f"with the objective {objective}"),
+        (
+            ["lambdarank_bias_norm"],
+            _is_on(given.get("lambdarank_unbiased")),
+            "without lambdarank_unbiased: true",
+        ),
+        (_DART_ONLY, given.get("booster") == "dart", "without booster: dart"),
+        (_CATEGORICAL_ONLY, False, "without categorical features"),
+        (["max_bin"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
+        (["max_cached_hist_node"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
+        (["fail_on_invalid_gpu_id"], False, "on a CPU"),
+    ]
+    return next((why for names, effective, why in conditions if name in names and not effective), None)
+
+
+def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wrong: set[str]) -> list[Problem]:
+    """Values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows."""
+    askable = {
+        name: value
+        for name, value in params.items()
+        if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
+    }
+    features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
+    found = culprits(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    if found:
+        return found
+    _, unused = _ask(objective, askable, features)
+    return [
+        Problem(
+            f"params.{name}", f"{name} is not used by this objective and tree method", cure="leave it out"
+        )
+        for name in askable
+        if name in unused
+    ]
+
+
+def _is_used(objective: str, name: str, value: Any) -> bool:
+    refused, unused = _ask(objective, {name: value}, ["a", "b"])
+    return refused is None and name not in unused
+
+
+def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tuple[str | None, set[str]]:
+    """XGBoost's refusal of a definition, if any, and the parameters it says it does not use."""
+    import xgboost
+
+    rows = np.tile(np.arange(4.0, dtype=np.float32)[:, None], len(features))
+    handed = {**complete(objective, params, seed=0, threads=1), "verbosity": 1}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
+            xgboost.Booster(handed, [data]).update(data, 0)
+        except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
+            return spoken(str(problem)), set()
+    unused: set[str] = set()
+    for one in caught:
+        remark = spoken(str(one.message).replace("WARNING: ", ""))
+        if "GPU" in remark:  # XGBoost would go on without it
+            return remark, set()
+        if "are not used" in remark:
+            unused.update(re.findall(r'"([^"]+)"', remark))
+    return None, unused
+
+
+def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> list[Problem]:
+    if objective != "rank:map":
+        if relevant is None:
+            return []
+        return [Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")]
+    if relevant is None:
+        return [
+            Problem(
+                "relevant",
+                "not given: rank:map knows only relevant and not relevant",
+                "the lowest label that counts as relevant in training, such as relevant: 1",
+            )
+        ]
+    if relevant < 1:
+        return [Problem("relevant", f"found {relevant}: every row would be relevant", "at least 1")]
+    if facts is not None and facts.max_label < relevant:
+        return [
+            Problem(
+                "relevant",
+                f"no training label reaches {relevant}",
+                f"at most {facts.max_label:g}, the largest label",
+            )
+        ]
+    return []
+
+
+def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    """Limits that depend on the data."""
+    found = []
+    if objective == "rank:ndcg" and not _is_off(given.get("ndcg_exp_gain")):
+        cure = "set params.ndcg_exp_gain: false, map the labels to grades, or use objective: rank:pairwise"
+        if facts.n_fractional:
+            found.append(
+                Problem(
+                    "objective",
+                    f"{facts.n_fractional} training labels are not whole numbers, and rank:ndcg with exponential gain "
+                    "refuses them",
+                    cure=cure,
+                )
+            )
+        if facts.max_label > _LARGEST_EXP_LABEL:
+            found.append(
+                Problem(
+                    "objective",
+                    f"the largest training label is {facts.max_label:g}, and rank:ndcg with exponential gain takes at "
+                    f"most {_LARGEST_EXP_LABEL}",
+                    cure=cure,
+                )
+            )
+    if facts.stopping and given.get("booster") == "dart":
+        found.append(
+            Problem(
+                "params.booster",
+                "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
+                cure="give the model a fixed number of `rounds:`, or use booster: gbtree",
+            )
+        )
+    return found
+
+
+def _number(value: Any, default: float) -> float:
+    """A parameter as a number; one that is none is found elsewhere."""
+    try:
+        return float(default if value is None else value)
+    except (TypeError, ValueError):
+        return default
+
+
+def _is_on(value: Any) -> bool:
+    return str(value).lower() in ("true", "1")
+
+
+def _is_off(value: Any) -> bool:
+    return str(value).lower() in ("false", "0")

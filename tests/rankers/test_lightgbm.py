@@ -1,0 +1,366 @@
+"""LightGBM: the same trees as a script of the library alone, and every trap refused before training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+
+from ltr_harness.boosting import StoppingRule
+from ltr_harness.errors import DataError, RankerError, TrainingError
+from ltr_harness.metrics import ERR, MRR, NDCG, bind
+from ltr_harness.rankers import Training
+from ltr_harness.rankers.lightgbm import LightGBMModel, LightGBMRanker
+from ltr_harness.rankers.lightgbm_parameters import OWNED, canonical_names
+
+NDCG10 = NDCG(k=10)
+SMALL = {"num_leaves": 7, "learning_rate": 0.2}
+SAMPLED = {**SMALL, "bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.6}
+DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
+    ("lambdarank", SMALL),
+    ("lambdarank", {**SAMPLED, "lambdarank_truncation_level": 5, "min_child_samples": 10}),
+    ("rank_xendcg", {**SMALL, "reg_lambda": 1.0}),
+    ("regression", SMALL),
+]
+
+
+def alone(objective: str, params: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
+    """Ten lines of the library alone."""
+    rows = train.judgments.query_weights
+    weight = None if rows is None else np.repeat(rows, train.groups.sizes)
+    data = lightgbm.Dataset(train.features, label=train.labels, group=train.groups.sizes, weight=weight)
+    own = {"objective": objective, "metric": "None", "seed": seed, "verbosity": -1, "num_threads": 1}
+    same = {"deterministic": True, "force_row_wise": True}
+    return lightgbm.train({**params, **own, **same}, data, num_boost_round=rounds)
+
+
+def trees(booster: Any) -> str:
+    return str(booster.model_to_string()).partition("Tree=0")[2].partition("end of trees")[0]
+
+
+@pytest.mark.parametrize(("objective", "params"), DEFINITIONS)
+@pytest.mark.parametrize("weights", [False, True])
+def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
+    objective: str, params: dict[str, Any], weights: bool, make_dataset: Any
+) -> None:
+    train, valid, test = (make_dataset(seed, weights=weights) for seed in (1, 2, 3))
+    rule = StoppingRule(NDCG10, patience=6, max_rounds=40)
+    training = Training(
+        train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule
+    )
+    model = LightGBMRanker(objective=objective, params=params).fit(training)
+    booster = alone(objective, params, train, seed=5, rounds=40)
+    binding = bind(NDCG10, valid.judgments)
+    curve = [float(binding.means(booster.predict(valid.features, num_iteration=i))[0]) for i in range(1, 41)]
+    best = int(np.argmax(curve[: model.rounds_trained])) + 1
+    assert model.best_round == best
+    assert model.rounds_trained == min(best + 6, 40)
+    ours = [point.value for point in model.history if point.metric == "ndcg@10"]
+    np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
+    assert trees(model.booster) == trees(alone(objective, params, train, seed=5, rounds=best))
+    np.testing.assert_array_equal(
+        model.score(test.features), booster.predict(test.features, num_iteration=best, raw_score=True)
+    )
+
+
+def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
+    train: Any, valid: Any, tmp_path: Path
+) -> None:
+    rule = StoppingRule(NDCG10, patience=6, max_rounds=60)
+    model = LightGBMRanker(params=SAMPLED).fit(
+        Training(train=train, valid=valid, seed=1, metrics=(ERR(k=10, max_grade=4),), stopping=rule)
+    )
+    model.save(tmp_path)
+    loaded = LightGBMModel.load(tmp_path)
+    at_best = [point.value for point in model.history if point.round == model.best_round]
+    again = bind((NDCG10, ERR(k=10, max_grade=4)), valid.judgments).means(loaded.score(valid.features))
+    np.testing.assert_allclose(at_best, again, rtol=0, atol=1e-9)
+
+
+def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
+    def fitted(seed: int, threads: int, **fields: Any) -> str:
+        ranker = LightGBMRanker(**fields)
+        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=10)).booster)
+
+    for fields in ({"params": SMALL}, {"params": SAMPLED}, {"objective": "rank_xendcg", "params": SMALL}):
+        assert fitted(1, 1, **fields) == fitted(1, 2, **fields)
+        assert (fitted(1, 1, **fields) != fitted(2, 1, **fields)) == LightGBMRanker(**fields).seed_matters
+
+
+def test_params_say_everything_that_shapes_the_ranking(train: Any) -> None:
+    model = LightGBMRanker(params=SMALL).fit(Training(train=train, seed=7, threads=2, rounds=2))
+    assert dict(model.params) == {
+        "objective": "lambdarank",
+        "lambdarank_truncation_level": 30,
+        "lambdarank_norm": True,
+        "sigmoid": 1.0,
+        **SMALL,
+        "metric": "None",
+        "seed": 7,
+        "data_random_seed": 1,
+        "num_threads": 2,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+
+
+def test_rounds_every_and_progress(train: Any, valid: Any) -> None:
+    seen: list[tuple[int, list[str]]] = []
+    model = LightGBMRanker(params=SMALL).fit(
+        Training(
+            train=train,
+            valid=valid,
+            rounds=11,
+            metrics=(MRR(), NDCG10),
+            stopping=StoppingRule(NDCG10, patience=100, every=4),
+            progress=lambda round_, means: seen.append((round_, list(means))),
+        )
+    )
+    assert seen == [(round_, ["ndcg@10", "mrr"]) for round_ in (4, 8, 11)]
+    assert model.rounds_trained == 11
+    fixed = LightGBMRanker(params=SMALL).fit(Training(train=train, valid=valid, rounds=11, metrics=(MRR(),)))
+    assert (fixed.best_round, fixed.rounds_trained, len(fixed.history)) == (11, 11, 11)
+    blind = LightGBMRanker(params=SMALL).fit(Training(train=train, rounds=11))
+    assert (blind.best_round, blind.rounds_trained, list(blind.history)) == (11, 11, [])
+
+
+def test_feature_names_are_readable(train: Any) -> None:
+    model = LightGBMRanker(params=SMALL).fit(Training(train=train, rounds=2))
+    assert model.booster.feature_name() == ["bm25", "clicks_30d_", "title_match", "a_b", "age", "6"]
+
+
+def test_every_name_lightgbm_knows_for_what_we_own_is_refused(said: Any) -> None:
+    names = canonical_names()
+    assert set(OWNED) <= set(names), "LightGBM no longer has a parameter that we own"
+    owned = [name for name, meaning in names.items() if meaning in OWNED]
+    assert {"n_jobs", "random_state", "num_iterations", "early_stopping_rounds", "metrics", "app"} <= set(
+        owned
+    )
+    problems = LightGBMRanker(params=dict.fromkeys(owned, 1)).check()
+    assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
+    assert all("is not set here; " in str(problem) for problem in problems)
+    assert said(problems)["params.n_jobs"] == (
+        "params.n_jobs: n_jobs (another name for num_threads) is not set here; "
+        "the harness divides the machine's cores among the workers"
+    )
+
+
+# Values that would move the trees if the parameter were read.
+EXTREMES: dict[str, Any] = {
+    "alpha": 0.1,
+    "boost_from_average": False,
+    "cat_l2": 99.0,
+    "drop_rate": 0.9,
+    "fair_c": 9.0,
+    "label_gain": [0, 1, 2, 3, 90],
+    "lambdarank_norm": False,
+    "lambdarank_position_bias_regularization": 3.0,
+    "lambdarank_truncation_level": 1,
+    "linear_lambda": 3.0,
+    "monotone_penalty": 3.0,
+    "num_grad_quant_bins": 16,
+    "reg_sqrt": True,
+    "scale_pos_weight": 9.0,
+    "sigmoid": 9.0,
+    "top_rate": 0.5,
+    "tweedie_variance_power": 1.9,
+    "xgboost_dart_mode": True,
+    "bagging_by_query": True,
+    "bagging_freq": 1,
+    "bagging_fraction": 0.5,
+}
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "regression"])
+def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
+    objective: str, train: Any, facts: Any, said: Any
+) -> None:
+    base = trees(alone(objective, SMALL, train, seed=1, rounds=5))
+    for name, value in EXTREMES.items():
+        moves = trees(alone(objective, {**SMALL, name: value}, train, seed=1, rounds=5)) != base
+        text = said(LightGBMRanker(objective=objective, params={name: value}).check(facts())).get(
+            f"params.{name}", ""
+        )
+        assert ("has no effect" in text) != moves, (name, text)
+
+
+def test_names_that_lightgbm_would_ignore_are_refused_with_the_closest(said: Any) -> None:
+    text = said(LightGBMRanker(params={"num_leavs": 7, "gamma_ray": 1}).check())
+    assert text["params.num_leavs"].endswith("and would ignore it; did you mean 'num_leaves'?")
+    assert text["params.gamma_ray"].endswith(
+        "LightGBM has no parameter 'gamma_ray' and would ignore it; see the library's documentation"
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "place", "text"),
+    [
+        ({"num_leaves": 31.5}, "num_leaves", 'should be of type int, got "31.5"'),
+        ({"max_depth": "deep"}, "max_depth", 'should be of type int, got "deep"'),
+        ({"num_leaves": 1}, "num_leaves", "1 is refused: it requires num_leaves > 1"),
+        ({"eta": -1}, "eta", "it requires learning_rate > 0.0"),
+        ({"boosting": "gdbt"}, "boosting", "Unknown boosting type gdbt"),
+        ({"extra_trees": "perhaps"}, "extra_trees", 'got "perhaps"'),
+        ({"num_leaves": None}, "num_leaves", "num_leaves has no value"),
+        ({"eta": 0.1, "learning_rate": 0.2}, "learning_rate", "given a second time; expected only eta"),
+        (
+            {"monotone_constraints": [1, 0]},
+            "monotone_constraints",
+            "n_features == monotone_constraints length",
+        ),
+        (
+            {"monotone_constraints": [1, 0, 0, 0, 0, 0], "mc_method": "advanzed"},
+            "monotone_constraints_method",
+            "did you mean 'advanced'",
+        ),
+        ({"device": "gpu"}, "device", "No OpenCL device found"),
+        ({"num_leaves": {"a": 1}}, "num_leaves", "Unknown type of parameter:num_leaves"),
+    ],
+)
+def test_values_that_lightgbm_rejects_or_misreads_are_refused(
+    params: dict[str, Any], place: str, text: str, facts: Any, said: Any, capfd: Any
+) -> None:
+    problems = said(LightGBMRanker(params=params).check(facts()))
+    assert list(problems) == [f"params.{place}"]
+    assert text in problems[f"params.{place}"]
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_all_problems_come_at_once(facts: Any) -> None:
+    params = {"seed": 1, "num_leavs": 3, "max_depth": "x", "min_data_in_leaf": -1, "top_rate": 0.1}
+    problems = LightGBMRanker(params=params).check(facts(max_label=40))
+    assert sorted(problem.place for problem in problems) == [
+        "objective",
+        "params.max_depth",
+        "params.min_data_in_leaf",
+        "params.num_leavs",
+        "params.seed",
+        "params.top_rate",
+    ]
+
+
+@pytest.mark.parametrize("objective", ["lambdarnk", "LambdaRank", "None", "", "rank:ndcg", "binary"])
+def test_any_other_objective_is_refused(objective: str, said: Any) -> None:
+    # LightGBM trains regression on None, and classification on grades if told to
+    assert said(LightGBMRanker(objective=objective).check())["objective"].startswith(
+        f"objective: unknown objective {objective!r}; "
+    )
+
+
+class TestLimitsOfTheData:
+    def test_labels_above_the_gain_table(self, facts: Any, said: Any) -> None:
+        def problem(**fields: Any) -> str | None:
+            return said(LightGBMRanker(**fields).check(facts(max_label=31.0))).get("objective")
+
+        assert problem() == (
+            "objective: the largest training label is 31, and lambdarank has gains for 0 to 30; give "
+            "params.label_gain with 32 values, map the labels to fewer grades, or use objective: rank_xendcg"
+        )
+        assert problem(params={"label_gain": list(range(32))}) is None
+        assert problem(params={"label_gain": ",".join(map(str, range(32)))}) is None
+        assert "gains for 0 to 3;" in (problem(params={"label_gain": [0, 1, 3, 7]}) or "")
+        assert problem(objective="rank_xendcg") is None
+        assert problem(objective="regression") is None
+
+    @pytest.mark.parametrize(("objective", "does"), [("lambdarank", "refuses"), ("rank_xendcg", "truncates")])
+    def test_fractional_labels(self, objective: str, does: str, facts: Any, said: Any) -> None:
+        text = said(LightGBMRanker(objective=objective).check(facts(n_fractional=3)))["objective"]
+        assert f"3 training labels are not whole numbers, and {objective} {does} them" in text
+        assert not LightGBMRanker(objective="regression").check(facts(n_fractional=3))
+
+    def test_more_than_ten_thousand_rows_in_a_query(self, make_dataset: Any, facts: Any, said: Any) -> None:
+        text = said(LightGBMRanker().check(facts(largest_query=10_001)))["objective"]
+        assert "a training query has 10001 rows, and lambdarank takes at most 10000" in text
+        assert not LightGBMRanker().check(facts(largest_query=10_000))
+        assert not LightGBMRanker(objective="rank_xendcg").check(facts(largest_query=10_001))
+
+    def test_leaves_no_split_can_have(self, train: Any, facts: Any, said: Any) -> None:
+        with pytest.raises(RankerError, match="cannot be split into two leaves of 9999 rows"):
+            LightGBMRanker(params={"min_data": 9999}).fit(Training(train=train, rounds=2))
+        xendcg = LightGBMRanker(objective="rank_xendcg", params={"min_sum_hessian": 100})
+        assert (
+            "the model would be constant"
+            in said(xendcg.check(facts(n_queries=80)))["params.min_sum_hessian_in_leaf"]
+        )
+        assert not xendcg.check(facts(n_queries=500))
+
+    def test_dart_cannot_stop_early(self, facts: Any, said: Any) -> None:
+        dart = LightGBMRanker(params={"boosting_type": "dart", "drop_rate": 0.2})
+        assert "dart rescales earlier trees" in said(dart.check(facts()))["params.boosting"]
+        assert not dart.check(facts(stopping=False))
+
+
+def test_a_constant_model_is_reported(train: Any) -> None:
+    model = LightGBMRanker(params={"min_sum_hessian": 1e6}).fit(Training(train=train, rounds=20))
+    assert np.ptp(model.score(train.features)) == 0
+    assert len(model.notes) == 1
+    assert model.notes[0].startswith("the model is constant")
+
+
+def test_training_that_the_limit_ended_is_reported(train: Any) -> None:
+    rule = StoppingRule(NDCG10, patience=50, max_rounds=3)
+    [note] = LightGBMRanker(params=SMALL).fit(Training(train=train, valid=train, stopping=rule)).notes
+    assert note == "best round 3 of 3, stopped by the limit and not by the metric: more rounds may help"
+
+
+def test_settings_that_depend_on_threads_are_reported(train: Any) -> None:
+    by_query = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})
+    assert any(
+        "another model in every run" in note
+        for note in by_query.fit(Training(train=train, threads=2, rounds=2)).notes
+    )
+    assert not by_query.fit(Training(train=train, threads=1, rounds=2)).notes
+
+
+def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise lightgbm.basic.LightGBMError("Check failed: (num_data) > (0) at /src/dataset.cpp, line 3 .\n")
+
+    monkeypatch.setattr(lightgbm, "train", broken)
+    with pytest.raises(TrainingError, match=r"^LightGBM: it requires num_data > 0$"):
+        LightGBMRanker().fit(Training(train=train, rounds=2))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lightgbm, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        LightGBMRanker().fit(Training(train=train, rounds=2))
+
+
+def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "model.txt").write_text("not a model")
+    with pytest.raises(DataError, match=r"model\.txt: LightGBM cannot read it"):
+        LightGBMModel.load(tmp_path)
+
+
+def test_real_data_trains_as_the_library_alone_does(shared_data: Path) -> None:
+    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.groups import Judgments, QueryGroups
+
+    folder = shared_data / "lightgbm_lambdarank"
+    splits = {}
+    for name in ("train", "test"):
+        rows = [line.split() for line in (folder / f"rank.{name}").read_text().splitlines()]
+        X = np.zeros((len(rows), 301), dtype=np.float32)
+        for i, row in enumerate(rows):
+            for pair in row[1:]:
+                column, value = pair.split(":")
+                X[i, int(column)] = float(value)
+        sizes = [int(line) for line in (folder / f"rank.{name}.query").read_text().split()]
+        labels = [float(row[0]) for row in rows]
+        names = tuple(str(i) for i in range(X.shape[1]))
+        splits[name] = RankingDataset(X, Judgments.checked(labels, QueryGroups.from_sizes(sizes)), names)
+    rule = StoppingRule(NDCG10, patience=10, max_rounds=60)
+    params = {"num_leaves": 15, "learning_rate": 0.1}
+    training = Training(train=splits["train"], valid=splits["test"], seed=1, stopping=rule)
+    model = LightGBMRanker(params=params).fit(training)
+    assert trees(model.booster) == trees(
+        alone("lambdarank", params, splits["train"], seed=1, rounds=model.best_round or 0)
+    )
+    assert model.history[(model.best_round or 0) - 1].value > 0.6
