@@ -120,14 +120,19 @@ class Evaluation:
 
 
 class _Answering(dict[str, float]):
-    """A dict of canonical names that also answers to the names asked for."""
+    """A dict of canonical names that also answers to the names asked for, however they are spelt."""
 
     def __init__(self, means: Mapping[str, float], short: Mapping[str, float]) -> None:
         super().__init__(means)
         self._short = short
 
     def __missing__(self, name: str) -> float:
-        return self._short[name]
+        canonical = str(parse_metric(name))
+        if canonical in self:
+            return self[canonical]
+        if canonical not in self._short:
+            raise MetricError(f"{name} was not evaluated; {did_you_mean(name, self)}")
+        return self._short[canonical]
 
 
 def evaluate(

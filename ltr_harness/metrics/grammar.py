@@ -20,6 +20,7 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
 
     Args:
         metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
+            ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins.
 
     Raises:
         MetricError: no such metric or parameter, a value it does not take, or text of another form.
@@ -30,6 +31,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         True
         >>> str(parse_metric("ndcg(gain=exp) @ 10"))
         'ndcg@10'
+        >>> str(parse_metric("ndcg(as=lightgbm)@10"))
+        'ndcg(empty=one,ties=stable)@10'
     """
     if isinstance(metric, Metric):
         return metric
@@ -74,6 +77,9 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     kind = catalog.load(ALIASES.get(name.lower(), name), MetricError)
     if not (isinstance(kind, type) and issubclass(kind, Metric)):
         raise MetricError(f"{name} is a {type(kind).__name__}; expected a subclass of Metric")
+    tool = parameters.pop("as", None)
+    if tool is not None and not isinstance(tool, str):
+        raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
     values = {
         key: read_value(kind, key, value) if isinstance(value, str) and key != "k" else value
         for key, value in parameters.items()
@@ -81,4 +87,4 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     for key in values:
         if key != "k":
             read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
-    return kind(**values)
+    return kind(**values) if tool is None else kind.like(tool, **values)

@@ -70,6 +70,26 @@ class Metric:
         if self.k is not None and self.k < 1:
             raise MetricError(f"{self.name}@{self.k}: the cutoff must be at least 1")
 
+    @classmethod
+    def like(cls, tool: str, **chosen: Any) -> Self:
+        """The metric as another tool computes it; what is said beside the tool's name wins.
+
+        Args:
+            tool: one of ``ltr_harness.metrics.presets.PRESETS``.
+            chosen: parameters of the metric.
+
+        Raises:
+            MetricError: no such preset, or the tool does not compute this metric.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> str(NDCG.like("catboost", k=10, gain="exp"))
+            'ndcg(empty=one,ties=worst)@10'
+        """
+        from ltr_harness.metrics.presets import conventions
+
+        return cls(**{**conventions(tool, cls.name), **chosen})
+
     def __str__(self) -> str:
         """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
         said = [

@@ -1,0 +1,125 @@
+"""Other tools' conventions by name: ``ndcg(as=lightgbm)@10`` gives LightGBM's number.
+
+A preset is nothing but a set of the conventions every metric has. What a preset does not name is our default.
+Each is held equal to the tool itself, or to output it once wrote, by `tests/metrics/test_oracles.py` and
+`test_references.py`. Where a tool cannot be matched, the comment says in what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import MetricError
+
+Conventions = Mapping[str, Any]
+
+# Its `metric="ndcg"`; an unweighted 1.0 for an empty query even where queries have weights (a fault of its ndcg).
+_LIGHTGBM = {"ties": "stable", "empty": "one"}
+# Scores are float32. `ndcg` without @ stops at rank 32, `ndcg@10-` is empty=zero, weights as in LightGBM.
+_XGBOOST = {"ties": "stable", "empty": "one", "score_precision": "float32"}
+# Lower label first among equal scores. Its ERR takes the label itself for a probability: map labels before.
+_CATBOOST = {"ties": "worst", "empty": "zero"}
+# Needs lists of equal length and at least two rows.
+_SKLEARN = {"empty": "zero"}
+# Also pytrec_eval and ir-measures (for what it takes from there). Rows of a query that its run leaves out are
+# `retrieved=False` here.
+_TREC_EVAL = {"ties": "id", "empty": "zero"}
+# Drops queries without relevant rows; prints five decimals.
+_GDEVAL = {"ties": "id"}
+# The script of LETOR 4.0; the one of MSLR counts rows as relevant from grade 2 on: add relevant=2.
+_LETOR = {"ties": "stable", "empty": "zero"}
+# Its sort is unstable, so equal scores come in any order: equal without ties only. `ndcg_burges` is gain=exp.
+_RANX = {"empty": "zero"}
+# -gmax, the scale of its ERR, is 4 unless said otherwise. Gains by integer shift: wrong above grade 31.
+_RANKLIB = {"ties": "stable", "empty": "zero"}
+
+PRESETS: Mapping[str, Mapping[str, Conventions]] = {
+    "lightgbm": {
+        "ndcg": _LIGHTGBM,
+        "map": _LIGHTGBM,
+    },
+    "xgboost": {
+        "ndcg": _XGBOOST,
+        "map": _XGBOOST,
+        "precision": {**_XGBOOST, "empty": "zero", "denominator": "min_kn"},
+    },
+    "catboost": {
+        "ndcg": {**_CATBOOST, "empty": "one", "gain": "linear"},
+        "dcg": {**_CATBOOST, "gain": "linear"},
+        "mrr": _CATBOOST,
+        "map": _CATBOOST,
+        "err": _CATBOOST,
+        "precision": {**_CATBOOST, "denominator": "min_kn"},
+        "recall": {**_CATBOOST, "empty": "one"},
+    },
+    "sklearn": {
+        "ndcg": {**_SKLEARN, "gain": "linear"},
+        "dcg": {**_SKLEARN, "gain": "linear"},
+    },
+    "trec_eval": {
+        "ndcg": {**_TREC_EVAL, "gain": "linear"},
+        "dcg": {**_TREC_EVAL, "gain": "linear"},
+        "map": {**_TREC_EVAL, "denominator": "total"},
+        "mrr": _TREC_EVAL,
+        "precision": _TREC_EVAL,
+        "recall": _TREC_EVAL,
+        "f1": _TREC_EVAL,
+        "success": _TREC_EVAL,
+        "rprec": _TREC_EVAL,
+        "bpref": _TREC_EVAL,
+        "judged": {"ties": "id"},
+        "n_relevant": {},
+    },
+    "gdeval": {
+        "ndcg": _GDEVAL,
+        "err": {**_GDEVAL, "max_grade": 4},
+    },
+    "letor": {
+        "ndcg": {**_LETOR, "discount": "letor", "short_list": "zero"},
+        "map": {**_LETOR, "denominator": "total"},
+        "precision": _LETOR,
+    },
+    "ranx": {
+        "ndcg": {**_RANX, "gain": "linear"},
+        "dcg": {**_RANX, "gain": "linear"},
+        "map": {**_RANX, "denominator": "total"},
+        "mrr": _RANX,
+        "precision": _RANX,
+        "recall": _RANX,
+        "f1": _RANX,
+        "success": _RANX,
+        "rprec": _RANX,
+    },
+    "ranklib": {
+        "ndcg": _RANKLIB,
+        "dcg": _RANKLIB,
+        "map": {**_RANKLIB, "denominator": "total"},
+        "mrr": _RANKLIB,
+        "precision": {**_RANKLIB, "denominator": "min_kn"},
+        "err": {**_RANKLIB, "max_grade": 4},
+    },
+}
+
+
+def conventions(tool: str, metric: str) -> Conventions:
+    """What `tool` chooses where `metric` leaves a choice.
+
+    Raises:
+        MetricError: no such preset, or the tool does not compute the metric.
+
+    Example:
+        >>> dict(conventions("lightgbm", "ndcg"))
+        {'ties': 'stable', 'empty': 'one'}
+    """
+    if tool not in PRESETS:
+        raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, PRESETS)}")
+    if metric not in PRESETS[tool]:
+        others = sorted(name for name, metrics in PRESETS.items() if metric in metrics)
+        raise MetricError(
+            f"{metric}(as={tool}): {tool} computes no {metric} that could be reproduced; as={tool} is for "
+            f"{', '.join(sorted(PRESETS[tool]))}"
+            + (f"; {metric} is known as {', '.join(others)} have it" if others else "")
+        )
+    return PRESETS[tool][metric]

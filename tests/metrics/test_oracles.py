@@ -1,0 +1,347 @@
+"""Each preset against the tool it is named after, run here and now on the same rankings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ltr_harness import evaluate
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """Queries of 1 to 30 rows, a few without relevant rows, with equal scores in most of them or in none."""
+
+    labels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    documents: NDArray[np.str_]
+
+    @property
+    def query_of_row(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    def split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        return np.split(rows, np.cumsum(self.sizes)[:-1])
+
+    def keep(self, queries: NDArray[np.bool_]) -> Rankings:
+        rows = queries[self.query_of_row]
+        return Rankings(self.labels[rows], self.scores[rows], self.sizes[queries], self.documents[rows])
+
+    def per_query(self, metric: str) -> NDArray[np.float64]:
+        return evaluate(
+            self.labels,
+            self.scores,
+            group_sizes=self.sizes,
+            metrics=[metric],
+            document_ids=self.documents,
+        )[metric].per_query
+
+    def mean(self, metric: str, query_weights: NDArray[np.float64] | None = None) -> float:
+        return evaluate(
+            self.labels,
+            self.scores,
+            group_sizes=self.sizes,
+            metrics=[metric],
+            query_weights=query_weights,
+            document_ids=self.documents,
+        )[metric].mean
+
+
+def draw(seed: int, ties: bool, max_grade: int = 4) -> Rankings:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 31, 80)
+    sizes[:5] = [1, 1, 2, 2, 30]
+    n = int(sizes.sum())
+    labels = np.minimum(rng.geometric(0.5, n) - 1, max_grade).astype(float)
+    empty = rng.random(sizes.size) < 0.15
+    labels[np.repeat(empty, sizes)] = 0.0
+    assert empty.any()
+    # multiples of 1/8 are the same number in float32 and float64
+    scores = rng.integers(-8, 9, n) / 8 if ties else rng.permutation(n) / 8 - n / 16
+    documents = np.array([f"d{i:04d}" for i in rng.permutation(n)])
+    return Rankings(labels, scores, sizes, documents)
+
+
+SEEDS = [1, 2, 3]
+
+
+@pytest.fixture(params=[(seed, ties) for seed in SEEDS for ties in (False, True)], ids=str)
+def rankings(request: pytest.FixtureRequest) -> Rankings:
+    seed, ties = request.param
+    return draw(seed, ties)
+
+
+@pytest.fixture(params=SEEDS)
+def untied(request: pytest.FixtureRequest) -> Rankings:
+    return draw(request.param, ties=False)
+
+
+# LightGBM
+
+
+def lightgbm_means(
+    rankings: Rankings, metric: str, cutoffs: Sequence[int], row_weights: NDArray[np.float64] | None = None
+) -> dict[int, float]:
+    """Its built-in metric on given scores: a booster without a tree whose start is those scores."""
+    import lightgbm as lgb
+
+    data = lgb.Dataset(
+        np.arange(rankings.labels.size, dtype=float)[:, None],
+        rankings.labels,
+        group=rankings.sizes,
+        init_score=rankings.scores,
+        weight=row_weights,
+        params={"verbosity": -1, "min_data_in_bin": 1, "feature_pre_filter": False},
+    )
+    booster = lgb.Booster(
+        {
+            "objective": "lambdarank",
+            "metric": metric,
+            "eval_at": list(cutoffs),
+            "verbosity": -1,
+            "num_threads": 1,
+            "min_data_in_leaf": 1,
+        },
+        data,
+    )
+    found = {name: value for _, name, value, _ in booster.eval_train()}
+    return {k: found[f"{metric}@{k}"] for k in cutoffs}
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "map"])
+def test_lightgbm(metric: str, rankings: Rankings) -> None:
+    for k, value in lightgbm_means(rankings, metric, [1, 3, 5, 10, 40]).items():
+        assert rankings.mean(f"{metric}(as=lightgbm)@{k}") == pytest.approx(value, abs=1e-12)
+
+
+def test_lightgbm_query_weights(rankings: Rankings) -> None:
+    """Its map weights every query; its ndcg adds 1, unweighted, for each empty one, so those are left out."""
+    weights = np.random.default_rng(0).integers(1, 9, rankings.sizes.size) / 8
+    found = lightgbm_means(rankings, "map", [5], np.repeat(weights, rankings.sizes))
+    assert rankings.mean("map(as=lightgbm)@5", weights) == pytest.approx(found[5], abs=1e-7)
+    judged = ~np.isnan(rankings.per_query("ndcg"))
+    full = rankings.keep(judged)
+    found = lightgbm_means(full, "ndcg", [5], np.repeat(weights[judged], full.sizes))
+    assert full.mean("ndcg(as=lightgbm)@5", weights[judged]) == pytest.approx(found[5], abs=1e-7)
+
+
+# XGBoost
+
+
+def xgboost_means(rankings: Rankings, names: Sequence[str], labels: NDArray[np.float64]) -> dict[str, float]:
+    import xgboost as xgb
+
+    data = xgb.DMatrix(np.zeros((labels.size, 1)), labels, base_margin=rankings.scores, nthread=1)
+    data.set_group(rankings.sizes)
+    booster = xgb.Booster(
+        {"objective": "rank:ndcg", "eval_metric": list(names), "nthread": 1, "base_score": 0.0}, [data]
+    )
+    text = booster.eval(data, "set")
+    return {
+        part.split("-", 1)[1].rpartition(":")[0]: float(part.rpartition(":")[2]) for part in text.split()[1:]
+    }
+
+
+def test_xgboost_ndcg(rankings: Rankings) -> None:
+    names = [f"ndcg@{k}" for k in (1, 3, 5, 10, 40)]
+    found = xgboost_means(rankings, names, rankings.labels)
+    for name in names:
+        ours = name.replace("ndcg", "ndcg(as=xgboost)")
+        assert rankings.mean(ours) == pytest.approx(found[name], abs=1e-9)
+    # the trailing minus counts empty queries as 0
+    found = xgboost_means(rankings, ["ndcg@5-"], rankings.labels)
+    assert rankings.mean("ndcg(as=xgboost,empty=zero)@5") == pytest.approx(found["ndcg@5-"], abs=1e-9)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("map", "map"), ("pre", "precision")])
+def test_xgboost_binary_metrics(theirs: str, ours: str, rankings: Rankings) -> None:
+    binary = (rankings.labels >= 2).astype(float)  # it takes no grades here
+    names = [f"{theirs}@{k}" for k in (1, 3, 10, 40)]
+    found = xgboost_means(rankings, names, binary)
+    for name in names:
+        k = name.partition("@")[2]
+        assert rankings.mean(f"{ours}(as=xgboost,relevant=2)@{k}") == pytest.approx(found[name], abs=1e-9)
+
+
+def test_xgboost_cannot_tell_close_scores_apart() -> None:
+    close = Rankings(np.array([0.0, 1.0]), np.array([1.0, 1.0 + 1e-9]), np.array([2]), np.array(["a", "b"]))
+    found = xgboost_means(close, ["ndcg@2"], close.labels)["ndcg@2"]
+    assert found == pytest.approx(1 / np.log2(3), abs=1e-9)
+    assert close.mean("ndcg(as=xgboost)@2") == pytest.approx(found, abs=1e-9)
+    assert close.mean("ndcg(as=lightgbm)@2") == 1.0
+
+
+# scikit-learn
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+@pytest.mark.parametrize("metric", ["ndcg", "dcg"])
+def test_sklearn(metric: str, k: int | None, rankings: Rankings) -> None:
+    ranking = pytest.importorskip("sklearn.metrics")
+    score = {"ndcg": ranking.ndcg_score, "dcg": ranking.dcg_score}[metric]
+    rankings = rankings.keep(rankings.sizes > 1)  # it refuses a single row
+    found = [
+        score([labels], [scores], k=k)
+        for labels, scores in zip(
+            rankings.split(rankings.labels), rankings.split(rankings.scores), strict=True
+        )
+    ]
+    name = f"{metric}(as=sklearn)" + ("" if k is None else f"@{k}")
+    np.testing.assert_allclose(rankings.per_query(name), found, rtol=0, atol=1e-12)
+
+
+# CatBoost
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "binary"),
+    [
+        ("NDCG:top=5", "ndcg(as=catboost)@5", False),
+        ("NDCG:type=Exp;top=5", "ndcg(as=catboost,gain=exp)@5", False),
+        ("NDCG", "ndcg(as=catboost)", False),
+        ("DCG:top=5", "dcg(as=catboost)@5", False),
+        ("MRR:top=5", "mrr(as=catboost)@5", True),
+        ("MAP:top=5", "map(as=catboost)@5", True),
+        ("PrecisionAt:top=5", "precision(as=catboost)@5", True),
+        ("RecallAt:top=5", "recall(as=catboost)@5", True),
+    ],
+)
+def test_catboost(theirs: str, ours: str, binary: bool, rankings: Rankings) -> None:
+    utils = pytest.importorskip("catboost.utils", reason="needs catboost (the extra `oracles`)")
+    labels = (rankings.labels >= 1).astype(float) if binary else rankings.labels
+    group = rankings.query_of_row.tolist()
+    (found,) = utils.eval_metric(labels.tolist(), rankings.scores.tolist(), theirs, group_id=group)
+    assert rankings.mean(ours) == pytest.approx(found, abs=1e-6)
+
+
+def test_catboost_err_of_probabilities(rankings: Rankings) -> None:
+    """It takes labels for probabilities, so it gets those that a grade stands for."""
+    utils = pytest.importorskip("catboost.utils", reason="needs catboost (the extra `oracles`)")
+    chance = (2**rankings.labels - 1) / 16
+    group = rankings.query_of_row.tolist()
+    (found,) = utils.eval_metric(chance.tolist(), rankings.scores.tolist(), "ERR:top=5", group_id=group)
+    assert rankings.mean("err(as=catboost,max_grade=4)@5") == pytest.approx(found, abs=1e-6)
+
+
+# trec_eval, through pytrec_eval and ir-measures
+
+
+def as_trec(rankings: Rankings) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    queries = [f"q{i:03d}" for i in range(rankings.sizes.size)]
+    documents = [part.tolist() for part in rankings.split(rankings.documents)]
+    labels = [part.astype(int).tolist() for part in rankings.split(rankings.labels)]
+    scores = [part.tolist() for part in rankings.split(rankings.scores)]
+    qrels = {q: dict(zip(d, g, strict=True)) for q, d, g in zip(queries, documents, labels, strict=True)}
+    run = {q: dict(zip(d, s, strict=True)) for q, d, s in zip(queries, documents, scores, strict=True)}
+    return qrels, run
+
+
+TREC = {
+    "ndcg": "ndcg(as=trec_eval)",
+    "ndcg_cut_5": "ndcg(as=trec_eval)@5",
+    "map": "map(as=trec_eval)",
+    "map_cut_5": "map(as=trec_eval)@5",
+    "recip_rank": "mrr(as=trec_eval)",
+    "P_5": "precision(as=trec_eval)@5",
+    "recall_5": "recall(as=trec_eval)@5",
+    "success_5": "success(as=trec_eval)@5",
+    "Rprec": "rprec(as=trec_eval)",
+    "bpref": "bpref(as=trec_eval)",
+    "set_F": "f1(as=trec_eval)",
+    "num_rel": "n_relevant",
+}
+
+
+def test_trec_eval(rankings: Rankings) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
+    qrels, run = as_trec(rankings)
+    measures = {"ndcg", "ndcg_cut.5", "map", "map_cut.5", "recip_rank", "P.5", "recall.5", "success.5"}
+    measures |= {"Rprec", "bpref", "set_F", "num_rel"}
+    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+    for theirs, ours in TREC.items():
+        expected = [found[query][theirs] for query in qrels]
+        np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-12, err_msg=ours)
+
+
+def test_ir_measures(rankings: Rankings) -> None:
+    pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
+    import ir_measures
+    from ir_measures import AP, RBP, P, Rprec, Success, nDCG
+
+    qrels, run = as_trec(rankings)
+    pairs = {
+        nDCG @ 10: "ndcg(as=trec_eval)@10",
+        AP @ 10: "map(as=trec_eval)@10",
+        P @ 5: "precision(as=trec_eval)@5",
+        Rprec: "rprec(as=trec_eval)",
+        Success @ 3: "success(as=trec_eval)@3",
+    }
+    if np.unique(rankings.scores).size == rankings.scores.size:
+        # its rbp comes from another provider, which orders ties in its own way
+        pairs[RBP(p=0.8, rel=1)] = "rbp(empty=zero,p=0.8)"
+    found: dict[Any, dict[str, float]] = {measure: {} for measure in pairs}
+    for value in ir_measures.iter_calc(list(pairs), qrels, run):
+        found[value.measure][value.query_id] = value.value
+    for measure, ours in pairs.items():
+        expected = [found[measure].get(query, 0.0) for query in qrels]
+        np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-9, err_msg=ours)
+
+
+# ranx
+
+RANX = {
+    "ndcg@10": "ndcg(as=ranx)@10",
+    "ndcg_burges@10": "ndcg(as=ranx,gain=exp)@10",
+    "dcg@10": "dcg(as=ranx)@10",
+    "map@10": "map(as=ranx)@10",
+    "map": "map(as=ranx)",
+    "mrr@10": "mrr(as=ranx)@10",
+    "precision@5": "precision(as=ranx)@5",
+    "recall@5": "recall(as=ranx)@5",
+    "f1@5": "f1(as=ranx)@5",
+    "hit_rate@5": "success(as=ranx)@5",
+    "r-precision": "rprec(as=ranx)",
+    "map-l2": "map(as=ranx,relevant=2)",
+}
+
+# In a process of its own: it changes the number of numba threads for good.
+RANX_PROGRAM = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+from ranx import Qrels, Run, evaluate
+given = json.load(sys.stdin)
+out = []
+for qrels, run in given["rankings"]:
+    run = Run(run)
+    evaluate(Qrels(qrels), run, given["metrics"], return_mean=False)
+    out.append({metric: dict(run.scores[metric]) for metric in given["metrics"]})
+print(json.dumps(out))
+"""
+
+
+@pytest.mark.slow  # its first call compiles for minutes
+def test_ranx() -> None:
+    pytest.importorskip("ranx", reason="needs ranx (the extra `oracles`)", exc_type=ImportError)
+    cases = [draw(seed, ties=False) for seed in SEEDS]
+    given = {"rankings": [as_trec(rankings) for rankings in cases], "metrics": list(RANX)}
+    process = subprocess.run(
+        [sys.executable, "-c", RANX_PROGRAM],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    for rankings, found in zip(cases, json.loads(process.stdout), strict=True):
+        for theirs, ours in RANX.items():
+            expected = [found[theirs][query] for query in as_trec(rankings)[0]]
+            np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-12, err_msg=ours)
