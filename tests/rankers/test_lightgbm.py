@@ -48,9 +48,7 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
 ) -> None:
     train, valid, test = (make_dataset(seed, weights=weights) for seed in (1, 2, 3))
     rule = StoppingRule(NDCG10, patience=6, max_rounds=40)
-    training = Training(
-        train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule
-    )
+    training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
     model = LightGBMRanker(objective=objective, params=params).fit(training)
     booster = alone(objective, params, train, seed=5, rounds=40)
     binding = bind(NDCG10, valid.judgments)

@@ -1,0 +1,320 @@
+"""XGBoost: the same trees as a script of the library alone, and every trap refused before training."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xgboost
+
+from ltr_harness.boosting import StoppingRule
+from ltr_harness.errors import DataError, RankerError, TrainingError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import ERR, MRR, NDCG, bind
+from ltr_harness.rankers import Training
+from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
+from ltr_harness.rankers.xgboost_parameters import OWNED, canonical_names
+
+NDCG10 = NDCG(k=10)
+SMALL = {"max_depth": 3, "eta": 0.2}
+SAMPLED = {**SMALL, "subsample": 0.6, "colsample_bytree": 0.6}
+LEAFWISE = {"max_depth": 0, "grow_policy": "lossguide", "max_leaves": 8, "reg_lambda": 2.0, "max_bin": 64}
+DEFINITIONS: list[tuple[dict[str, Any], bool]] = [
+    ({"objective": "rank:ndcg", "params": SMALL}, False),
+    ({"objective": "rank:ndcg", "params": SAMPLED}, True),
+    ({"objective": "rank:ndcg", "params": {**LEAFWISE, "lambdarank_pair_method": "mean"}}, True),
+    ({"objective": "rank:pairwise", "params": {**SMALL, "tree_method": "exact"}}, False),
+    ({"objective": "rank:pairwise", "params": {**SMALL, "tree_method": "approx"}}, True),
+    ({"objective": "rank:map", "relevant": 2, "params": SMALL}, False),
+]
+
+
+def alone(fields: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
+    """Ten lines of the library alone, on a plain DMatrix, with XGBoost's own defaults."""
+    labels = train.labels >= fields["relevant"] if "relevant" in fields else train.labels
+    data = xgboost.DMatrix(
+        train.features, label=labels, group=train.groups.sizes, weight=train.judgments.query_weights
+    )
+    own = {"objective": fields["objective"], "seed": seed, "nthread": 1, "disable_default_eval_metric": 1}
+    return xgboost.train({"tree_method": "hist", **fields["params"], **own}, data, rounds, verbose_eval=False)
+
+
+def trees(booster: Any) -> list[str]:
+    """The trees; features by number, since names are ours."""
+    booster = booster.copy()
+    booster.feature_names = None
+    return list(booster.get_dump(with_stats=True, dump_format="json"))
+
+
+@pytest.mark.parametrize(("fields", "weights"), DEFINITIONS)
+def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
+    fields: dict[str, Any], weights: bool, make_dataset: Any
+) -> None:
+    train, valid, test = (make_dataset(seed, weights=weights) for seed in (1, 2, 3))
+    rule = StoppingRule(NDCG10, patience=6, max_rounds=30)
+    training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
+    model = XGBoostRanker(**fields).fit(training)
+    booster = alone(fields, train, seed=5, rounds=30)
+    binding, rows = bind(NDCG10, valid.judgments), xgboost.DMatrix(valid.features)
+    curve = [
+        float(binding.means(booster.predict(rows, output_margin=True, iteration_range=(0, i)))[0])
+        for i in range(1, 31)
+    ]
+    best = int(np.argmax(curve[: model.rounds_trained])) + 1
+    assert model.best_round == best
+    assert model.rounds_trained == min(best + 6, 30)
+    ours = [point.value for point in model.history if point.metric == "ndcg@10"]
+    np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
+    assert trees(model.booster) == trees(booster[:best])
+    expected = booster.predict(xgboost.DMatrix(test.features), output_margin=True, iteration_range=(0, best))
+    np.testing.assert_array_equal(model.score(test.features), expected.astype(np.float64))
+
+
+def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
+    train: Any, valid: Any, tmp_path: Path
+) -> None:
+    rule = StoppingRule(NDCG10, patience=6, max_rounds=60)
+    model = XGBoostRanker(params=SAMPLED).fit(
+        Training(train=train, valid=valid, seed=1, metrics=(ERR(k=10, max_grade=4),), stopping=rule)
+    )
+    model.save(tmp_path)
+    loaded = XGBoostModel.load(tmp_path)
+    at_best = [point.value for point in model.history if point.round == model.best_round]
+    again = bind((NDCG10, ERR(k=10, max_grade=4)), valid.judgments).means(loaded.score(valid.features))
+    np.testing.assert_allclose(at_best, again, rtol=0, atol=1e-9)
+    assert (loaded.booster.best_iteration, loaded.booster.best_score) == (
+        (model.best_round or 0) - 1,
+        at_best[0],
+    )
+
+
+def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
+    def fitted(seed: int, threads: int, params: dict[str, Any]) -> list[str]:
+        ranker = XGBoostRanker(params=params)
+        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=8)).booster)
+
+    for params in (SMALL, SAMPLED, {**SMALL, "lambdarank_pair_method": "mean"}):
+        assert fitted(1, 1, params) == fitted(1, 2, params)
+        assert (fitted(1, 1, params) != fitted(2, 1, params)) == XGBoostRanker(params=params).seed_matters
+
+
+def test_params_say_everything_that_shapes_the_ranking(train: Any) -> None:
+    model = XGBoostRanker(params=SMALL).fit(Training(train=train, seed=7, threads=2, rounds=2))
+    assert dict(model.params) == {
+        "objective": "rank:ndcg",
+        "tree_method": "hist",
+        "lambdarank_pair_method": "topk",
+        "lambdarank_num_pair_per_sample": 32,
+        "lambdarank_normalization": True,
+        "lambdarank_score_normalization": True,
+        "lambdarank_unbiased": False,
+        "ndcg_exp_gain": True,
+        **SMALL,
+        "disable_default_eval_metric": True,
+        "seed": 7,
+        "nthread": 2,
+        "verbosity": 0,
+    }
+    mean = XGBoostRanker(objective="rank:pairwise", params={"lambdarank_pair_method": "mean"})
+    params = mean.fit(Training(train=train, rounds=1)).params
+    assert params["lambdarank_num_pair_per_sample"] == 1
+    assert "ndcg_exp_gain" not in params
+
+
+def test_rounds_every_and_progress(train: Any, valid: Any) -> None:
+    seen: list[tuple[int, list[str]]] = []
+    model = XGBoostRanker(params=SMALL).fit(
+        Training(
+            train=train,
+            valid=valid,
+            rounds=11,
+            metrics=(MRR(), NDCG10),
+            stopping=StoppingRule(NDCG10, patience=100, every=4),
+            progress=lambda round_, means: seen.append((round_, list(means))),
+        )
+    )
+    assert seen == [(round_, ["ndcg@10", "mrr"]) for round_ in (4, 8, 11)]
+    assert model.rounds_trained == 11
+    fixed = XGBoostRanker(params=SMALL).fit(Training(train=train, valid=valid, rounds=11, metrics=(MRR(),)))
+    assert (fixed.best_round, fixed.rounds_trained, len(fixed.history)) == (11, 11, 11)
+    blind = XGBoostRanker(params=SMALL).fit(Training(train=train, rounds=11))
+    assert (blind.best_round, blind.rounds_trained, list(blind.history)) == (11, 11, [])
+
+
+def test_feature_names_are_readable(train: Any) -> None:
+    model = XGBoostRanker(params=SMALL).fit(Training(train=train, rounds=3))
+    assert model.booster.feature_names == ["bm25", "clicks_30d_", "title_match", "a_b", "age", "6"]
+    assert "bm25" in model.booster.get_score()
+
+
+def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, valid: Any, said: Any) -> None:
+    # XGBoost's rank:map takes only binary labels
+    at_three = XGBoostRanker(objective="rank:map", relevant=3, params=SMALL)
+    model = at_three.fit(Training(train=train, valid=valid, metrics=(NDCG10,), rounds=5))
+    assert model.params["relevant"] == 3
+    assert model.history[-1].value == bind(NDCG10, valid.judgments).means(model.score(valid.features))[0]
+    binary = replace(train, judgments=Judgments((train.labels >= 3) * 1.0, train.groups))
+    same = XGBoostRanker(objective="rank:map", relevant=1, params=SMALL).fit(Training(train=binary, rounds=5))
+    assert trees(model.booster) == trees(same.booster)
+    assert (
+        "rank:map knows only relevant and not"
+        in said(XGBoostRanker(objective="rank:map").check())["relevant"]
+    )
+    with pytest.raises(RankerError, match="no training label reaches 5; expected at most 4"):
+        XGBoostRanker(objective="rank:map", relevant=5).fit(Training(train=train, rounds=1))
+    assert "every row would be" in said(XGBoostRanker(objective="rank:map", relevant=0).check())["relevant"]
+    assert "no effect with the objective rank:ndcg" in said(XGBoostRanker(relevant=1).check())["relevant"]
+
+
+def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
+    owned = [name for name, meaning in canonical_names().items() if meaning in OWNED]
+    assert {"n_jobs", "random_state", "n_estimators", "early_stopping_rounds", "eval_metric"} <= set(owned)
+    problems = XGBoostRanker(params=dict.fromkeys(owned, 1)).check()
+    assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
+    assert all("is not set here; " in str(problem) for problem in problems)
+    assert said(problems)["params.random_state"] == (
+        "params.random_state: random_state (another name for seed) is not set here; say it under `seeds:`"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(canonical_names()) - set(OWNED)))
+def test_the_installed_xgboost_takes_every_parameter_we_let_through(name: str, facts: Any) -> None:
+    given: dict[str, Any] = {
+        "booster": "gbtree",
+        "device": "cpu",
+        "grow_policy": "lossguide",
+        "interaction_constraints": [["bm25", "age"]],
+        "lambdarank_pair_method": "mean",
+        "max_bin": 16,
+        "monotone_constraints": [1, 0, 0, 0, 0, -1],
+        "sampling_method": "uniform",
+        "tree_method": "approx",
+    }
+    value = given.get(name, 1)
+    problems = XGBoostRanker(params={name: value}).check(facts())
+    if problems:  # refused by our own table, with a reason
+        assert [problem.place for problem in problems] == [f"params.{name}"]
+        assert "has no effect" in problems[0].found
+
+
+def test_names_that_xgboost_would_ignore_are_refused_with_the_closest(said: Any) -> None:
+    text = said(
+        XGBoostRanker(params={"max_dept": 7, "lambdarank_diff_normalization": 1, "sketch_eps": 0.1}).check()
+    )
+    assert text["params.max_dept"].endswith("and would ignore it; did you mean 'max_depth'?")
+    assert text["params.lambdarank_diff_normalization"].endswith("did you mean 'lambdarank_normalization'?")
+    assert "would ignore it" in text["params.sketch_eps"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"params": {"lambdarank_bias_norm": 2.0}}, "without lambdarank_unbiased: true"),
+        ({"params": {"rate_drop": 0.5}}, "without booster: dart"),
+        ({"params": {"scale_pos_weight": 3}}, "with the objective rank:ndcg"),
+        (
+            {"objective": "rank:pairwise", "params": {"ndcg_exp_gain": False}},
+            "with the objective rank:pairwise",
+        ),
+        ({"params": {"tree_method": "exact", "max_bin": 16}}, "with tree_method: exact"),
+    ],
+)
+def test_parameters_without_effect_are_refused_and_really_have_none(
+    fields: dict[str, Any], reason: str, train: Any, said: Any
+) -> None:
+    name = list(fields["params"])[-1]
+    assert f"{name} has no effect {reason}" in said(XGBoostRanker(**fields).check())[f"params.{name}"]
+    fields = {"objective": "rank:ndcg", **fields}
+    without = {**fields, "params": {k: v for k, v in fields["params"].items() if k != name}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # XGBoost may say so too
+        assert trees(alone(fields, train, 1, 4)) == trees(alone(without, train, 1, 4))
+
+
+@pytest.mark.parametrize(
+    ("params", "place", "text"),
+    [
+        ({"max_depth": "deep"}, "max_depth", "expect int but value='deep'"),
+        ({"max_depth": 6.5}, "max_depth", "expect int but value='6.5'"),
+        ({"subsample": 5}, "subsample", "5 is refused: value 5 for Parameter subsample exceed bound [0,1]"),
+        ({"eta": -1}, "eta", "should be greater equal to 0"),
+        ({"grow_policy": "leafwise"}, "grow_policy", "valid values are: {'depthwise', 'lossguide'}"),
+        ({"max_leaves": None}, "max_leaves", "max_leaves has no value"),
+        ({"eta": 0.1, "learning_rate": 0.2}, "learning_rate", "given a second time; expected only eta"),
+        ({"interaction_constraints": [["bm25", "nix"]]}, "interaction_constraints", "not a subset"),
+        ({"device": "cuda"}, "device", "No visible GPU"),
+        ({"booster": "gblinear"}, "booster", "gblinear has no trees"),
+    ],
+)
+def test_values_that_xgboost_rejects_or_misreads_are_refused(
+    params: dict[str, Any], place: str, text: str, facts: Any, said: Any, capfd: Any
+) -> None:
+    problems = said(XGBoostRanker(params=params).check(facts()))
+    assert list(problems) == [f"params.{place}"]
+    assert text in problems[f"params.{place}"]
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize(
+    "objective", ["rank:NDCG", "rank_ndcg", "None", "", "lambdarank", "reg:squarederror"]
+)
+def test_any_other_objective_is_refused(objective: str, said: Any) -> None:
+    assert said(XGBoostRanker(objective=objective).check())["objective"].startswith(
+        f"objective: unknown objective {objective!r}; "
+    )
+
+
+class TestLimitsOfTheData:
+    @pytest.mark.parametrize("changed", [{"max_label": 32.0}, {"n_fractional": 3}])
+    def test_exponential_gain(self, changed: dict[str, Any], facts: Any, said: Any) -> None:
+        text = said(XGBoostRanker().check(facts(**changed)))["objective"]
+        assert "rank:ndcg with exponential gain" in text
+        assert "set params.ndcg_exp_gain: false" in text
+        assert not XGBoostRanker(params={"ndcg_exp_gain": False}).check(facts(**changed))
+        assert not XGBoostRanker(objective="rank:pairwise").check(facts(**changed))
+        assert not XGBoostRanker().check(facts(max_label=31.0))
+
+    @pytest.mark.parametrize("fields", [{"params": {"ndcg_exp_gain": False}}, {"objective": "rank:pairwise"}])
+    def test_what_check_lets_through_trains(self, fields: dict[str, Any], train: Any) -> None:
+        odd = replace(train, judgments=Judgments(train.labels * 12.25, train.groups))
+        assert XGBoostRanker(**fields).fit(Training(train=odd, rounds=2)).best_round == 2
+
+    def test_dart_cannot_stop_early(self, train: Any, facts: Any, said: Any) -> None:
+        dart = XGBoostRanker(params={"booster": "dart", "rate_drop": 0.2})
+        assert "dart rescales earlier trees" in said(dart.check(facts()))["params.booster"]
+        assert dart.fit(Training(train=train, rounds=3)).best_round == 3
+
+
+def test_a_constant_model_is_reported(train: Any) -> None:
+    model = XGBoostRanker(params={"min_child_weight": 1e6}).fit(Training(train=train, rounds=5))
+    assert np.ptp(model.score(train.features)) == 0
+    assert model.notes[0].startswith("the model is constant")
+
+
+def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise xgboost.core.XGBoostError(
+            "[10:44:01] /src/map.h:394: Check failed: is_binary: only binary labels.\nStack trace:\n  [bt] (0) x"
+        )
+
+    monkeypatch.setattr(xgboost, "train", broken)
+    with pytest.raises(TrainingError, match=r"^XGBoost: only binary labels\.$"):
+        XGBoostRanker().fit(Training(train=train, rounds=2))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xgboost, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        XGBoostRanker().fit(Training(train=train, rounds=2))
+
+
+def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "model.ubj").write_bytes(b"not a model")
+    with pytest.raises(DataError, match=r"model\.ubj: XGBoost cannot read it"):
+        XGBoostModel.load(tmp_path)
