@@ -72,9 +72,10 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
-    from ltr_harness.metrics import ALIASES, catalog
+    from ltr_harness.metrics import ALIASES, METRICS, catalog
 
-    kind = catalog.load(ALIASES.get(name.lower(), name), MetricError)
+    small = name.lower()  # NDCG@10 and P@5 are how papers write them
+    kind = catalog.load(ALIASES.get(small, small if small in METRICS else name), MetricError)
     if not (isinstance(kind, type) and issubclass(kind, Metric)):
         raise MetricError(f"{name} is a {type(kind).__name__}; expected a subclass of Metric")
     tool = parameters.pop("as", None)

@@ -1,0 +1,177 @@
+"""Names of metrics: what they mean, that they read back, and what is said about one that means nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness import parse_metric
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics import ALIASES, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
+from ltr_harness.metrics.presets import PRESETS
+
+CLASSES: list[type[Metric]] = [catalog.load(name) for name in METRICS]
+
+
+def test_canonical_names() -> None:
+    assert str(NDCG(k=10)) == "ndcg@10"
+    assert str(NDCG()) == "ndcg"
+    assert str(NDCG(k=10, gain="linear", ties="stable")) == "ndcg(gain=linear,ties=stable)@10"
+    assert str(NDCG(gain={0: 0, 1: 1, 2: 5})) == "ndcg(gain=0_1_5)"
+    assert str(NDCG(gain=[0, 0.5, 1e-7])) == "ndcg(gain=0_0.5_0.0000001)"
+    assert str(ERR(max_grade=4, k=20, continuation=0.85)) == "err(continuation=0.85,max_grade=4)@20"
+    assert str(MAP(relevant=2.0)) == "map(relevant=2)"
+    assert str(RBP(p=0.95, graded=True, max_grade=4)) == "rbp(graded=true,max_grade=4,p=0.95)"
+
+
+def test_spaces_defaults_and_order_do_not_matter() -> None:
+    same = ["ndcg(gain=linear,ties=best)@5", " ndcg ( ties = best , gain=linear ) @ 5 "]
+    same += ["ndcg(ties=best,gain=linear,empty=skip)@5"]
+    assert {str(parse_metric(name)) for name in same} == {"ndcg(gain=linear,ties=best)@5"}
+
+
+def test_a_mapping_says_the_same_as_a_name() -> None:
+    assert parse_metric({"metric": "ndcg", "gain": "linear", "k": 10}) == NDCG(gain="linear", k=10)
+    assert parse_metric({"metric": "ndcg", "gain": {0: 0, 1: 2}}) == NDCG(gain="0_2")
+    assert parse_metric({"metric": "rbp", "p": 0.8, "graded": True, "max_grade": 4}) == RBP(
+        p=0.8, graded=True, max_grade=4
+    )
+    assert parse_metric({"metric": "map", "as": "trec_eval", "k": 5}) == MAP.like("trec_eval", k=5)
+
+
+def test_aliases_parse_to_the_canonical_name() -> None:
+    for alias, name in ALIASES.items():
+        assert name in METRICS
+        assert alias not in METRICS
+        metric = parse_metric(f"{alias}(p=0.5)" if name.startswith("rbp") else alias)
+        assert str(metric).startswith(name)
+    assert str(parse_metric("P@5")) == "precision@5"
+    assert str(parse_metric("NDCG@5")) == "ndcg@5"
+
+
+def test_metrics_are_values() -> None:
+    assert NDCG(k=10) == NDCG(k=10)
+    assert hash(NDCG(k=10)) == hash(NDCG(k=10))
+    assert NDCG(k=10) != NDCG(k=5)
+    assert NDCG(k=10) != parse_metric("dcg@10")
+    assert len({NDCG(k=10), parse_metric("ndcg@10"), NDCG(k=10, gain="exp")}) == 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        NDCG(k=10).k = 5  # type: ignore[misc]
+
+
+numbers = st.floats(min_value=1e-6, max_value=1e6, allow_nan=False).map(lambda x: float(f"{x:.6g}"))
+tables = st.lists(st.floats(min_value=0, max_value=1e6, allow_nan=False), min_size=1, max_size=6)
+
+
+def values_of(metric: type[Metric], parameter: str, hint: Any) -> st.SearchStrategy[Any]:
+    if parameter in ("gain", "discount"):
+        named = ["exp", "linear"] if parameter == "gain" else ["log2", "letor"]
+        return st.sampled_from(named) | tables
+    if parameter == "k":
+        return st.none() | st.integers(1, 10**6) if metric.takes_cutoff else st.none()
+    if parameter in ("p", "continuation"):
+        return st.floats(min_value=0.001, max_value=0.999)
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if hint is bool:
+        return st.booleans()
+    return numbers
+
+
+@st.composite
+def metrics(draw: st.DrawFn) -> Metric:
+    kind = draw(st.sampled_from(CLASSES))
+    hints = get_type_hints(kind)
+    fields = {
+        field.name: draw(values_of(kind, field.name, hints[field.name])) for field in dataclasses.fields(kind)
+    }
+    if kind.name == "judged":
+        fields["ties"] = "stable"
+    if "graded" in fields:  # rbp: a threshold or a scale, not both
+        fields.pop("relevant" if fields["graded"] else "max_grade")
+    return kind(**fields)
+
+
+@given(metrics())
+def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
+    name = str(metric)
+    again = parse_metric(name)
+    assert again == metric
+    assert hash(again) == hash(metric)
+    assert str(again) == name
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_()=,@.")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: bpref, dcg, err"),
+        ("nonsense", r"unknown metric 'nonsense'; known: bpref, dcg"),
+        (
+            "ndcg(gian=exp)@10",
+            r"ndcg has no parameter 'gian'; did you mean 'gain'\? \(known: discount, empty",
+        ),
+        (
+            "ndcg(gain=square)",
+            r"gain='square'; expected exp, linear, or a table such as \{0: 0, 1: 1, 2: 5\}",
+        ),
+        ("ndcg(ties=random)", r"ndcg: ties='random'; expected one of expected, stable, worst, best, id"),
+        ("ndcg@0", r"ndcg@0: the cutoff must be at least 1"),
+        ("ndcg@ten", r"cutoff 'ten'; expected a whole number after @"),
+        ("ndcg@", r"cutoff ''; expected a whole number after @"),
+        ("ndcg@1.5", r"cutoff '1.5'; expected a whole number after @"),
+        ("ndcg@-1", r"cutoff '-1'; expected a whole number after @"),
+        ("ndcg(k=5)", r"'5'; expected a whole number|k='5'"),
+        ("ndcg(gain=exp,gain=linear)", r"gives gain twice"),
+        ("ndcg(gain)", r"'gain' is not param=value"),
+        ("ndcg(gain=exp,,ties=id)", r"has an empty parameter"),
+        ("ndcg(", r"'ndcg\(' cannot be read as a metric; expected name\(param=value,…\)@K, such as"),
+        ("", r"'' cannot be read as a metric"),
+        ("ndcg@10@5", r"cannot be read as a metric"),
+        ("err(max_grade=0)", r"err: max_grade=0; expected a grade above 0"),
+        ("err(continuation=2)", r"err: continuation=2; expected a probability in \(0, 1\]"),
+        ("err(max_grade=four)", r"err: max_grade='four'; expected a number"),
+        ("map(relevant=0)", r"map: relevant=0; expected a grade above 0"),
+        ("rbp", r"rbp needs its persistence: rbp\(p=0.8\)"),
+        ("rbp(p=1)", r"rbp: p=1; expected a probability between 0 and 1"),
+        ("rbp(p=0.8,graded=yes)", r"rbp: graded='yes'; expected true or false"),
+        ("rbp(p=0.8,max_grade=4)", r"max_grade means nothing without graded=true"),
+        ("rbp(p=0.8,graded=true,relevant=2)", r"graded=true has no threshold; leave out relevant=2"),
+        ("rprec@10", r"rprec@10: rprec is defined on the whole list; leave out @10"),
+        ("judged(ties=worst)", r"judged: ties=worst orders by label"),
+        ("ndcg(as=lightgmb)@10", r"unknown preset 'lightgmb'; did you mean 'lightgbm'\?"),
+        (
+            "err(as=sklearn)",
+            r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost",
+        ),
+        ("tau_ap(walk=up)", r"tau_ap: walk='up'; expected one of both, scores, labels"),
+        (7, r"7 is no metric; expected name"),
+        ({"gain": "exp"}, r"a metric written as a mapping needs its name"),
+        ({"metric": "ndcg", "cutoff": 10}, r"ndcg has no parameter 'cutoff'"),
+        ({"metric": "ndcg", "k": 1.5}, r"ndcg: k=1.5; expected a whole number"),
+        ({"metric": "ndcg", "k": True}, r"ndcg: k=True; expected a whole number"),
+        ({"metric": "ndcg", "as": 3}, r"ndcg: as=3; expected the name of a tool"),
+        ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every whole number from 0 on"),
+        ({"metric": "ndcg", "gain": [0, -1]}, r"expected finite values >= 0"),
+    ],
+)
+def test_what_is_said_about_a_name_that_means_nothing(name: Any, message: str) -> None:
+    with pytest.raises(MetricError, match=message):
+        parse_metric(name)
+
+
+def test_a_preset_spells_its_conventions_and_what_is_said_beside_it_wins() -> None:
+    assert str(parse_metric("ndcg(as=lightgbm)@10")) == "ndcg(empty=one,ties=stable)@10"
+    assert str(parse_metric("ndcg(as=catboost,gain=exp,ties=best)")) == "ndcg(empty=one,ties=best)"
+    assert NDCG.like("letor", k=3) == parse_metric("ndcg(as=letor)@3")
+
+
+@pytest.mark.parametrize("tool", PRESETS)
+def test_every_preset_is_a_set_of_conventions_its_metrics_have(tool: str) -> None:
+    for name in PRESETS[tool]:
+        metric = parse_metric(f"{name}(as={tool})")
+        assert parse_metric(str(metric)) == metric
