@@ -253,7 +253,6 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
     if negative or (i < n and data[i] == _PLUS):
         i += 1
     mantissa, digits, exponent, seen = 0, 0, 0, 0
-    cut = False  # digits beyond the 18 that an int64 always holds
     point = False
     while i < n:
         byte = data[i]
@@ -265,10 +264,8 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
                     digits += 1
                 if point:
                     exponent -= 1
-            else:
-                cut = cut or byte != _ZERO
-                if not point:
-                    exponent += 1
+            elif not point:
+                exponent += 1  # digits beyond the 18 that an int64 always holds are dropped
         elif byte == _POINT and not point:
             point = True
         else:
@@ -297,7 +294,8 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
         return _EXACT, -0.0 if negative else 0.0, i
     value = float(mantissa)
     kind = _HARD
-    if not cut and mantissa <= 9007199254740992 and -22 <= exponent <= 22:
+    # At most 2**53 implies that no digit was dropped: 18 digits make more.
+    if mantissa <= 9007199254740992 and -22 <= exponent <= 22:
         kind = _EXACT
         value = value / _POWERS[-exponent - _LOWEST] if exponent < 0 else value * _POWERS[exponent - _LOWEST]
     elif _LOWEST <= exponent <= _HIGHEST:

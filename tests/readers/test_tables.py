@@ -130,6 +130,14 @@ def test_scattered_queries(tmp_path: Path) -> None:
     assert data.features[:, 0].tolist() == [1, 3, 2]
 
 
+def test_a_query_in_two_files_is_scattered_even_if_adjacent(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("query_id,label,x\n1,0,1\n")
+    (tmp_path / "b.csv").write_text("query_id,label,x\n1,1,2\n")
+    with pytest.raises(DataError, match=r"b\.csv:2: query '1' comes up again .* is at .*a\.csv:2"):
+        Csv().read(["a.csv", "b.csv"], tmp_path)
+    assert Csv(regroup=True).read(["a.csv", "b.csv"], tmp_path).groups.sizes.tolist() == [2]
+
+
 def test_several_files_in_any_column_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("query_id,label,x,y\n1,0,1,2\n")
     (tmp_path / "b.csv").write_text("y,query_id,x,label\n4,2,3,1\n")
