@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ltr_harness.report.blocks import Block, Chart, Heading, Paragraph
-from ltr_harness.report.charts import PALETTE, fade, small_multiples, spec
+from ltr_harness.report.charts import colour_of, fade, small_multiples
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import metric as metric_text
 
@@ -38,7 +38,7 @@ def section(data: ReportData) -> list[Block]:
 def _spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict[str, Any]:
     rows = []
     for model in data.models:
-        for base, by_k in families.items():
+        for family, (base, by_k) in enumerate(families.items()):
             for k, name in by_k.items():
                 s = data.summary(model, name)
                 if s.mean == s.mean:  # not NaN
@@ -46,18 +46,19 @@ def _spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict[str, An
                         {
                             "model": model,
                             "metric": base,
+                            "family": family,
                             "k": k,
                             "mean": round(s.mean, 6),
                             "low": round(s.ci_low, 6) if s.ci_low == s.ci_low else None,
                             "high": round(s.ci_high, 6) if s.ci_high == s.ci_high else None,
                         }
                     )
-    names = list(families)
     colour = {
         "field": "metric",
         "type": "nominal",
         "title": None,
-        "scale": {"domain": names, "range": [PALETTE[at % len(PALETTE)] for at in range(len(names))]},
+        "sort": {"field": "family", "op": "min"},
+        "scale": {"range": [colour_of(at) for at in range(len(families))]},
         "legend": {"orient": "top", "direction": "horizontal"},
     }
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
@@ -84,7 +85,7 @@ def _spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict[str, An
             },
         ],
     }
-    return spec({"data": {"values": rows}, **small_multiples(data, list(data.models), panel)})
+    return small_multiples(data.models, rows, panel)
 
 
 def _words(data: ReportData, families: dict[str, dict[int, str]]) -> str:

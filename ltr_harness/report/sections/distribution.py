@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import fade, model_colour, shares, small_multiples, spec
+from ltr_harness.report.charts import fade, model_colour, shares, small_multiples
 from ltr_harness.report.data import ReportData
 
 
@@ -95,7 +95,7 @@ def _histogram(data: ReportData, names: list[str]) -> Chart:
                 "field": "from",
                 "type": "quantitative",
                 "bin": {"binned": True, "step": float(edges[1] - edges[0])},
-                "title": data.primary,
+                "title": "value of a query",
                 "axis": {"tickCount": 5},
             },
             "x2": {"field": "to"},
@@ -105,7 +105,7 @@ def _histogram(data: ReportData, names: list[str]) -> Chart:
                 "title": "queries",
                 "axis": {"format": "%", "tickCount": 3},
             },
-            "color": model_colour(data),
+            "color": model_colour(data, names),
             "opacity": fade(),
             "tooltip": [
                 {"field": "model"},
@@ -118,6 +118,6 @@ def _histogram(data: ReportData, names: list[str]) -> Chart:
     return Chart(
         name="value_distribution",
         title=f"Per-query {data.primary}, share of queries",
-        spec=spec({"data": {"values": rows}, **small_multiples(data, names, panel)}),
+        spec=small_multiples(names, rows, panel),
         text=" ".join(words),
     )

@@ -21,7 +21,7 @@ from ltr_harness.report.blocks import (
     Table,
     code,
 )
-from ltr_harness.report.charts import fade, model_colour, shares, small_multiples, spec
+from ltr_harness.report.charts import BY_PLACE, fade, model_colour, placed, shares, small_multiples, spec
 from ltr_harness.report.data import ReportData, file_names
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
@@ -116,10 +116,10 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
                 "verdict": pair.verdict,
             }
         )
-    y = {"field": "model", "type": "nominal", "sort": compared, "title": None}
+    y = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None}
     x: dict[str, Any] = {
         "type": "quantitative",
-        "title": f"difference in {data.primary} against {data.baseline}",
+        "title": "difference to the baseline",
         "axis": {"format": "+.3f", "tickCount": 7},
     }
     tooltip: list[dict[str, Any]] = [{"field": "model"}, {"field": "verdict"}]
@@ -128,7 +128,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "width": "container",
         "height": 26 * len(rows),
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": rows},
+        "data": {"values": placed(rows, compared)},
         "layer": [
             {
                 "data": {"values": [{"zero": 0}]},
@@ -141,7 +141,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
                     "y": y,
                     "x": {**x, "field": "low"},
                     "x2": {"field": "high"},
-                    "color": model_colour(data),
+                    "color": model_colour(data, compared),
                     "opacity": fade(0.75),
                     "tooltip": tooltip,
                 },
@@ -151,7 +151,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
                 "encoding": {
                     "y": y,
                     "x": {**x, "field": "difference"},
-                    "color": model_colour(data),
+                    "color": model_colour(data, compared),
                     "opacity": fade(),
                     "tooltip": tooltip,
                 },
@@ -160,7 +160,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     }
     return Chart(
         name="paired_differences",
-        title=f"Difference to {data.baseline} with {data.confidence_label} intervals; "
+        title=f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
         "an interval across the dashed line means the sign is open",
         spec=spec(body),
         text=" ".join(words),
@@ -172,7 +172,9 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     differences = {
         name: d[~np.isnan(d)] for name in compared for d in [data.comparison.query_differences(name)]
     }
-    reach = max(float(np.abs(d).max()) for d in differences.values()) or 1.0
+    widest = max(float(np.abs(d).max()) for d in differences.values()) or 1.0
+    unit = 10.0 ** math.floor(math.log10(widest))
+    reach = unit * math.ceil(widest / unit)  # a round number, so that the axis has round labels
     edges = np.linspace(-reach, reach, 22)  # 21 bins, so that ties share one in the middle
     rows, words = [], []
     for name, d in differences.items():
@@ -193,8 +195,8 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
                 "field": "from",
                 "type": "quantitative",
                 "bin": {"binned": True, "step": float(edges[1] - edges[0])},
-                "title": f"difference in {data.primary}",
-                "axis": {"format": "+.1f", "tickCount": 5},
+                "title": "difference to the baseline",
+                "axis": {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]},
             },
             "x2": {"field": "to"},
             "y": {
@@ -203,7 +205,7 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
                 "title": "queries",
                 "axis": {"format": "%", "tickCount": 3},
             },
-            "color": model_colour(data),
+            "color": model_colour(data, compared),
             "opacity": fade(),
             "tooltip": [
                 {"field": "model"},
@@ -216,6 +218,6 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     return Chart(
         name="difference_distribution",
         title=f"Per-query differences to {data.baseline} at {data.primary}",
-        spec=spec({"data": {"values": rows}, **small_multiples(data, list(differences), panel)}),
+        spec=small_multiples(compared, rows, panel),
         text=" ".join(words),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, spec
+from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import Record
 
@@ -99,6 +99,7 @@ def _curves(data: ReportData) -> Chart | None:
             rows.append({**label, "round": at, "value": round(value, 5)})
             if at == record.best_round:
                 rows[-1]["chosen"] = 1  # lines and dots share one table: a facet reads a single source
+    names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     metric = _stopping_metric(curves[0][0].record, data.primary)
     x = {"field": "round", "type": "quantitative", "title": "round", "axis": {"tickCount": 4, "grid": False}}
     y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
@@ -108,10 +109,9 @@ def _curves(data: ReportData) -> Chart | None:
         {"field": "round", "title": "chosen round"},
         {"field": "value", "type": "quantitative", "format": ".4f"},
     ]
-    names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     panel: dict[str, Any] = {
         "height": PANEL["height"] + 20,
-        "encoding": {"x": x, "y": y, "color": model_colour(data)},
+        "encoding": {"x": x, "y": y, "color": model_colour(data, names)},
         "layer": [
             {
                 "mark": {"type": "line", "strokeWidth": 1.1},
@@ -132,7 +132,7 @@ def _curves(data: ReportData) -> Chart | None:
         name="learning_curves",
         title=f"{metric} on validation data over rounds; a line is one fold and seed, "
         "its dot the chosen round",
-        spec=spec({"data": {"values": rows}, **small_multiples(data, names, panel)}),
+        spec=small_multiples(names, rows, panel),
         text=" ".join(words),
     )
 

@@ -1,0 +1,202 @@
+"""The page in a real browser, with the network off: it draws, sorts, filters, picks, adapts, prints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.report import ReportData, write_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot svg').length"
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, for example: apt-get install chromium"),
+    # The driver's own event loop closes its sockets when the process ends.
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    # As root, as in containers, chromium refuses to run with its sandbox.
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def report_path(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(data, tmp_path_factory.mktemp("report"), ["html"])
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a file without a network; when the test ends, the console must have been silent."""
+    contexts: list[Any] = []
+    said: list[str] = []
+
+    def open_it(path: Path, **options: Any) -> Any:
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("request", lambda request: said.extend([request.url] if request.url != path.as_uri() else []))
+        page.goto(path.as_uri())
+        until(page, DRAWN)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert [line for line in said if not line.startswith("data:")] == []
+
+
+def until(page: Any, expression: str, seconds: float = 30) -> None:
+    """Wait for a condition by asking from outside: the page's policy forbids evaluating text inside it."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"still not: {expression}"
+        page.wait_for_timeout(20)
+
+
+def column(page: Any, table: str, at: int) -> list[str]:
+    cells = page.locator(f"#table-{table} tbody tr > :nth-child({at})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+def background(page: Any) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def test_every_chart_is_drawn(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    assert page.locator(".plot svg").count() == 5
+    assert page.locator("#chart-paired_differences svg path").count() > 4
+
+
+def test_tables_sort_by_number_both_ways(
+    report_path: Path, open_page: Callable[..., Any], data: ReportData
+) -> None:
+    page = open_page(report_path)
+    head = page.locator("#table-fixed_k thead th").nth(1)
+    best_first = list(data.models)
+
+    def names() -> list[str]:
+        return [text.split()[0] for text in column(page, "fixed_k", 1)]
+
+    assert names() == best_first
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert names() == best_first
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert names() == best_first[::-1]
+    page.locator("#table-fixed_k thead th").nth(5).locator("button").click()
+    assert head.get_attribute("aria-sort") is None
+    assert names()[-1] == data.baseline  # it has no p-value; what is missing stays last
+    page.locator("#table-fixed_k thead th").nth(5).locator("button").click()
+    assert names()[-1] == data.baseline
+
+
+def test_a_picked_model_stands_out_everywhere(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    faint = "document.querySelectorAll('#chart-value_distribution .mark-rect path[opacity=\"0.1\"]').length"
+    assert page.evaluate(faint) == 0
+    page.locator("#table-fixed_k button.model").first.click()
+    until(page, f"{faint} > 0")
+    assert page.locator("#table-metrics tr.picked").count() == 1
+    assert page.locator("#table-metrics button.model[aria-pressed=true]").count() == 1
+    page.keyboard.press("Escape")
+    until(page, f"{faint} === 0")
+    assert page.locator("tr.picked").count() == 0
+
+
+def test_dark_follows_the_system_and_the_button(report_path: Path, open_page: Callable[..., Any]) -> None:
+    light = open_page(report_path)
+    dark = open_page(report_path, color_scheme="dark")
+    assert background(light) == "rgb(255, 255, 255)"
+    assert background(dark) == "rgb(20, 23, 27)"
+    dark.locator("#theme").click()
+    light.locator("#theme").click()
+    assert background(dark) == "rgb(255, 255, 255)"
+    assert background(light) == "rgb(20, 23, 27)"
+    label = "getComputedStyle(document.querySelector('#chart-metric_over_k text')).fill"
+    assert dark.evaluate(label) != light.evaluate(label)
+
+
+def test_print_is_light_and_without_navigation(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert background(page) == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    assert len(page.pdf()) > 10_000
+
+
+def test_no_width_scrolls_sideways(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    for width in (320, 390, 768, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(400)  # charts are redrawn a moment after the last change
+        until(page, DRAWN)
+        until(page, f"document.documentElement.scrollWidth <= {width}", seconds=5)
+        assert page.locator("#table-fixed_k").is_visible()
+
+
+def test_many_models_can_be_filtered(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    metrics = ["ndcg@5", "ndcg@10"]
+    entrants = [make_entrant(f"model-{at:02d}", 0.01 * at, metrics=metrics) for at in range(30)]
+    page = open_page(write_report(make_data(entrants=entrants), tmp_path, ["html"]))
+    page.locator("#verdict .filter").fill("MODEL-07")
+    assert page.locator("#table-fixed_k tbody tr:visible").count() == 1
+
+
+def test_hostile_names_run_nothing(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    hostile_names: list[str],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    entrants = [make_entrant(name, 0.01 * at) for at, name in enumerate(hostile_names)]
+    page = open_page(write_report(make_data(entrants=entrants, title=hostile_names[1]), tmp_path, ["html"]))
+    page.on("dialog", lambda dialog: pytest.fail(f"a name opened a dialog: {dialog.message}"))
+    for at in range(len(hostile_names)):
+        page.locator("#table-fixed_k button.model").nth(at).click()
+    page.locator("#chart-value_distribution .mark-rect path").first.hover()
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert page.evaluate("window.pwned") is None
+    assert page.title() == hostile_names[1]
+    assert page.locator("img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_the_keyboard_reaches_everything(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
+    reached = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
+    assert {"model", "table", "BUTTON", "A"} <= reached
