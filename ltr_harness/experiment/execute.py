@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,12 @@ def execute(
             scores = fitted.score(fold.test.features)
             scored = time.perf_counter()
             evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
-        except HarnessError as problem:
-            record |= _nothing_trained(str(problem), time.perf_counter() - started)
-            (folder / "log.txt").write_text(f"failed: {problem}\n", encoding="utf-8")
+        except Exception as problem:
+            # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
+            said = str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
+            record |= _nothing_trained(said, time.perf_counter() - started)
+            trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
+            (folder / "log.txt").write_text(f"failed: {said}\n{trace}", encoding="utf-8")
             finish(folder, task.folder, Record(**record))
             return load_run(task.folder)
         fitted.save(folder)

@@ -1,0 +1,181 @@
+"""What a user sees when something is wrong: one clear line each, exit 2, never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+Cli = Callable[..., tuple[int, str, str]]
+
+GOOD_ROWS = "2 qid:1 1:0.5 2:1\n0 qid:1 1:0.1 2:0\n1 qid:2 1:0.4 2:1\n0 qid:2 1:0.2 2:0\n"
+CONFIG = """\
+name: broken
+data:
+  reader: letor
+  root: .
+  splits: {train: train.txt, valid: valid.txt, test: test.txt}
+metrics: {cutoffs: [1], report: [ndcg], primary: ndcg@1}
+stopping: {metric: ndcg@1, patience: 2, max_rounds: 3}
+models:
+  a: {ranker: lightgbm, objective: lambdarank, params: {min_data_in_leaf: 1}}
+  r: {ranker: random}
+"""
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = run_command(cli, list(arguments))
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+def write(folder: Path, config: str = CONFIG, **files: str) -> str:
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.txt").write_text(files.get(split, GOOD_ROWS))
+    (folder / "broken.yaml").write_text(config)
+    return "broken.yaml"
+
+
+def test_good_input_passes(ltr: Cli, tmp_path: Path) -> None:
+    code, out, _ = ltr("check", write(tmp_path))
+    assert code == 0
+    assert "train: 2 queries, 4 rows, 2 features" in out
+    assert "no problems found" in out
+
+
+@pytest.mark.parametrize(
+    ("split", "rows", "said"),
+    [
+        ("train", "nan qid:1 1:0.5 2:1\n", ["train.txt:1", "nan"]),
+        ("train", GOOD_ROWS + "x qid:3 1:1\n", ["train.txt:5", "'x'"]),
+        ("test", "-1 qid:1 1:0.5 2:1\n", ["test.txt:1", "-1"]),
+        ("valid", "1 qid:1 1:0.5 2:oops\n", ["valid.txt:1", "oops"]),
+        ("train", "1 1:0.5 2:1\n", ["train.txt:1", "qid"]),
+        ("test", "1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n", ["test.txt:3", "regroup"]),
+        ("test", "1 qid:1 1:1 2:1 3:1\n", ["test", "3", "train"]),
+        (
+            "train",
+            "0.5 qid:1 1:1 2:1\n0 qid:1 1:2 2:1\n",
+            ["1 training labels are not whole numbers", "lambdarank"],
+        ),
+        ("train", "31 qid:1 1:1 2:1\n0 qid:1 1:2 2:1\n", ["31", "label"]),
+        ("test", "0.5 qid:1 1:1 2:1\n", ["label 0.5 in query '1'", "gain=linear"]),
+        ("train", "", ["train.txt: the file is empty"]),
+    ],
+)
+def test_bad_rows(ltr: Cli, tmp_path: Path, split: str, rows: str, said: list[str]) -> None:
+    config = write(tmp_path, **{split: rows})
+    for command in ("check", "run"):
+        code, _, err = ltr(command, config)
+        assert code == 2
+        for part in said:
+            assert part in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_file_is_named_with_what_is_there(ltr: Cli, tmp_path: Path) -> None:
+    config = write(tmp_path)
+    (tmp_path / "test.txt").rename(tmp_path / "tset.txt")
+    code, _, err = ltr("run", config)
+    assert code == 2
+    assert "test.txt" in err
+    assert "tset.txt" in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("patience: 2", "patiense: 2", ["broken.yaml:7", "patiense", "patience"]),
+        ("objective: lambdarank", "objective: lambdarnk", ["broken.yaml:9", "lambdarnk", "lambdarank"]),
+        ("{min_data_in_leaf: 1}", "{num_leafs: 3}", ["broken.yaml:9", "num_leafs"]),
+        ("{min_data_in_leaf: 1}", "{random_state: 3}", ["broken.yaml:9", "random_state", "seeds"]),
+        ("{min_data_in_leaf: 1}", "{early_stopping_round: 3}", ["early_stopping_round", "stopping"]),
+        ("{min_data_in_leaf: 1}", "{num_iterations: 3}", ["num_iterations", "max_rounds"]),
+        ("metric: ndcg@1", "metric: ndgc@1", ["broken.yaml:7", "ndgc", "ndcg"]),
+        ("primary: ndcg@1", "primary: ndcg", ["broken.yaml:6", "fixed K"]),
+        ("valid: valid.txt, ", "", ["broken.yaml", "holdout"]),
+        ("valid: valid.txt", "valid: test.txt", ["broken.yaml:5", "test"]),
+        ("{metric: ndcg@1,", "{metric: ndcg@1, on: test,", ["broken.yaml:7", "test"]),
+        ("reader: letor", "reader: leter", ["broken.yaml:3", "leter", "letor"]),
+        ("name: broken", "name: broken\nname: twice", ["broken.yaml:2", "name"]),
+        ("name: broken", "name: [", ["broken.yaml"]),
+        ("ranker: random", "ranker: randum", ["broken.yaml:10", "randum", "random"]),
+    ],
+)
+def test_bad_configurations(ltr: Cli, tmp_path: Path, old: str, new: str, said: list[str]) -> None:
+    assert old in CONFIG
+    config = write(tmp_path, CONFIG.replace(old, new))
+    code, _, err = ltr("run", config)
+    assert code == 2
+    for part in said:
+        assert part in err, err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_all_problems_come_at_once(ltr: Cli, tmp_path: Path) -> None:
+    text = CONFIG.replace("patience: 2", "patiense: 2").replace("ranker: random", "ranker: randum")
+    code, _, err = ltr("check", write(tmp_path, text))
+    assert code == 2
+    assert err.startswith("2 problems:")
+
+
+@pytest.mark.parametrize("arguments", [("run", "none.yaml"), ("report", "none"), ("show", "run", "none")])
+def test_what_does_not_exist_is_named(ltr: Cli, arguments: tuple[str, ...]) -> None:
+    code, _, err = ltr(*arguments)
+    assert code == 2
+    assert arguments[-1] in err
+
+
+def test_a_misspelt_command_or_option_gets_a_suggestion(ltr: Cli, tmp_path: Path) -> None:
+    code, _, err = ltr("rum")
+    assert (code, "did you mean 'run'" in err) == (2, True)
+    code, _, err = ltr("run", write(tmp_path), "--wrokers", "2")
+    assert (code, "--workers" in err) == (2, True)
+
+
+def without_lightgbm(text: str) -> str:
+    return text.replace("  a: {ranker: lightgbm, objective: lambdarank, params: {min_data_in_leaf: 1}}\n", "")
+
+
+def test_zero_size_groups_are_refused_and_one_row_queries_are_not(ltr: Cli, tmp_path: Path) -> None:
+    text = without_lightgbm(CONFIG.replace("reader: letor", "reader: lightgbm"))
+    rows = "1 1:0.5 2:1\n0 1:0.1 2:0\n1 1:0.4 2:1\n"
+    config = write(tmp_path, text, train=rows, valid=rows, test=rows)
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt.query").write_text("2\n1\n")
+    code, out, _ = ltr("check", config)
+    assert (code, "train: 2 queries, 3 rows" in out) == (0, True)
+    (tmp_path / "valid.txt.query").write_text("2\n0\n1\n")
+    code, _, err = ltr("check", config)
+    assert code == 2
+    assert "valid.txt.query" in err
+    assert "0" in err
+
+
+def test_different_k_is_refused_with_the_reason(ltr: Cli, tmp_path: Path) -> None:
+    text = without_lightgbm(CONFIG)
+    write(tmp_path, text)
+    assert ltr("run", "broken.yaml", "-q")[0] == 0
+    other = (
+        text.replace("name: broken", "name: other")
+        .replace("@1", "@2")
+        .replace("cutoffs: [1]", "cutoffs: [2]")
+    )
+    (tmp_path / "other.yaml").write_text(other.replace("  r:", "  q:"))
+    assert ltr("run", "other.yaml", "-q")[0] == 0
+    code, _, err = ltr("report", "runs/broken", "runs/other", "-o", "out")
+    assert code == 2
+    assert "ndcg@1" in err
+    assert "ndcg@2" in err
+    assert not (tmp_path / "out").exists()

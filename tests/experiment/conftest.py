@@ -1,0 +1,54 @@
+"""A small experiment that trains in a second."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seeds": [1, 2],
+    "data": {
+        "reader": "synthetic",
+        "n_queries": {"train": 60, "valid": 30, "test": 40},
+        "n_features": 12,
+        "max_grade": 4,
+    },
+    "metrics": {"cutoffs": [3, 10], "report": ["ndcg", "err"], "primary": "ndcg@10"},
+    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 12},
+    "models": {
+        "lgbm": {
+            "ranker": "lightgbm",
+            "objective": "lambdarank",
+            "params": {
+                "num_leaves": 7,
+                "bagging_fraction": 0.7,
+                "bagging_freq": 1,
+                "feature_fraction": 0.7,
+            },
+        },
+        "xgb": {
+            "ranker": "xgboost",
+            "objective": "rank:ndcg",
+            "params": {"max_depth": 3, "subsample": 0.7},
+        },
+        "random": {"ranker": "random"},
+    },
+}
+
+
+@pytest.fixture
+def small() -> dict[str, Any]:
+    return copy.deepcopy(SMALL)
+
+
+@pytest.fixture
+def small_file(small: dict[str, Any], tmp_path: Path) -> Path:
+    import yaml
+
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small, sort_keys=False))
+    return path

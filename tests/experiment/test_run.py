@@ -1,0 +1,278 @@
+"""From a configuration to run folders, a comparison and a report; and the same again without training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate, load_run, run_experiment
+from ltr_harness.errors import TrainingError, UsageError
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.runs import Run
+
+
+class Log(Progress):
+    """Remembers which tasks ran."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, str]] = []
+
+    def finished(self, task: Task, run: Run) -> None:
+        self.ran.append((str(task), task.state))
+
+
+def numbers(runs: tuple[Run, ...]) -> dict[str, Any]:
+    """Everything of a run that must be the same next time, by folder name."""
+    return {
+        run.path.name: (
+            run.record.metrics,
+            run.record.best_round,
+            run.record.rounds_trained,
+            dict(run.record.files),
+        )
+        for run in runs
+    }
+
+
+def test_the_folder_is_laid_out_as_documented(small: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(small, runs=tmp_path)
+    folder = tmp_path / "small"
+    assert result.report_path == folder / "report" / "report.html"
+    assert (folder / "experiment.yaml").is_file()
+    assert {"report.html", "report.md", "report.json"} <= {
+        path.name for path in (folder / "report").iterdir()
+    }
+    assert list((folder / "report" / "tables").glob("*.tex"))
+    assert list((folder / "report" / "charts").glob("*.svg"))
+    models = {"lgbm": "model.txt", "xgb": "model.ubj", "random": "model.json"}
+    for model, file in models.items():
+        for seed in (1, 2):
+            (run,) = folder.glob(f"{model}--all--s{seed}--*")
+            assert {path.name for path in run.iterdir()} == {
+                "record.json", file, "history.parquet", "test_scores.parquet", "per_query.parquet", "log.txt",
+            }  # fmt: skip
+    assert len(result.runs) == 6
+    assert not result.failures
+
+
+def test_records_say_what_happened(small: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(small, runs=tmp_path)
+    run = next(run for run in result.runs if run.record.model == "lgbm")
+    record = run.record
+    assert record.primary == "ndcg@10"
+    assert set(record.metrics) == {"ndcg@3", "ndcg@10", "err(max_grade=4)@3", "err(max_grade=4)@10"}
+    assert record.best_round is not None
+    assert record.rounds_trained is not None
+    assert 1 <= record.best_round <= record.rounds_trained <= 12
+    assert record.rounds_trained in (12, record.best_round + 3)
+    assert record.data["test"].n_queries == 40
+    assert record.environment["lightgbm"]
+    scores = run.test_scores
+    again = evaluate(
+        scores["label"].to_numpy(), scores["score"].to_numpy(), query_ids=scores["query_id"].to_numpy(),
+        metrics=["ndcg@10"],
+    )  # fmt: skip
+    assert again.means["ndcg@10"] == pytest.approx(record.metrics["ndcg@10"].mean, abs=1e-12)
+    np.testing.assert_array_equal(run.per_query["ndcg@10"], again["ndcg@10"].per_query)
+    assert list(run.per_query.columns[:3]) == ["query_id", "rows", "n_relevant"]
+
+
+@pytest.mark.parametrize("model", ["lgbm", "xgb"])
+def test_the_stored_model_is_the_best_round_of_the_curve(
+    small: dict[str, Any], tmp_path: Path, model: str
+) -> None:
+    result = run_experiment(small, runs=tmp_path)
+    run = next(run for run in result.runs if run.record.model == model)
+    curve = run.history.query("metric == 'ndcg@10' and split == 'valid'").set_index("round")["value"]
+    assert curve.idxmax() == run.record.best_round
+    from ltr_harness.config import load_experiment
+
+    valid = FoldReader(load_experiment(small).data).read("all").valid
+    assert valid is not None
+    stored = load_run(run.path)
+    reached = evaluate(
+        valid.labels, stored.score(valid.features), group_sizes=valid.groups.sizes, metrics=["ndcg@10"]
+    )
+    assert reached.means["ndcg@10"] == pytest.approx(curve.max(), abs=1e-9)
+
+
+def test_a_second_run_trains_nothing_and_writes_the_same_report(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    first = run_experiment(small, runs=tmp_path)
+    assert first.report_path is not None
+    pages = {path: path.read_bytes() for path in first.report_path.parent.rglob("*") if path.is_file()}
+    log = Log()
+    second = run_experiment(small, runs=tmp_path, progress=log)
+    assert log.ran == []
+    assert second.reused == 6
+    assert numbers(second.runs) == numbers(first.runs)
+    assert {path: path.read_bytes() for path in pages} == pages
+
+
+def test_an_added_metric_scores_again_and_does_not_train(small: dict[str, Any], tmp_path: Path) -> None:
+    first = run_experiment(small, runs=tmp_path)
+    models = {run.path: run.record.files.get("model.txt") for run in first.runs}
+    small["metrics"]["report"].append("mrr(relevant=2)")
+    log = Log()
+    second = run_experiment(small, runs=tmp_path, progress=log)
+    assert {state for _, state in log.ran} == {"score again"}
+    assert "mrr(relevant=2)@10" in second.runs[0].record.metrics
+    assert {run.path: run.record.files.get("model.txt") for run in second.runs} == models
+    fresh = run_experiment(small, runs=tmp_path / "fresh")
+    assert [run.record.metrics for run in second.runs] == [run.record.metrics for run in fresh.runs]
+
+
+def test_what_can_move_a_tree_lands_in_another_folder(small: dict[str, Any], tmp_path: Path) -> None:
+    first = run_experiment(small, runs=tmp_path)
+    small["models"]["lgbm"]["params"]["num_leaves"] = 5
+    log = Log()
+    second = run_experiment(small, runs=tmp_path, progress=log)
+    assert log.ran == [("lgbm, seed 1", "train"), ("lgbm, seed 2", "train")]
+    assert {run.path for run in first.runs if run.record.model == "lgbm"}.isdisjoint(
+        run.path for run in second.runs
+    )
+    assert all(run.path.is_dir() for run in first.runs)
+
+
+@pytest.mark.parametrize("file", ["model.txt", "per_query.parquet", "record.json", "test_scores.parquet"])
+def test_a_damaged_run_is_made_good(small: dict[str, Any], tmp_path: Path, file: str) -> None:
+    del small["models"]["xgb"]
+    first = run_experiment(small, runs=tmp_path)
+    run = next(run for run in first.runs if run.record.model == "lgbm")
+    whole = (run.path / file).read_bytes()
+    (run.path / file).write_bytes(whole[: len(whole) // 2])
+    log = Log()
+    second = run_experiment(small, runs=tmp_path, progress=log)
+    state = "train" if file in ("model.txt", "record.json") else "score again"
+    assert log.ran == [("lgbm, seed 1", state)]
+    assert numbers(second.runs) == numbers(first.runs)
+
+
+def test_two_workers_find_what_one_finds(small: dict[str, Any], tmp_path: Path) -> None:
+    one = run_experiment(small, runs=tmp_path / "one")
+    two = run_experiment(small, runs=tmp_path / "two", workers=2)
+    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in one.runs]
+    for a, b in zip(one.runs, two.runs, strict=True):
+        np.testing.assert_array_equal(a.test_scores["score"], b.test_scores["score"])
+
+
+BROKEN_RANKER = '''
+from ltr_harness.rankers.random import RandomRanker
+
+class Broken(RandomRanker):
+    """Fails while training."""
+
+    def fit(self, training):
+        raise ZeroDivisionError("the seventh tree")
+'''
+
+
+def test_one_failing_model_does_not_cost_the_others(small: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(BROKEN_RANKER)
+    small["models"]["broken"] = {"ranker": f"{file}:Broken"}
+    result = run_experiment(small, runs=tmp_path)
+    assert len(result.runs) == 6
+    assert [run.record.error for run in result.failures] == ["ZeroDivisionError: the seventh tree"] * 2
+    assert result.report_path is not None
+    assert "the seventh tree" in result.report_path.read_text()
+    assert "Traceback" in (result.failures[0].path / "log.txt").read_text()
+    # mended, it is trained; the others are not
+    file.write_text(
+        BROKEN_RANKER.replace('raise ZeroDivisionError("the seventh tree")', "return super().fit(training)")
+    )
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("ltr_harness_own_broken")]:
+        del sys.modules[name]
+    log = Log()
+    mended = run_experiment(small, runs=tmp_path, progress=log)
+    assert [name for name, _ in log.ran] == ["broken, seed 1", "broken, seed 2"]
+    assert not mended.failures
+
+
+def test_fail_fast_stops_at_the_first(small: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "broken_fast.py"
+    file.write_text(BROKEN_RANKER)
+    small["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small["models"]}
+    log = Log()
+    with pytest.raises(TrainingError, match="the seventh tree; stopped because of --fail-fast"):
+        run_experiment(small, runs=tmp_path, fail_fast=True, progress=log)
+    assert len(log.ran) == 1
+
+
+def test_seeds_that_cannot_matter_run_once(small: dict[str, Any], tmp_path: Path) -> None:
+    small["models"] = {
+        "fixed": {"ranker": "lightgbm", "objective": "lambdarank", "params": {"num_leaves": 7}},
+        "random": {"ranker": "random"},
+    }
+    result = run_experiment(small, runs=tmp_path)
+    fixed = [run.record for run in result.runs if run.record.model == "fixed"]
+    assert [(record.seed, record.deterministic) for record in fixed] == [(1, True)]
+    assert result.report_path is not None
+    assert "deterministic" in result.report_path.read_text()
+
+
+def test_err_takes_the_largest_label_of_all_splits(small: dict[str, Any], tmp_path: Path) -> None:
+    del small["data"]["max_grade"]
+    result = run_experiment(small, runs=tmp_path)
+    assert "err(max_grade=4)@10" in result.runs[0].record.metrics
+
+
+def test_every_problem_is_named_before_the_first_tree(small: dict[str, Any], tmp_path: Path) -> None:
+    small["models"]["lgbm"]["params"] = {"num_leafs": 3, "n_jobs": 2}
+    small["models"]["xgb"]["objective"] = "rank:ndgc"
+    with pytest.raises(UsageError) as caught:
+        run_experiment(small, runs=tmp_path)
+    text = str(caught.value)
+    assert "num_leafs" in text
+    assert "did you mean 'num_leaf'" in text
+    assert "n_jobs" in text
+    assert "rank:ndgc" in text
+    assert not (tmp_path / "small").exists()
+
+
+def test_labels_outside_a_metric_are_named_before_the_first_tree(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = ["2 qid:1 1:1", "0 qid:1 1:2", "0.5 qid:2 1:1", "1 qid:2 1:3"]
+    (tmp_path / "rows.txt").write_text("\n".join(rows) + "\n")
+    small["data"] = {
+        "reader": "letor",
+        "root": str(tmp_path),
+        "splits": {"train": "rows.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "rows.txt"},
+    }
+    small["models"] = {"random": {"ranker": "random"}}
+    with pytest.raises(UsageError, match=r"label 0.5 in query '2'.*exp needs whole grades.*gain=linear"):
+        run_experiment(small, runs=tmp_path)
+
+
+def test_the_plan_is_in_the_order_of_folds_models_and_seeds(small: dict[str, Any], tmp_path: Path) -> None:
+    seen: list[Plan] = []
+
+    class Planned(Progress):
+        def planned(self, plan: Plan, threads: int) -> None:
+            seen.append(plan)
+
+    run_experiment(small, runs=tmp_path, progress=Planned())
+    (plan,) = seen
+    assert [str(task) for task in plan.tasks] == [
+        "lgbm, seed 1", "lgbm, seed 2", "xgb, seed 1", "xgb, seed 2", "random, seed 1", "random, seed 2",
+    ]  # fmt: skip
+
+
+def test_report_json_holds_the_means_at_full_precision(small: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(small, runs=tmp_path)
+    assert result.report_path is not None
+    assert result.comparison is not None
+    document = json.loads((result.report_path.parent / "report.json").read_text())
+    text = json.dumps(document)
+    for model in small["models"]:
+        assert repr(result.comparison.summary(model, "ndcg@10").mean) in text
