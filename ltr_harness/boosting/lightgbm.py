@@ -12,16 +12,14 @@ or, when evaluating every round is too dear, `Watch`, which evaluates only the r
 from __future__ import annotations
 
 import dataclasses
-import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm
-import numpy as np
 from lightgbm.callback import EarlyStopException
-from numpy.typing import NDArray
 
+from ltr_harness.boosting.lightgbm_metrics import Feval, MetricName, judgments_of, rows
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import (
     OnRound,
@@ -31,50 +29,11 @@ from ltr_harness.boosting.watching import (
     distinct_metrics,
 )
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import DataError, UsageError
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.errors import UsageError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Binding, Metric, parse_metric
 
 _AFTER_RECORDING = 30  # LightGBM's place for early stopping: after its logging and recording callbacks
-
-
-def judgments_of(dataset: Any) -> Judgments:
-    """Labels, queries and query weights of a `lightgbm.Dataset`.
-
-    A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
-
-    Raises:
-        DataError: the Dataset has no labels or no groups, or they do not fit together.
-    """
-    labels, sizes, weights = dataset.get_label(), dataset.get_group(), dataset.get_weight()
-    if labels is None or len(labels) == 0:
-        raise DataError("the Dataset has no labels; expected lightgbm.Dataset(…, label=…, group=…)")
-    if sizes is None or len(sizes) == 0:
-        raise DataError(
-            "the Dataset has no query groups, and a ranking metric is a mean over queries; "
-            "expected lightgbm.Dataset(…, group=rows_of_each_query)"
-        )
-    groups = QueryGroups.from_sizes(sizes)
-    query_weights = None
-    if weights is not None:
-        row_weights = np.asarray(weights, dtype=np.float64)
-        query_weights = np.add.reduceat(row_weights, groups.boundaries[:-1]) / groups.sizes
-    return Judgments.checked(labels, groups, query_weights=query_weights)
-
-
-class MetricName(str):
-    """A metric's name in LightGBM's results that still knows the metric: LightGBM's own names do not."""
-
-    metric: Metric
-
-    @classmethod
-    def of(cls, metric: Metric) -> MetricName:
-        name = cls(metric)
-        name.metric = metric
-        return name
-
-
-Row = tuple[MetricName, float, bool]
 
 
 def feval(*metrics: Metric | str) -> Feval:
@@ -97,46 +56,12 @@ def feval(*metrics: Metric | str) -> Feval:
 
     Example:
         >>> import lightgbm, numpy as np
-        >>> data = lightgbm.Dataset(np.zeros((3, 1)), label=[0, 1, 0], group=[3]).construct()
+        >>> quiet = {"verbosity": -1}
+        >>> data = lightgbm.Dataset(np.eye(3), label=[0, 1, 0], group=[3], params=quiet).construct()
         >>> feval("mrr")(np.array([0.3, 0.2, 0.1]), data)
         [('mrr', 0.5, True)]
     """
     return Feval(distinct_metrics(metrics))
-
-
-class Feval:
-    """What `feval` returns."""
-
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        self._metrics = metrics
-        self._bound: weakref.WeakKeyDictionary[Any, _Bound] = weakref.WeakKeyDictionary()
-
-    def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
-        # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
-        return _rows(self._binding(dataset), scores)
-
-    def _binding(self, dataset: Any) -> Binding:
-        fields = (dataset.get_label(), dataset.get_group(), dataset.get_weight())
-        known = self._bound.get(dataset)
-        # LightGBM returns the same arrays until someone sets others
-        if known is None or any(now is not then for now, then in zip(fields, known.fields, strict=True)):
-            binding = bind(self._metrics, judgments_of(dataset))
-            self._metrics = binding.metrics
-            known = self._bound[dataset] = _Bound(fields, binding)
-        return known.binding
-
-
-class _Bound(NamedTuple):
-    fields: tuple[Any, Any, Any]
-    binding: Binding
-
-
-def _rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
-    means = binding.means(scores)
-    return [
-        (MetricName.of(metric), float(mean), metric.higher_is_better)
-        for metric, mean in zip(binding.metrics, means, strict=True)
-    ]
 
 
 def stop_early(
@@ -349,7 +274,7 @@ class Watch(WatchedTraining):
 
     def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(
-            self._settings.data[name], name, feval=lambda scores, _: _rows(binding, scores)
+            self._settings.data[name], name, feval=lambda scores, _: rows(binding, scores)
         )
         twice = [
             metric for metric, count in Counter(str(result[1]) for result in results).items() if count > 1

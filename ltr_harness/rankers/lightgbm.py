@@ -14,6 +14,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import lightgbm_parameters as parameters
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.lightgbm_check import problems, spoken
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.ranker import (
     VALID,
@@ -36,7 +37,7 @@ class LightGBMRanker(Ranker):
     params: dict[str, Any] = Field(default_factory=dict, description="LightGBM's own parameters, untouched.")
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        return parameters.problems(self.objective, self.params, facts)
+        return problems(self.objective, self.params, facts)
 
     @property
     def seed_matters(self) -> bool:
@@ -50,9 +51,7 @@ class LightGBMRanker(Ranker):
         self.require(training)
         handed = parameters.complete(self.objective, self.params, training.seed, training.threads)
         rounds = training.max_rounds
-        with failures_of(
-            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=parameters.spoken
-        ):
+        with failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=spoken):
             train = _dataset(training.train, handed)
             watch = None
             if training.valid is not None and training.watched:
@@ -117,9 +116,7 @@ class LightGBMModel(FittedModel):
         try:
             booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
-            raise DataError(
-                f"{path}: LightGBM cannot read it: {parameters.spoken(str(problem))}"
-            ) from problem
+            raise DataError(f"{path}: LightGBM cannot read it: {spoken(str(problem))}") from problem
         return cls(booster=booster, threads=threads, best_round=booster.num_trees())
 
 

@@ -79,6 +79,19 @@ def culprits(
     return problems or [Problem("params", f"refused together: {message}")]
 
 
+def as_number(value: Any, default: float) -> float:
+    """A parameter as a number; one that is none is found elsewhere."""
+    try:
+        return float(default if value is None else value)
+    except (TypeError, ValueError):
+        return default
+
+
+def is_on(value: Any) -> bool:
+    """Whether a library would read the value as yes."""
+    return str(value).lower() in ("true", "+", "1")
+
+
 def _closest(name: str, known: list[str]) -> str:
     """The closest name alone: a hundred known ones would bury it."""
     suggestion, _, _ = did_you_mean(name, known).partition(" (known: ")

@@ -25,6 +25,7 @@ from ltr_harness.rankers.ranker import (
     failures_of,
     model_file,
 )
+from ltr_harness.rankers.xgboost_check import problems, spoken
 
 
 class XGBoostRanker(Ranker):
@@ -41,7 +42,7 @@ class XGBoostRanker(Ranker):
     )
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        return parameters.problems(self.objective, self.params, self.relevant, facts)
+        return problems(self.objective, self.params, self.relevant, facts)
 
     @property
     def seed_matters(self) -> bool:
@@ -56,7 +57,7 @@ class XGBoostRanker(Ranker):
         handed = parameters.complete(self.objective, self.params, training.seed, training.threads)
         rounds = training.max_rounds
         with failures_of(
-            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=parameters.spoken
+            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
         ):
             train = self._training_matrix(training.train, handed)
             watch = None
@@ -130,7 +131,7 @@ class XGBoostModel(FittedModel):
         try:
             booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
         except xgboost.core.XGBoostError as problem:
-            raise DataError(f"{path}: XGBoost cannot read it: {parameters.spoken(str(problem))}") from problem
+            raise DataError(f"{path}: XGBoost cannot read it: {spoken(str(problem))}") from problem
         return cls(booster=booster, best_round=booster.num_boosted_rounds())
 
 

@@ -10,7 +10,8 @@ import lightgbm
 import numpy as np
 import pytest
 
-from ltr_harness.boosting.lightgbm import Watch, feval, judgments_of, stop_early
+from ltr_harness.boosting.lightgbm import Watch, feval, stop_early
+from ltr_harness.boosting.lightgbm_metrics import judgments_of
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG, bind
@@ -255,7 +256,7 @@ def test_the_boosters_score_buffer_is_only_read(train: Any) -> None:
 
 
 def test_a_dataset_is_bound_once_until_its_labels_change(train: Any, monkeypatch: Any) -> None:
-    from ltr_harness.boosting import lightgbm as ours
+    from ltr_harness.boosting import lightgbm_metrics as ours
 
     calls = []
     monkeypatch.setattr(ours, "bind", lambda *given: calls.append(given) or bind(*given))

@@ -81,7 +81,7 @@ def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
 def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
     def fitted(seed: int, threads: int, **fields: Any) -> str:
         ranker = LightGBMRanker(**fields)
-        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=10)).booster)
+        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=4)).booster)
 
     for fields in ({"params": SMALL}, {"params": SAMPLED}, {"objective": "rank_xendcg", "params": SMALL}):
         assert fitted(1, 1, **fields) == fitted(1, 2, **fields)
