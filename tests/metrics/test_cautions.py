@@ -1,0 +1,74 @@
+"""What is said about data on which a metric misleads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ltr_harness import parse_metric
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics.cautions import Caution, cautions
+
+
+def about(metrics: Sequence[str], labels: Sequence[float], sizes: Sequence[int]) -> dict[str, Caution]:
+    judgments = Judgments.checked(labels, QueryGroups.from_sizes(sizes))
+    return {
+        caution.kind: caution for caution in cautions([parse_metric(name) for name in metrics], judgments)
+    }
+
+
+def test_nothing_is_said_about_an_ordinary_set() -> None:
+    labels = ([1] + [0] * 9 + [1] + [0] * 19) * 5
+    assert about(["ndcg@5", "mrr@10", "map@5", "err(max_grade=1)@5"], labels, [30] * 5) == {}
+
+
+def test_many_grades_with_exponential_gain() -> None:
+    """A24: here the median positive gain is 7 and the largest 1023."""
+    labels = [10, 5, 3, 3, 2, 1, 0]
+    found = about(["ndcg@5", "ndcg(gain=linear)@5"], labels, [7])
+    assert found["fine grades"].text.startswith("the labels have 6 distinct grades, 0 to 10;")
+    steep = found["steep gain"]
+    assert steep.metrics == ("ndcg@5",)
+    assert "the largest gain is 146 times the median positive one" in steep.text  # 1023 / 7
+    gains = np.array([1023, 31, 7, 7, 3, 1, 0]) / np.log2(np.arange(2, 9))
+    assert f"10, make up {gains[0] / gains.sum():.0%} of all ideal DCG" in steep.text
+    assert "steep gain" not in about(["ndcg(gain=linear)@5"], labels, [7])
+
+
+def test_the_top_share_counts_each_query_on_its_own() -> None:
+    labels = [0, 6, 1, 1, 2, 3, 4, 5]
+    found = about(["dcg"], labels, [4, 4])
+    first = np.array([63, 1, 1, 0]) / np.log2(np.arange(2, 6))
+    second = np.array([31, 15, 7, 3]) / np.log2(np.arange(2, 6))
+    assert f"{first[0] / (first.sum() + second.sum()):.0%} of all ideal DCG" in found["steep gain"].text
+
+
+def test_large_cutoffs() -> None:
+    """A21: above the median list length, or above 20."""
+    short = about(["ndcg@10", "ndcg@3", "mrr@10"], [1, 0, 0] * 4, [3] * 4)["large cutoff"]
+    assert short.metrics == ("ndcg@10", "mrr@10")
+    assert short.text.startswith("ndcg@10, mrr@10: the cutoff is above the median list length, 3 rows")
+    long = about(["ndcg@50"], [1] + [0] * 99, [100])["large cutoff"]
+    assert long.text.startswith("ndcg@50: few users look at 50 rows")
+    assert "large cutoff" not in about(["ndcg@20", "ndcg"], [1] + [0] * 99, [100])
+
+
+def test_mrr_saturates_where_most_rows_are_relevant() -> None:
+    found = about(["mrr@10", "mrr(relevant=2)@10"], [1, 1, 2, 0] * 5, [20])
+    assert found["saturation"].metrics == ("mrr@10",)
+    assert found["saturation"].text.startswith("mrr@10: 75% of the rows have a label of 1 or more")
+
+
+def test_binary_metrics_collapse_grades() -> None:
+    """D9."""
+    found = about(["map", "precision@1", "ndcg", "rbp(graded=true,max_grade=2,p=0.5)"], [2, 1, 0, 0], [4])
+    assert found["collapsed grades"].metrics == ("map", "precision@1")
+    assert "counts all grades from 1 to 2 alike" in found["collapsed grades"].text
+    assert "collapsed grades" not in about(["map(relevant=2)"], [2, 1, 0, 0], [4])
+
+
+def test_rows_nobody_judged() -> None:
+    judgments = Judgments.checked([1, 0, 0, 0], QueryGroups.from_sizes([4]), judged=[True, True, True, False])
+    (caution,) = cautions([], judgments)
+    assert str(caution).startswith("only 75.0% of the rows are judged")

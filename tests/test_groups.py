@@ -1,0 +1,106 @@
+"""Which rows form a query: from ids or sizes, in any order, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness.errors import DataError
+from ltr_harness.groups import Judgments, QueryGroups, as_column, check_scores
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=30))
+def test_sizes_become_boundaries(sizes: list[int]) -> None:
+    groups = QueryGroups.from_sizes(sizes)
+    assert groups.n_queries == len(sizes)
+    assert groups.n_rows == sum(sizes)
+    assert groups.sizes.tolist() == sizes
+    assert groups.boundaries[0] == 0
+    for row in (0, groups.n_rows - 1):
+        query = groups.query_of(row)
+        assert groups.boundaries[query] <= row < groups.boundaries[query + 1]
+
+
+@given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=40))
+def test_ids_in_any_order_keep_first_appearance_and_row_order(ids: list[str]) -> None:
+    groups, order = QueryGroups.from_ids(ids)
+    names = list(dict.fromkeys(ids))
+    assert list(groups.ids) == names
+    assert groups.sizes.tolist() == [ids.count(name) for name in names]
+    expected = [row for name in names for row, other in enumerate(ids) if other == name]
+    assert (np.arange(len(ids)) if order is None else order).tolist() == expected
+    contiguous = expected == list(range(len(ids)))
+    assert (order is None) == contiguous
+
+
+def test_ids_of_mixed_types_are_told_apart() -> None:
+    groups, order = QueryGroups.from_ids(np.array([1, "1", 1, "1"], dtype=object))
+    assert groups.n_queries == 2
+    assert order is not None
+    assert order.tolist() == [0, 2, 1, 3]
+
+
+def test_take_keeps_whole_queries() -> None:
+    groups = QueryGroups.from_sizes([2, 3, 1], ids=["a", "b", "c"])
+    part, rows = groups.take(np.array([2, 0]))
+    assert rows.tolist() == [5, 0, 1]
+    assert part.ids.tolist() == ["c", "a"]
+    assert part.sizes.tolist() == [1, 2]
+
+
+def test_judgments_take_everything_along() -> None:
+    judgments = Judgments.checked(
+        [1, 0, 2, 0, 0, 3],
+        QueryGroups.from_sizes([2, 3, 1]),
+        query_weights=[1.0, 2.0, 3.0],
+        document_ids=list("uvwxyz"),
+        judged=[True, True, True, False, True, True],
+    )
+    part = judgments.take(np.array([1]))
+    assert part.labels.tolist() == [2, 0, 0]
+    assert part.query_weights is not None
+    assert part.query_weights.tolist() == [2.0]
+    assert part.document_ids is not None
+    assert part.document_ids.tolist() == list("wxy")
+    assert part.judged is not None
+    assert part.judged.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([], "group_sizes is empty"),
+        ([1, 0], r"group_sizes\[1\] is 0 \(1 such\).*leave empty queries out"),
+        ([2, -1, -1], r"group_sizes\[1\] is -1 \(2 such\)"),
+        ([1.5], "expected whole numbers of rows"),
+        (["a"], "expected whole numbers of rows"),
+        ([[1, 2]], r"group_sizes has shape \(1, 2\)"),
+    ],
+)
+def test_sizes_that_are_refused(sizes: list[object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        QueryGroups.from_sizes(sizes)  # type: ignore[arg-type]
+
+
+def test_whole_numbers_may_be_floats() -> None:
+    assert QueryGroups.from_sizes([2.0, 1.0]).sizes.tolist() == [2, 1]
+
+
+def test_ids_must_be_as_many_as_sizes() -> None:
+    with pytest.raises(DataError, match="2 query ids for 1 group sizes; expected one id per query"):
+        QueryGroups.from_sizes([3], ids=["a", "b"])
+
+
+def test_scores_are_checked_against_the_groups() -> None:
+    groups = QueryGroups.from_sizes([2, 1], ids=["q7", "q8"])
+    assert check_scores(np.float32([1, 2, 3]), groups).dtype == np.float64
+    assert check_scores([np.inf, -np.inf, 0], groups).tolist() == [np.inf, -np.inf, 0]
+    with pytest.raises(DataError, match=r"score is NaN in query 'q8', its row 0 \(1 such rows\)"):
+        check_scores([1.0, 2.0, np.nan], groups)
+
+
+def test_a_column_has_one_dimension() -> None:
+    with pytest.raises(DataError, match=r"labels has shape \(\); expected one value per row"):
+        as_column(3, "labels")  # type: ignore[arg-type]
