@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +17,19 @@ from ltr_harness.metrics.grammar import parse_metric
 from ltr_harness.metrics.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.ranking import Ranker, Ranking, Ties
 
+# Below this, starting a thread costs more than it saves, and the booster wants the processor.
+_ROWS_PER_THREAD = 1_000_000
+
 
 class Binding:
     """Several metrics at several cutoffs over one set of judgments, sharing one pass over the scores.
+
+    Args:
+        metrics: what to compute.
+        judgments: the queries and what their rows are worth.
+        threads: on how many threads an evaluation may run. More than one is used from two million rows on, a
+            million each at least, by splitting the queries; the values are the same, bit for bit. The default
+            leaves the processor to the booster that calls.
 
     Attributes:
         metrics: the metrics in the order asked for, with everything they take from data fixed.
@@ -24,12 +37,17 @@ class Binding:
         judgments: what they are bound to.
     """
 
-    def __init__(self, metrics: Sequence[Metric], judgments: Judgments) -> None:
+    def __init__(self, metrics: Sequence[Metric], judgments: Judgments, threads: int = 1) -> None:
         if not metrics:
             raise MetricError("no metrics given; expected at least one, such as ndcg@10")
         self.judgments = judgments
         self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self._parts = _parts(self.metrics, judgments, threads)
+        if self._parts:
+            return
         # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs
         families: dict[Metric, list[int]] = {}
         for i, metric in enumerate(self.metrics):
@@ -54,8 +72,6 @@ class Binding:
                     position,
                 )
             )
-        weights = judgments.query_weights
-        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
 
     def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
         """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.
@@ -77,13 +93,22 @@ class Binding:
                     "a retrieved row is scored -inf; expected finite scores for rows that are listed"
                 )
         checked = check_scores(scores, groups)
+        out = np.empty((len(self.metrics), groups.n_queries))
+        if self._parts:
+
+            def fill(part: _Part) -> None:
+                own = None if retrieved is None else listed[part.rows]
+                out[:, part.queries] = part.binding.per_query(checked[part.rows], own)
+
+            with ThreadPoolExecutor(len(self._parts)) as pool:
+                list(pool.map(fill, self._parts))
+            return out
         rankings = {}
         for (ties, precision), ranker in self._rankers.items():
             as_seen = checked.astype(np.float32).astype(np.float64) if precision == "float32" else checked
             whole = ranker.rank(as_seen)
             rankings[ties, precision, True] = whole
             rankings[ties, precision, False] = whole if retrieved is None else _without_unlisted(whole)
-        out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
         for order, values_of, members, position in self._families:
             out[members] = values_of(rankings[order])[position]
         return out
@@ -97,10 +122,44 @@ class Binding:
         return _weighted_means(per_query, self._weights)
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Neighbouring queries, evaluated by a thread of their own."""
+
+    queries: slice
+    rows: slice
+    binding: Binding
+
+
+def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> list[_Part]:
+    """The queries in parts of about equally many rows; empty where one thread is as good."""
+    boundaries = judgments.groups.boundaries
+    n_parts = min(threads, judgments.groups.n_rows // _ROWS_PER_THREAD)
+    if n_parts < 2:
+        return []
+    ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
+    cuts = np.unique(np.concatenate(([0], ends))).tolist()
+    if len(cuts) < 3:
+        return []
+    try:
+        return [
+            _Part(
+                slice(first, last),
+                slice(int(boundaries[first]), int(boundaries[last])),
+                Binding(metrics, judgments.take(np.arange(first, last))),
+            )
+            for first, last in itertools.pairwise(cuts)
+        ]
+    except MetricError:
+        return []  # bound as a whole, a refusal counts the rows of all queries
+
+
 def bind(
-    metrics: Sequence[Metric | str | Mapping[str, object]] | Metric | str, judgments: Judgments
+    metrics: Sequence[Metric | str | Mapping[str, object]] | Metric | str,
+    judgments: Judgments,
+    threads: int = 1,
 ) -> Binding:
-    """Bind metrics, by value or by name, to judgments.
+    """Bind metrics, by value or by name, to judgments; `threads` as in `Binding`.
 
     Example:
         >>> from ltr_harness.groups import Judgments, QueryGroups
@@ -109,7 +168,7 @@ def bind(
         [0.75, 0.5]
     """
     given = [metrics] if isinstance(metrics, Metric | str) else metrics
-    return Binding([parse_metric(metric) for metric in given], judgments)
+    return Binding([parse_metric(metric) for metric in given], judgments, threads)
 
 
 def _without_unlisted(ranking: Ranking) -> Ranking:
