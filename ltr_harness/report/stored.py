@@ -36,10 +36,15 @@ def report_stored_runs(
 
         text = folders[0] / "experiment.yaml"
         experiment_yaml = text.read_text(encoding="utf-8")
-        settings = load_experiment(text).compare
+        experiment = load_experiment(text)
+        settings = experiment.compare
+        # In the order of the configuration, as `run` has them: colours and bytes of the report follow it.
+        place = {model: number for number, model in enumerate(experiment.models)}
+        runs.sort(key=lambda run: place.get(run.record.model, len(place)))
+        finished = {run.record.model for run in runs}
         comparison = compare(
             *runs,
-            baseline=baseline or settings.baseline,
+            baseline=baseline or (settings.baseline if settings.baseline in finished else None),
             test=settings.test,
             correction=settings.correction,
             confidence=settings.confidence,

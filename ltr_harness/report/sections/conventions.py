@@ -24,7 +24,7 @@ def section(data: ReportData) -> list[Block]:
     if not shown:
         return []
     blocks: list[Block] = [
-        Heading("The same numbers under other conventions"),
+        Heading("Other conventions"),
         Paragraph(
             (
                 "Tools disagree about queries without relevant rows: ",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 
 from ltr_harness.report.blocks import Block, Cell, Code, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
+
+COMMANDS = """\
+ltr-harness run experiment.yaml --runs ..   # trains what is missing
+ltr-harness report .                        # rebuilds this report, no training"""
 
 
 def section(data: ReportData) -> list[Block]:
@@ -27,7 +30,7 @@ def section(data: ReportData) -> list[Block]:
     if data.runs:
         blocks += [
             Paragraph("To repeat all of this, in the folder that holds experiment.yaml:"),
-            Code(_commands(data), "sh"),
+            Code(COMMANDS, "sh"),
             _versions(data),
             Details("Runs and their identities", (_identities(data),)),
         ]
@@ -47,16 +50,6 @@ def config_digest(data: ReportData) -> str | None:
     if data.experiment_yaml is None:
         return None
     return hashlib.sha256(data.experiment_yaml.encode()).hexdigest()
-
-
-def _commands(data: ReportData) -> str:
-    folder = min(run.path.name for run in data.runs)
-    lines = [
-        "ltr-harness run experiment.yaml --runs ..   # trains what is missing",
-        "ltr-harness report .                        # rebuilds this report, no training",
-        f"ltr-harness reproduce {shlex.quote(folder)}   # trains one run again and compares every number",
-    ]
-    return "\n".join(lines)
 
 
 def _versions(data: ReportData) -> Table:

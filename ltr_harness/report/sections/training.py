@@ -76,7 +76,10 @@ def _range(values: list[int]) -> str:
     if not values:
         return "–"
     low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,} (median {statistics.median_low(values):,})"
+    if low == high:
+        return f"{low:,}"
+    median = f" (median {statistics.median_low(values):,})" if len(values) > 2 else ""
+    return f"{low:,} to {high:,}{median}"
 
 
 def _median_seconds(records: Sequence[Record], what: str) -> float | None:

@@ -72,7 +72,7 @@ def fixed_k_table(data: ReportData) -> Table:
         ),
         columns=columns,
         rows=tuple(_row(data, name) for name in data.models),
-        notes=(f"{comparison.method.describe()}. Corrected together: {comparison.families[0]}.",)
+        notes=(f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}.",)
         if comparison.families
         else (),
     )
@@ -110,6 +110,11 @@ def queries_sentence(data: ReportData) -> str:
     if empty:
         return f"{without} {data.primary} has a value there; they are counted in its mean."
     return f"Every one of the {data.n_queries:,} queries has a value of {data.primary}."
+
+
+def sentence(text: str) -> str:
+    """A phrase as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def failures_sentence(data: ReportData) -> Text:
