@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.binding import Binding as Binding
 from ltr_harness.metrics.binding import bind as bind
+from ltr_harness.metrics.custom import function_metric as function_metric
 from ltr_harness.metrics.grammar import parse_metric as parse_metric
 from ltr_harness.metrics.metric import Metric as Metric
 
@@ -76,7 +77,17 @@ catalog = Catalog("metric", METRICS, "ltr_harness.metrics")
 
 _CLASSES = {target.rpartition(":")[2]: name for name, target in METRICS.items()}
 
-__all__ = ["ALIASES", "METRICS", "Binding", "Metric", "bind", "catalog", "parse_metric", *sorted(_CLASSES)]
+__all__ = [
+    "ALIASES",
+    "METRICS",
+    "Binding",
+    "Metric",
+    "bind",
+    "catalog",
+    "function_metric",
+    "parse_metric",
+    *sorted(_CLASSES),
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
 from typing import Any
 
+from ltr_harness.catalog import did_you_mean, is_own_file, own_file_digest
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.metric import Metric, read_value
 
 _FORM = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@\s]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
+    r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
 )
 _EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
 
@@ -72,12 +76,10 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
-    from ltr_harness.metrics import ALIASES, METRICS, catalog
-
-    small = name.lower()  # NDCG@10 and P@5 are how papers write them
-    kind = catalog.load(ALIASES.get(small, small if small in METRICS else name), MetricError)
-    if not (isinstance(kind, type) and issubclass(kind, Metric)):
-        raise MetricError(f"{name} is a {type(kind).__name__}; expected a subclass of Metric")
+    found = _class_or_function(name)
+    if not isinstance(found, type):
+        return _from_function(found, name, parameters)
+    kind: type[Metric] = found
     tool = parameters.pop("as", None)
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
@@ -89,3 +91,55 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
         if key != "k":
             read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
     return kind(**values) if tool is None else kind.like(tool, **values)
+
+
+def _class_or_function(name: str) -> Any:
+    """The metric's class, or a user's own function."""
+    from ltr_harness.metrics import ALIASES, METRICS, catalog
+    from ltr_harness.metrics.custom import adopt
+
+    small = name.lower()  # NDCG@10 and P@5 are how papers write them
+    if small in ALIASES or small in METRICS:
+        return catalog.load(ALIASES.get(small, small), MetricError)
+    found = catalog.load(name, MetricError)
+    if isinstance(found, type) and issubclass(found, Metric):
+        if is_own_file(name):
+            return adopt(found, _absolute(name), own_file_digest(name))
+        return adopt(found, None, f"{found.__module__} {_version_of(found.__module__)}")
+    if isinstance(found, type) or not callable(found) or not is_own_file(name):
+        raise MetricError(
+            f"{name} is a {type(found).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
+        )
+    return found
+
+
+def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metric:
+    from ltr_harness.metrics.custom import function_metric
+
+    fields = dict(parameters)
+    known = {"higher_is_better", "name", "empty"}
+    unknown = sorted(set(fields) - known)
+    if unknown:
+        raise MetricError(f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
+    if "higher_is_better" not in fields:
+        raise MetricError(
+            f"{name} is a function and does not say which way is up; write {name}(higher_is_better=true) or false"
+        )
+    up = fields.pop("higher_is_better")
+    up = {"true": True, "false": False}.get(up, up) if isinstance(up, str) else up
+    called = fields.pop("name", None)
+    metric = function_metric(function, name=called, higher_is_better=up, origin=_absolute(name))
+    return dataclasses.replace(metric, **fields)
+
+
+def _absolute(name: str) -> str:
+    path, _, attribute = name.rpartition(":")
+    return f"{Path(path).resolve()}:{attribute}"
+
+
+def _version_of(module: str) -> str:
+    package = module.partition(".")[0]
+    try:
+        return version(packages_distributions()[package][0])
+    except (KeyError, PackageNotFoundError):
+        return "of unknown version"

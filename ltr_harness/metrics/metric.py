@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,10 @@ class Metric:
     """Explains other numbers and says nothing about which ranking is better."""
     whole_order: ClassVar[bool] = False
     """Compares complete orders, so rows that were not retrieved count as tied at the end."""
+    origin: ClassVar[str | None] = None
+    """``path.py:Class`` where it comes from a user's own file."""
+    digest: ClassVar[str | None] = None
+    """Of the code of a metric from outside; it belongs to the identity of whatever was measured with it."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -92,14 +96,28 @@ class Metric:
 
     def __str__(self) -> str:
         """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
+        return self._spelt(self.name)
+
+    @property
+    def spelling(self) -> str:
+        """What `parse_metric` reads back in any process: `str()`, with the path of a user's own file for its name."""
+        return self._spelt(self.origin or self.name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # A class from a user's own file has no importable module: another process has to load the file.
+        if self.origin is None:
+            return super().__reduce_ex__(protocol)
+        from ltr_harness.metrics.grammar import parse_metric
+
+        return parse_metric, (self.spelling,)
+
+    def _spelt(self, name: str) -> str:
         said = [
             f"{field.name}={_text(getattr(self, field.name))}"
             for field in sorted(dataclasses.fields(self), key=lambda field: field.name)
             if field.name != "k" and getattr(self, field.name) != field.default
         ]
-        return (
-            self.name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
-        )
+        return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
 
     def with_cutoff(self, k: int | None) -> Self:
         """The same definition at another cutoff.

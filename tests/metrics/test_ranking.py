@@ -177,3 +177,15 @@ def test_many_queries_of_one_row() -> None:
     ranking = Ranker(judged(np.zeros(n), np.ones(n, dtype=int)), "expected", 10).rank(np.zeros(n))
     assert np.array_equal(ranking.rows, np.arange(n))
     assert np.array_equal(ranking.tie_end, np.ones(n))
+
+
+@pytest.mark.parametrize(
+    ("labels", "compact"),
+    [([0, 3, 1, 3], True), ([0, 255, 7, 7], True), ([0, 256, 7, 7], False), ([0, 2.5, 1, 2.5], False)],
+)
+def test_values_by_grade_are_the_values_by_row(labels, compact) -> None:
+    ranking = Ranker(judged(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
+    worth = np.sqrt(np.array(labels, dtype=float))
+    index, table = ranking.by_grade(worth)
+    assert table[index].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()
+    assert (ranking.grades is not None) == compact
