@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import tables
 from ltr_harness.comparison.comparable import aligned, require_comparable
-from ltr_harness.comparison.contrasts import contrast
+from ltr_harness.comparison.contrasts import Contrast, contrast
 from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import Entrant, Paired, Summary
 from ltr_harness.comparison.sentence import family_text, verdict_sentence
@@ -128,6 +128,23 @@ class Comparison:
         values = self.entrant(model).per_query(name)
         return paired_differences(values, self.entrant(self.baseline).per_query(name))
 
+    def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
+        """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.
+
+        The better mean comes first in each pair, so differences have one sign. The correction is the
+        comparison's own; ``max-t`` loses least where there are many models, since their pairs are related.
+        """
+        name = self._metric(metric)
+        sign = -1 if self.higher_is_better[name] else 1
+        means = {entrant.name: sign * self._summaries[entrant.name, name].mean for entrant in self.entrants}
+        ordered = sorted(
+            self.entrants, key=lambda entrant: (np.isnan(means[entrant.name]), means[entrant.name])
+        )
+        family = [
+            Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
+        ]
+        return contrast([family], self.higher_is_better, self.method)
+
     @cached_property
     def ranking(self) -> tuple[str, ...]:
         """Models by their mean at the primary metric, best first; equal means in the order given."""
@@ -210,25 +227,25 @@ def compare_entrants(
     ordered = aligned(entrants)
     reference = ordered[names.index(baseline)]
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
-    others = [metric for metric in metrics if metric != primary]
-    grouped = [family for family in ([primary], others) if family]
+    grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
     undefined = {
         metric: np.any([np.isnan(entrant.per_query(metric)) for entrant in ordered], axis=0)
         for metric in metrics
     }
-    n_models = len(ordered) - 1
+    others = [entrant for entrant in ordered if entrant is not reference]
+    families = [
+        [Contrast(entrant, reference, metric) for metric in part for entrant in others] for part in grouped
+    ]
     comparison = Comparison(
         entrants=tuple(ordered),
         metrics=tuple(metrics),
         primary=primary,
         baseline=baseline,
         summaries=summarise(ordered, metrics, method),
-        pairs=contrast(ordered, reference, grouped, directions, method),
+        pairs=contrast(families, directions, method),
         method=method,
-        families=tuple(family_text(n_models, baseline, part, primary) for part in grouped)
-        if n_models
-        else (),
+        families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
         n_queries=len(reference.query_ids),
         n_without_relevant=_without_relevant(told, undefined[primary]),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},

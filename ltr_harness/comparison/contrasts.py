@@ -1,8 +1,9 @@
-"""Each model against the baseline: differences, p-values within their family, and the word for it."""
+"""One model against another: differences, p-values within their family, and the word for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,27 +23,30 @@ _CORRECTIONS: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
+class Contrast(NamedTuple):
+    """One model against another at one metric."""
+
+    model: Entrant
+    other: Entrant
+    metric: str
+
+
 def contrast(
-    entrants: Sequence[Entrant],
-    baseline: Entrant,
-    families: Sequence[Sequence[str]],
-    directions: dict[str, bool],
-    method: Method,
+    families: Sequence[Sequence[Contrast]], directions: Mapping[str, bool], method: Method
 ) -> tuple[Paired, ...]:
-    """All models except the baseline against it, at all metrics.
+    """All contrasts of all families, one after the other.
 
     Args:
-        families: metrics whose hypotheses are corrected together, family by family.
+        families: contrasts whose p-values are corrected together, family by family.
+        directions: metric to whether higher is better.
     """
-    others = [entrant for entrant in entrants if entrant is not baseline]
-    metrics = [metric for family in families for metric in family]
-    cells = [(entrant, metric) for metric in metrics for entrant in others]
+    cells = [cell for family in families for cell in family]
     if not cells:
         return ()
     d = np.column_stack(
         [
-            paired.paired_differences(one.per_query(metric), baseline.per_query(metric))
-            for one, metric in cells
+            paired.paired_differences(one.per_query(metric), other.per_query(metric))
+            for one, other, metric in cells
         ]
     )
     p = _test(d, method)
@@ -50,7 +54,7 @@ def contrast(
     p_corrected = np.empty_like(p)
     start = 0
     for family in families:
-        part = slice(start, start + len(family) * len(others))
+        part = slice(start, start + len(family))
         start = part.stop
         if method.correction == "max-t":
             found = corrections.max_t(
@@ -66,11 +70,11 @@ def contrast(
     detectable = paired.detectable_difference(d, alpha=method.alpha)
     margin = method.margin
     p_equivalence = np.full(len(cells), np.nan) if margin is None else paired.equivalence_p(d, margin)
-    seeds = _seed_intervals(cells, baseline, method)
+    seeds = _seed_intervals(cells, method)
     return tuple(
         Paired(
             model=one.name,
-            other=baseline.name,
+            other=other.name,
             metric=metric,
             n=int(facts.n[j]),
             difference=float(facts.mean[j]),
@@ -84,15 +88,15 @@ def contrast(
             ties=int(ties[j]),
             losses=int(below[j] if directions[metric] else above[j]),
             detectable=float(detectable[j]),
-            seed_agreement=seed_agreement(one.values[metric], baseline.values[metric]),
+            seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
             skewness=float(facts.skewness[j]),
             verdict=_verdict(p_corrected[j], low[j], high[j], directions[metric], method),
-            relative=_relative(facts.mean[j], baseline.per_query(metric), d[:, j]),
+            relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
             seed_ci_low=seeds[j][0],
             seed_ci_high=seeds[j][1],
             p_equivalence=float(p_equivalence[j]),
         )
-        for j, (one, metric) in enumerate(cells)
+        for j, (one, other, metric) in enumerate(cells)
     )
 
 
@@ -118,39 +122,36 @@ def _verdict(p_corrected: float, low: float, high: float, higher_is_better: bool
     return "not distinguishable"
 
 
-def _relative(difference: float, baseline: Floats, d: Floats) -> float:
-    """The difference as a share of the baseline's mean over the same queries."""
+def _relative(difference: float, other: Floats, d: Floats) -> float:
+    """The difference as a share of the other's mean over the same queries."""
     same = ~np.isnan(d)
-    mean = abs(float(baseline[same].mean())) if same.any() else 0.0
+    mean = abs(float(other[same].mean())) if same.any() else 0.0
     return float(difference) / mean if mean > 0 else float("nan")
 
 
-def _seed_intervals(
-    cells: Sequence[tuple[Entrant, str]], baseline: Entrant, method: Method
-) -> list[tuple[float, float]]:
+def _seed_intervals(cells: Sequence[Contrast], method: Method) -> list[tuple[float, float]]:
     """Two-level intervals of all cells; the queries are resampled once for all models, seeds and metrics."""
-    wanted = [
-        (one, metric) for one, metric in cells if seeds_suffice(len(one.replicates), len(baseline.replicates))
-    ]
-    sides = {(entrant.name, metric): entrant for one, metric in wanted for entrant in (one, baseline)}
     columns: list[Floats] = []
     at: dict[tuple[str, str], slice] = {}
-    for (name, metric), entrant in sides.items():
-        at[name, metric] = slice(len(columns), len(columns) + len(entrant.replicates))
-        columns.extend(entrant.values[metric])
-    if not wanted:
+    for cell in filter(_seeds_suffice, cells):
+        for entrant in (cell.model, cell.other):
+            if (entrant.name, cell.metric) not in at:
+                rows = entrant.values[cell.metric]
+                at[entrant.name, cell.metric] = slice(len(columns), len(columns) + len(rows))
+                columns.extend(rows)
+    if not columns:
         return [(np.nan, np.nan)] * len(cells)
     means = bootstrap_means(np.column_stack(columns), method.draws, method.seed)
     found = []
-    for one, metric in cells:
-        values, others = one.values[metric], baseline.values[metric]
-        if not seeds_suffice(len(one.replicates), len(baseline.replicates)):
+    for cell in cells:
+        one, other = cell.model.values[cell.metric], cell.other.values[cell.metric]
+        if not _seeds_suffice(cell):
             found.append((np.nan, np.nan))
-        elif np.array_equal(np.isnan(values[0]), np.isnan(others[0])):
+        elif np.array_equal(np.isnan(one[0]), np.isnan(other[0])):
             found.append(
                 interval_of_resamples(
-                    means[:, at[one.name, metric]],
-                    means[:, at[baseline.name, metric]],
+                    means[:, at[cell.model.name, cell.metric]],
+                    means[:, at[cell.other.name, cell.metric]],
                     confidence=method.confidence,
                     seed=method.seed,
                 )
@@ -158,7 +159,11 @@ def _seed_intervals(
         else:  # undefined for one of them only: the pair has its own set of queries
             found.append(
                 two_level_interval(
-                    values, others, confidence=method.confidence, draws=method.draws, seed=method.seed
+                    one, other, confidence=method.confidence, draws=method.draws, seed=method.seed
                 )
             )
     return found
+
+
+def _seeds_suffice(cell: Contrast) -> bool:
+    return seeds_suffice(len(cell.model.replicates), len(cell.other.replicates))

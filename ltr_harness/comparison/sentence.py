@@ -21,7 +21,7 @@ def p_text(p: float) -> str:
     """
     if p != p:
         return "n/a"
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.3f}".rstrip("0").rstrip(".")
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.4f}".rstrip("0").rstrip(".")
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:

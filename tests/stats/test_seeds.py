@@ -53,17 +53,24 @@ def test_two_level_same_seed_same_interval() -> None:
     assert swapped != two_level_interval(values[:3], values[3:])
 
 
-@pytest.mark.parametrize(("seeds", "least"), [(3, 0.84), (10, 0.91)])
+@pytest.mark.parametrize(("seeds", "least"), [(3, 0.85), (10, 0.9)])
 def test_two_level_coverage(seeds: int, least: float) -> None:
     """Over new seeds and queries: t over queries alone misses most of it, three seeds some of it."""
     rng = np.random.default_rng(7)
     covered = alone = 0
-    for _ in range(300):
-        one, other = (rng.normal(0, 0.02, (seeds, 1)) + rng.normal(0, 0.05, (seeds, 200)) for _ in range(2))
+    for _ in range(200):
+        one, other = (rng.normal(0, 0.02, (seeds, 1)) + rng.normal(0, 0.05, (seeds, 100)) for _ in range(2))
         one = one + 0.01
         low, high = two_level_interval(one, other, draws=400)
         covered += low <= 0.01 <= high
         t_low, t_high = t_interval(one.mean(axis=0) - other.mean(axis=0))
         alone += bool(t_low <= 0.01 <= t_high)
-    assert covered / 300 >= least
-    assert alone / 300 < 0.5
+    assert covered / 200 >= least
+    assert alone / 200 < 0.5
+
+
+def test_two_level_spreads_as_far_as_seeds_do() -> None:
+    # All three draws hit the same outer seed once in 27, so the 2.5 % quantile is that seed, widened.
+    one = np.repeat([[-0.1], [0.0], [0.1]], 50, axis=1)
+    low, high = two_level_interval(one, np.zeros((1, 50)))
+    assert (low, high) == pytest.approx((-0.1 * np.sqrt(3 / 2), 0.1 * np.sqrt(3 / 2)))
