@@ -86,7 +86,7 @@ def stop_early(
     Raises:
         UsageError: (at the first round) the metric is not reported, or under a name that LightGBM's own metric
             has too; no such set, several sets, only the training set; DART, whose later trees change
-            the earlier ones so that no round can be gone back to.
+            the earlier ones so that no round can be gone back to; LightGBM's own early stopping beside this.
     """
     return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
@@ -116,7 +116,7 @@ class StopEarly:
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration:
-            _refuse_dart(env)
+            _refuse_what_undoes_stopping(env)
             self._stopper = Stopper(self._rule)
             self._set = self._choose_set(env)
             self._check_reported(env)
@@ -259,7 +259,7 @@ class Watch(WatchedTraining):
                 "Watch is for lightgbm.train; expected feval(…) and stop_early(…) in lightgbm.cv"
             )
         if self._settings.stops:
-            _refuse_dart(env)
+            _refuse_what_undoes_stopping(env)
             if self._settings.data[self._settings.stop_on] is env.model.train_set:
                 raise UsageError(
                     f"Watch: {self._settings.stop_on!r} is the training set; expected a validation set to stop on: "
@@ -295,11 +295,17 @@ def _rounds(env: Any) -> int:
     return int(env.iteration) + 1
 
 
-def _refuse_dart(env: Any) -> None:
+def _refuse_what_undoes_stopping(env: Any) -> None:
     if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
         raise UsageError(
             "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
             "expected another `boosting`, or a fixed number of rounds without early stopping"
+        )
+    theirs = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
+    if isinstance(theirs, int) and theirs > 0:
+        raise UsageError(
+            f"LightGBM's own early stopping is on as well (early_stopping_round={theirs}) and stops on any metric of "
+            "any set; expected that parameter left out"
         )
 
 

@@ -226,6 +226,14 @@ def test_dart_is_refused_with_the_reason(train: Any, valid: Any, alias: str) -> 
         lightgbm.train({**PARAMS, alias: "dart"}, data, 5, callbacks=[watch])
 
 
+@pytest.mark.parametrize("alias", ["early_stopping_round", "n_iter_no_change"])
+def test_lightgbms_own_early_stopping_beside_ours_is_refused(train: Any, valid: Any, alias: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"LightGBM's own early stopping is on as well \(early_stopping_round=5\)"
+    ):
+        fit(train, valid, stop_early("ndcg@10"), metrics=("ndcg@10",), **{alias: 5})
+
+
 def test_missing_groups_are_an_error(train: Any) -> None:
     data = lightgbm.Dataset(train.X, label=train.labels)
     with pytest.raises(DataError, match="no query groups"):
