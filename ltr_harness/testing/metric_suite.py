@@ -1,0 +1,247 @@
+"""What holds for every sensible metric, as tests to inherit."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.evaluation import evaluate
+from ltr_harness.metrics import Metric, parse_metric
+
+
+@dataclass(frozen=True)
+class _Queries:
+    labels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    @property
+    def documents(self) -> NDArray[np.str_]:
+        return np.array([f"d{row:05d}" for row in range(self.labels.size)])
+
+
+class MetricSuite:
+    """Tests of one metric's invariances, for pytest.
+
+    Inherit, set `metric`, and pytest runs every test. A metric for which a fact does not hold says so by the
+    class attributes below; each is also a sentence of its documentation.
+
+    Attributes:
+        metric: the metric, or its name.
+        grades: labels to draw from; 0 must be among them.
+        only_order_matters: scores count by their order alone, not by their size.
+        ideal_is_best: no order is better than the one sorted by label, from the highest.
+        needs_relevant: a query whose rows are all of grade 0 is undefined and follows `empty`.
+        ties_matter: equal scores are resolved by `ties`; the default is the mean over all orders.
+        settles_with_k: a cutoff beyond the list's end is the whole list (not so where K is a divisor).
+        never_falls_with_k: a larger cutoff never lowers the value (recall; not precision or NDCG).
+        top_only: ``@K`` does not look at the order of rows below K.
+
+    Example:
+        In ``test_my_metric.py``::
+
+            class TestMyMetric(MetricSuite):
+                metric = "./my_metric.py:MyMetric"
+    """
+
+    metric: ClassVar[Metric | str]
+    grades: ClassVar[Sequence[float]] = (0, 0, 0, 1, 2, 3, 4)
+    only_order_matters: ClassVar[bool] = True
+    ideal_is_best: ClassVar[bool] = True
+    needs_relevant: ClassVar[bool] = True
+    ties_matter: ClassVar[bool] = True
+    settles_with_k: ClassVar[bool] = True
+    never_falls_with_k: ClassVar[bool] = False
+    top_only: ClassVar[bool] = True
+
+    def test_it_declares_what_every_metric_must(self) -> None:
+        metric = self.made()
+        assert metric.name
+        assert isinstance(metric.graded, bool)
+        assert isinstance(metric.higher_is_better, bool)
+        assert metric.bounds[0] < metric.bounds[1]
+        assert metric.source
+
+    def test_its_name_reads_back(self) -> None:
+        metric = self.made()
+        if metric.digest is None or metric.spelling != str(metric):
+            assert parse_metric(metric.spelling) == metric
+        assert pickle.loads(pickle.dumps(metric)) == metric
+        assert str(metric).startswith(metric.name)
+
+    def test_values_are_within_the_bounds(self) -> None:
+        low, high = self.made().bounds
+        for ties in (False, True):
+            values = self.per_query(self.drawn(seed=1, ties=ties))
+            values = values[~np.isnan(values)]
+            assert values.size
+            assert values.min() >= low
+            assert values.max() <= high
+
+    def test_row_order_changes_no_bit(self) -> None:
+        queries = self.drawn(seed=2, ties=True)
+        expected = self.per_query(queries)
+        for seed in range(3):
+            order = np.random.default_rng(seed).permutation(queries.labels.size)
+            found = evaluate(
+                queries.labels[order],
+                queries.scores[order],
+                query_ids=queries.ids[order],
+                metrics=[self.made()],
+                document_ids=queries.documents[order],
+            )
+            place = np.argsort(found.query_ids)
+            np.testing.assert_array_equal(found[self.made()].per_query[place], expected)
+
+    def test_only_the_order_of_scores_matters(self) -> None:
+        if not self.only_order_matters:
+            return
+        queries = self.drawn(seed=3, ties=True)
+        expected = self.per_query(queries)
+        for moved in (queries.scores * 1e-3 - 7, np.exp(queries.scores), np.arctan(queries.scores)):
+            np.testing.assert_array_equal(self.per_query(replace(queries, scores=moved)), expected)
+
+    def test_queries_do_not_influence_each_other(self) -> None:
+        queries = self.drawn(seed=4, ties=True, n_queries=12)
+        expected = self.per_query(queries)
+        ends = np.cumsum(queries.sizes)
+        for query, (start, end) in enumerate(zip(ends - queries.sizes, ends, strict=True)):
+            alone = _Queries(
+                queries.labels[start:end], queries.scores[start:end], queries.sizes[query : query + 1]
+            )
+            np.testing.assert_array_equal(self.per_query(alone), expected[query : query + 1])
+
+    def test_the_ideal_order_is_best(self) -> None:
+        if not self.ideal_is_best:
+            return
+        queries = self.drawn(seed=5, ties=False)
+        best = self.per_query(replace(queries, scores=queries.labels))
+        other = self.per_query(queries)
+        defined = ~np.isnan(best)
+        assert defined.any()
+        np.testing.assert_array_equal(np.isnan(other), ~defined)
+        gain = (
+            best[defined] - other[defined] if self.made().higher_is_better else other[defined] - best[defined]
+        )
+        assert gain.min() >= -1e-12
+        assert gain.max() > 0.0
+
+    def test_queries_without_relevant_rows_follow_empty(self) -> None:
+        queries = _Queries(np.zeros(4), np.arange(4.0), np.array([4]))
+        if not self.needs_relevant:
+            assert not np.isnan(self.per_query(queries)).any()
+            return
+        for rule, value in (("skip", np.nan), ("zero", 0.0), ("one", 1.0)):
+            metric = replace(self.made(), empty=rule)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(self.per_query(queries, metric), [value])
+
+    def test_a_query_of_one_row_has_a_value_or_none(self) -> None:
+        found = self.per_query(
+            _Queries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
+        )
+        low, high = self.made().bounds
+        assert np.isnan(found[0]) or low <= found[0] <= high
+
+    def test_expected_ties_are_the_mean_over_all_orders(self) -> None:
+        metric = self.made()
+        if not self.ties_matter or metric.ties != "expected":
+            return
+        rng = np.random.default_rng(6)
+        for _ in range(12):
+            n = int(rng.integers(2, 6))
+            labels = rng.choice(self.grades, n).astype(float)
+            labels[0] = max(self.grades)
+            scores = rng.integers(0, 2, n).astype(float)
+            orders = [
+                np.array(order, dtype=float)
+                for order in itertools.permutations(range(n))
+                if _refines(order, scores)
+            ]
+            # one strict order per query: the larger place is the better one
+            strict = _Queries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
+            found = self.per_query(_Queries(labels, scores, np.array([n])))[0]
+            each = self.per_query(strict)
+            assert np.isnan(found) == np.isnan(each).all()
+            if not np.isnan(found):
+                assert abs(found - each.mean()) <= 1e-12
+
+    def test_cutoffs_beyond_the_list_change_nothing(self) -> None:
+        metric = self.made()
+        if not metric.takes_cutoff or not self.settles_with_k:
+            return
+        queries = self.drawn(seed=7, ties=True)
+        expected = self.per_query(queries, metric.with_cutoff(25))
+        for k in (26, 100, 1000):
+            np.testing.assert_array_equal(self.per_query(queries, metric.with_cutoff(k)), expected)
+
+    def test_a_larger_cutoff_never_lowers_the_value(self) -> None:
+        metric = self.made()
+        if not metric.takes_cutoff or not self.never_falls_with_k:
+            return
+        queries = self.drawn(seed=8, ties=True)
+        values = [self.per_query(queries, metric.with_cutoff(k)) for k in (1, 2, 3, 5, 10, 30)]
+        for smaller, larger in itertools.pairwise(values):
+            assert np.nanmin(larger - smaller) >= -1e-12
+
+    def test_the_order_below_the_cutoff_does_not_matter(self) -> None:
+        metric = self.made()
+        if not metric.takes_cutoff or not self.top_only:
+            return
+        queries = self.drawn(seed=9, ties=False)
+        expected = self.per_query(queries, metric.with_cutoff(3))
+        shuffled = replace(queries, scores=self.shuffled_below(queries, k=3))
+        np.testing.assert_array_equal(self.per_query(shuffled, metric.with_cutoff(3)), expected)
+
+    # what the tests are made of
+
+    def made(self) -> Metric:
+        """The metric under test."""
+        return parse_metric(self.metric)
+
+    def per_query(self, queries: _Queries, metric: Metric | None = None) -> NDArray[np.float64]:
+        chosen = metric or self.made()
+        evaluation = evaluate(
+            queries.labels,
+            queries.scores,
+            group_sizes=queries.sizes,
+            metrics=[chosen],
+            document_ids=queries.documents,
+        )
+        return evaluation[chosen].per_query
+
+    def drawn(self, seed: int, ties: bool, n_queries: int = 40) -> _Queries:
+        """Queries of 1 to 25 rows, a fifth of them without relevant rows, with or without equal scores."""
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(1, 26, n_queries)
+        n = int(sizes.sum())
+        labels = rng.choice(self.grades, n).astype(float) * np.repeat(rng.random(n_queries) < 0.8, sizes)
+        scores = rng.integers(-4, 5, n) / 4 if ties else rng.permutation(n) / n
+        return _Queries(labels, scores, sizes)
+
+    def shuffled_below(self, queries: _Queries, k: int) -> NDArray[np.float64]:
+        """The same first `k` rows of every query, the rest in another order."""
+        rng = np.random.default_rng(0)
+        scores = queries.scores.copy()
+        start = 0
+        for size in queries.sizes.tolist():
+            below = start + np.argsort(-scores[start : start + size])[k:]
+            scores[below] = rng.permutation(scores[below])
+            start += size
+        return scores
+
+
+def _refines(order: Sequence[int], scores: NDArray[np.float64]) -> bool:
+    """Whether a strict order of rows keeps unequal scores in order."""
+    return all(
+        order[a] > order[b] for a in range(len(order)) for b in range(len(order)) if scores[a] > scores[b]
+    )
