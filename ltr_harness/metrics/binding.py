@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -175,7 +176,9 @@ def _without_unlisted(ranking: Ranking) -> Ranking:
     """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
     listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
     keep = np.diff(listed) > 0
-    return Ranking(listed[ranking.offsets], ranking.rows[keep], ranking.tie_end[keep], ranking.scores)
+    return dataclasses.replace(
+        ranking, offsets=listed[ranking.offsets], rows=ranking.rows[keep], tie_end=ranking.tie_end[keep]
+    )
 
 
 def _cutoff(metric: Metric) -> int:

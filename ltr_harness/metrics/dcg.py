@@ -55,7 +55,7 @@ class DCG(Metric):
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor), is_empty)
+            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
 
         return values
 
@@ -74,10 +74,16 @@ def cumulated(
     cutoffs: NDArray[np.int64],
     gain: NDArray[np.float64],
     factor: NDArray[np.float64],
+    *,
+    by_grade: bool = False,
 ) -> Values:
-    """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks."""
+    """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
+
+    `by_grade` says that rows of the same label have the same gain, which makes it faster.
+    """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    _cumulate(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, gain, factor, out)
+    index, gain = ranking.by_grade(gain) if by_grade else (ranking.rows, gain)
+    _cumulate(ranking.offsets, index, ranking.tie_end, cutoffs, gain, factor, out)
     return out
 
 

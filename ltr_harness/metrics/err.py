@@ -74,8 +74,9 @@ class ERR(Metric):
     def expected(self, ranking: Ranking, cutoffs: NDArray[np.int64], stops: NDArray[np.float64]) -> Values:
         """ERR at every cutoff from the chance that each row satisfies, exact under ties."""
         out = np.empty((cutoffs.size, ranking.offsets.size - 1))
+        index, stops = ranking.by_grade(stops)
         _expected_reciprocal_rank(
-            ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, stops, float(self.continuation), out
+            ranking.offsets, index, ranking.tie_end, cutoffs, stops, float(self.continuation), out
         )
         return out
 

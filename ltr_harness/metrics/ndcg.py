@@ -61,7 +61,7 @@ class NDCG(DCG):
                 shown = np.where(ranking.scores == -np.inf, 0.0, gain)
                 ideal = cumulated(by_gain.rank(shown), cutoffs, shown, factor)
                 nothing = ideal[-1] <= 0.0
-            out = cumulated(ranking, cutoffs, gain, factor)
+            out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
             np.divide(out, ideal, out=out, where=ideal > 0.0)
             np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
             if self.short_list == "zero":
