@@ -7,7 +7,6 @@ through ``configs/schema.json``.
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
@@ -28,14 +27,6 @@ from pydantic import (
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
-
-
-def metric_text(metric: Metric) -> str:
-    """The name that `parse_metric` reads back, also for a metric from the user's own file."""
-    module = sys.modules[type(metric).__module__]
-    if not module.__name__.startswith("ltr_harness_own_"):
-        return str(metric)
-    return str(metric).replace(metric.name, f"{module.__file__}:{type(metric).__name__}", 1)
 
 
 def _one_or_many(value: Any) -> Any:
@@ -68,9 +59,18 @@ def checked_name(value: str) -> str:
     return value
 
 
+def _decides(metric: Metric) -> Metric:
+    if metric.diagnostic:
+        raise ValueError(
+            f"a metric that can decide, such as ndcg@10: {metric.name} does not say which is better"
+        )
+    return metric
+
+
 def _fixed_k(metric: Metric) -> Metric:
     if metric.k is None:
-        raise ValueError(f"a metric at a fixed K, such as {metric.with_cutoff(10)}")
+        example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
+        raise ValueError(f"a metric at a fixed K, such as {example}")
     return metric
 
 
@@ -98,9 +98,13 @@ Files = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
 MetricValue = Annotated[
-    Metric, PlainValidator(parse_metric), PlainSerializer(metric_text), WithJsonSchema(_METRIC_SCHEMA)
+    Metric,
+    PlainValidator(parse_metric),
+    PlainSerializer(lambda metric: metric.spelling),
+    WithJsonSchema(_METRIC_SCHEMA),
 ]
-FixedKMetric = Annotated[MetricValue, AfterValidator(_fixed_k)]
+DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
+FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -175,11 +179,7 @@ class MetricsConfig(_Part):
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Every metric at every cutoff, in the order of the report, each once; the primary is among them."""
-        wanted = [
-            metric if metric.k is not None else metric.with_cutoff(k)
-            for metric in self.report
-            for k in sorted(self.cutoffs)
-        ]
+        wanted = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
         return tuple(dict.fromkeys([*wanted, self.primary]))
 
     def on_scale(self, max_grade: float | None) -> MetricsConfig:
@@ -194,7 +194,7 @@ class MetricsConfig(_Part):
 class StoppingConfig(_Part):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
-    metric: MetricValue = Field(description="What decides, such as ndcg@10.")
+    metric: DecidingMetric = Field(description="What decides, such as ndcg@10.")
     on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = Field(
         default="valid", description="Always validation data; test data is refused."
     )
@@ -281,6 +281,6 @@ def with_max_grade(metric: Metric, max_grade: float | None) -> Metric:
         >>> str(with_max_grade(parse_metric("err@10"), 4)), str(with_max_grade(parse_metric("mrr@10"), 4))
         ('err(max_grade=4)@10', 'mrr@10')
     """
-    if max_grade is None or getattr(metric, "max_grade", 0) is not None:
+    if max_grade is None or not metric.graded or getattr(metric, "max_grade", 0) is not None:
         return metric
     return dataclasses.replace(metric, max_grade=max_grade)  # type: ignore[call-arg]

@@ -9,12 +9,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     # graded web or product search: the order of the first page
     "search": {"report": ["ndcg", "mrr", "err", "map"], "cutoffs": [1, 3, 5, 10], "primary": "ndcg@10"},
     # one right answer: how far down is it
-    "navigational": {"report": ["mrr", "ndcg", "err"], "cutoffs": [1, 3, 5, 10], "primary": "mrr@10"},
+    "navigational": {"report": ["mrr", "success", "ndcg"], "cutoffs": [1, 3, 5, 10], "primary": "mrr@10"},
     # nothing relevant may be missed: patents, law, medicine
-    "recall": {"report": ["map", "ndcg", "mrr"], "cutoffs": [10, 100, 1000], "primary": "map@1000"},
+    "recall": {"report": ["map", "recall", "ndcg"], "cutoffs": [10, 100, 1000], "primary": "map@1000"},
     # a shelf of recommendations, clicked or not
-    "recsys": {"report": ["map", "ndcg", "mrr"], "cutoffs": [5, 10, 20], "primary": "map@10"},
-    # passages handed to a language model
-    "rag": {"report": ["mrr", "map", "ndcg"], "cutoffs": [1, 3, 5, 10, 20], "primary": "mrr@10"},
+    "recsys": {"report": ["map", "precision", "recall", "ndcg"], "cutoffs": [5, 10, 20], "primary": "map@10"},
+    # passages handed to a language model: are they there, and how early
+    "rag": {"report": ["recall", "mrr", "ndcg"], "cutoffs": [1, 3, 5, 10, 20], "primary": "recall@10"},
 }
 DEFAULT_PRESET = "search"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,21 @@ def test_an_experiment_cannot_be_changed_behind_its_back(write: Write, small: st
         experiment.metrics.cutoffs = (1,)  # type: ignore[misc]
 
 
+def test_an_experiment_travels_to_other_processes() -> None:
+    experiment = load_experiment(base())
+    assert pickle.loads(pickle.dumps(experiment)) == experiment
+
+
+def test_reading_an_experiment_imports_no_booster_unless_asked_to_check_the_rankers() -> None:
+    code = f"""
+import sys
+from ltr_harness.config import load_experiment
+load_experiment({base()!r}, check_rankers=False)
+assert not {{"lightgbm", "xgboost", "pandas", "pyarrow", "altair"}} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_report_times_cutoffs_with_own_cutoffs_kept_and_the_primary_among_them() -> None:
     metrics = {
         "cutoffs": [10, 1],
@@ -101,7 +119,7 @@ def test_every_preset_is_an_experiment(preset: str) -> None:
 
 def test_what_is_said_beside_a_preset_wins() -> None:
     experiment = load_experiment(base(metrics={"preset": "navigational", "cutoffs": [2]}))
-    assert names(experiment) == ["mrr@2", "ndcg@2", "err@2", "mrr@10"]
+    assert names(experiment) == ["mrr@2", "success@2", "ndcg@2", "mrr@10"]
 
 
 def test_max_grade_reaches_every_err_that_does_not_say_its_own() -> None:
@@ -120,6 +138,17 @@ def test_max_grade_reaches_every_err_that_does_not_say_its_own() -> None:
     assert experiment.metrics.primary == ERR(k=10, max_grade=4)
     assert experiment.stopping is not None
     assert experiment.stopping.metric == ERR(k=10, max_grade=4)
+
+
+def test_max_grade_leaves_alone_what_takes_none() -> None:
+    source = base(metrics={"report": ["rbp(p=0.8)", "rbp(graded=true,p=0.8)", "rprec"], "cutoffs": [5]})
+    source["data"]["max_grade"] = 4
+    assert names(load_experiment(source)) == [
+        "rbp(p=0.8)@5",
+        "rbp(graded=true,max_grade=4,p=0.8)@5",
+        "rprec",
+        "ndcg@10",
+    ]
 
 
 def test_without_max_grade_err_is_left_to_the_data() -> None:
@@ -176,6 +205,7 @@ def test_rankers_are_made_of_their_options() -> None:
 
 
 OWN = """
+from dataclasses import dataclass
 from pathlib import Path
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers.random import RandomRanker
@@ -183,6 +213,7 @@ from ltr_harness.rankers.random import RandomRanker
 class Mine(RandomRanker):
     weights: Path | None = None
 
+@dataclass(frozen=True, kw_only=True)
 class Mild(NDCG):
     name = "mild"
 """

@@ -37,6 +37,12 @@ def test_mappings_merge_and_everything_else_is_replaced(write: Write) -> None:
     }
 
 
+def test_a_key_given_in_both_is_told_where_it_was_given_last(write: Write) -> None:
+    write("sedes: [1]", "base.yaml")
+    tree = merged_tree(write("name: x\nextends: base.yaml\nsedes: [2]"))
+    assert str(tree.key_places["sedes"]) == "exp.yaml:3:1"
+
+
 def test_a_section_can_be_switched_off(write: Write) -> None:
     write("stopping: {metric: ndcg@10}", "base.yaml")
     assert merged_tree(write("extends: base.yaml\nstopping: null")).plain() == {"stopping": None}
