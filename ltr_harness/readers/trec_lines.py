@@ -1,0 +1,216 @@
+"""Lines of fields between white space, as TREC's files have them, with every bad line named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.files import located, text_bytes
+from ltr_harness.readers.rows import SHOWN, limited
+
+LONGEST_NAME = 1000
+"""Bytes; longer ones are a sign that the file is something else."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names, each different one stored once.
+
+    Attributes:
+        values: (n_distinct,), in the order they first appear.
+        codes: int64 (n_rows,), which of them each row has.
+    """
+
+    values: NDArray[np.str_]
+    codes: NDArray[np.int64]
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names of the given rows."""
+        return self.values[self.codes[rows]]
+
+
+class Lines:
+    """One file's lines, split into fields; what is wrong with them is gathered and told at once.
+
+    Blank lines, and lines whose first character is ``#``, are passed over.
+
+    Args:
+        path: plain or gzip-compressed text.
+        form: the fields' names, such as ``"query iteration document grade"``.
+        more: further fields may follow and are ignored.
+
+    Raises:
+        DataError: no such file, no text, nothing in it, or lines with another number of fields.
+    """
+
+    def __init__(self, path: Path, form: str, *, more: bool) -> None:
+        self.path = located([str(path)], Path())[0]
+        self._form = form.split()
+        data = text_bytes(self.path)
+        self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
+        n_fields = len(self._form)
+        most = int(np.count_nonzero(self._data == ord("\n"))) + 1
+        starts = np.empty((n_fields, most), dtype=np.int64)
+        ends = np.empty((n_fields, most), dtype=np.int64)
+        lines = np.empty(most, dtype=np.int64)
+        counts = np.empty(most, dtype=np.int64)
+        n_rows = _split(self._data, starts, ends, lines, counts)
+        if not n_rows:
+            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
+        self._starts, self._ends, self.lines = starts[:, :n_rows], ends[:, :n_rows], lines[:n_rows]
+        self._found: list[tuple[int, Problem]] = []
+        self._n_found = 0
+        counts = counts[:n_rows]
+        self.report(
+            counts < n_fields if more else counts != n_fields,
+            lambda row: f"the line has {counts[row]} field{'s' if counts[row] != 1 else ''}",
+            f"`{form}`",
+        )
+        self.finish()
+
+    def names(self, field: str) -> Names:
+        """A field of names."""
+        at = self._form.index(field)
+        lengths = self._ends[at] - self._starts[at]
+        self.report(
+            lengths > LONGEST_NAME,
+            lambda row: f"the {field} is {lengths[row]:,} bytes long",
+            f"at most {LONGEST_NAME:,}",
+        )
+        if (lengths > LONGEST_NAME).any():
+            self.finish()
+        encoded = self._column(field).dictionary_encode()
+        values = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
+        return Names(np.array(values, dtype=np.str_), encoded.indices.to_numpy().astype(np.int64))
+
+    def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
+        """A field of numbers; what is none of them is reported, and NaN here."""
+        column = self._column(field)
+        fast = _as_numbers(column)
+        if fast is not None:
+            return fast
+        found = [_number(token) for token in column.to_pylist()]
+        self.report(
+            np.array([number is None for number in found]),
+            lambda row: f"the {field} is {self.text(row, field)}",
+            expected,
+        )
+        return np.array([np.nan if number is None else number for number in found])
+
+    def numbers_if_all_are(self, field: str) -> NDArray[np.float64] | None:
+        """A field of numbers; None where a line has something else there."""
+        return _as_numbers(self._column(field))
+
+    def text(self, row: int, field: str) -> str:
+        """One field as it stands in the file, in quotes."""
+        at = self._form.index(field)
+        raw = self._data[self._starts[at, row] : self._ends[at, row]].tobytes()
+        shown = raw[:60].decode("utf-8", "backslashreplace")
+        return repr(shown + "…" if len(raw) > 60 else shown)
+
+    def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
+        """Keep a problem for each bad row, for `finish` to tell."""
+        rows = np.flatnonzero(bad)
+        self._n_found += rows.size
+        self._found += [
+            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected))
+            for row in rows[:SHOWN].tolist()
+        ]
+
+    def finish(self) -> None:
+        """Raise what was reported, in the order of the lines; nothing if all is well."""
+        if self._found:
+            ordered = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
+            raise DataError(limited(ordered, self._n_found, "such lines"))
+
+    def _column(self, field: str) -> Any:
+        """One field of all lines, a `pyarrow.LargeBinaryArray`."""
+        from pyarrow import Array, large_binary, py_buffer
+
+        at = self._form.index(field)
+        starts = np.ascontiguousarray(self._starts[at])
+        offsets = np.zeros(starts.size + 1, dtype=np.int64)
+        np.cumsum(self._ends[at] - starts, out=offsets[1:])
+        packed = np.empty(int(offsets[-1]), dtype=np.uint8)
+        _gather(self._data, starts, offsets, packed)
+        return Array.from_buffers(large_binary(), starts.size, [None, py_buffer(offsets), py_buffer(packed)])
+
+
+def _as_numbers(column: Any) -> NDArray[np.float64] | None:
+    """A column of texts as float64, correctly rounded; None where one of them is no plain number."""
+    from pyarrow import ArrowInvalid, float64, large_string
+
+    try:
+        values: NDArray[np.float64] = column.cast(large_string()).cast(float64()).to_numpy()
+    except ArrowInvalid:
+        return None
+    return values
+
+
+def _number(token: bytes) -> float | None:
+    """What Arrow's strict reading leaves out, such as ``+1.5``."""
+    try:
+        return None if b"_" in token else float(token)
+    except ValueError:
+        return None
+
+
+@compiled
+def _split(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """Where the fields of each line stand, the line's number and how many fields it has; returns the rows."""
+    row = 0
+    line = 0
+    at = 0
+    size = data.size
+    wanted = starts.shape[0]
+    while at < size:
+        line += 1
+        field = 0
+        while at < size and data[at] != 10:
+            byte = data[at]
+            if byte == 32 or 9 <= byte <= 13:
+                at += 1
+                continue
+            if field == 0 and byte == 35:  # a comment
+                while at < size and data[at] != 10:
+                    at += 1
+                break
+            begin = at
+            while at < size and data[at] != 32 and not 9 <= data[at] <= 13:
+                at += 1
+            if field < wanted:
+                starts[field, row] = begin
+                ends[field, row] = at
+            field += 1
+        at += 1
+        if field > 0:
+            lines[row] = line
+            counts[row] = field
+            row += 1
+    return row
+
+
+@compiled
+def _gather(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    packed: NDArray[np.uint8],
+) -> None:
+    for row in range(starts.size):
+        at = starts[row] - offsets[row]
+        for i in range(offsets[row], offsets[row + 1]):
+            packed[i] = data[at + i]
