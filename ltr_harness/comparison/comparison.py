@@ -269,8 +269,8 @@ def _warnings(comparison: Comparison) -> list[str]:
                 f"{metric_name} is undefined for {min(counts)} to {max(counts)} queries depending on the model; "
                 "each pair is compared over the queries defined for both"
             )
-    small = [pair for pair in pairs if method.test == "permutation" and 2.0 ** (1 - pair.n) >= method.alpha]
-    if small:
+    small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
+    if small and method.test == "permutation":
         n = min(pair.n for pair in small)
         notes.append(
             f"n = {n}: the smallest p-value {n} queries can give is {2.0 ** (1 - n):g}; "

@@ -203,7 +203,7 @@ class _Model:
             values=stacked,
             replicates=labels,
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
-            deterministic=deterministic,
+            deterministic=deterministic or 1 == len(labels) < len(replicates),
             judgments_fingerprint={
                 run.record.fold: run.record.data["test"].judgments_fingerprint
                 for run in first

@@ -52,6 +52,14 @@ def test_identical_replicates_count_once(write_run: WriteRun) -> None:
     (model,), _, notes = entrants_from_runs(runs)
     assert model.replicates == ("1", "2")
     assert notes == ["m: seeds 1, 3 gave identical values and count once"]
+    assert not model.deterministic
+
+
+def test_replicates_that_are_all_identical_are_as_good_as_deterministic(write_run: WriteRun) -> None:
+    runs = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), seed=seed) for seed in (1, 2, 3)]
+    (model,), _, notes = entrants_from_runs(runs)
+    assert (model.replicates, model.deterministic) == (("1",), True)
+    assert notes == ["m: seeds 1, 2, 3 gave identical values and count once"]
 
 
 def test_deterministic_runs_count_once(write_run: WriteRun) -> None:
