@@ -16,7 +16,6 @@ import numpy as np
 
 from ltr_harness.report.data import ReportData
 
-VEGALITE_VERSION = "6.4"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 PALETTE = (

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.report.blocks import Badge, Cell, Estimate, ModelName, Table, plain, sort_value, spans
-from ltr_harness.report.charts import VEGALITE_VERSION, colour_of, page_theme
+from ltr_harness.report.charts import colour_of, page_theme
 from ltr_harness.report.formats import cell_text, interval, value_text
+from ltr_harness.report.vega import vega_bundle
 
 if TYPE_CHECKING:
     from ltr_harness.report import Report
@@ -113,16 +114,6 @@ def _minus(text: str) -> str:
 
 
 # ---- scripts --------------------------------------------------------------------------------------------
-
-
-@cache
-def vega_bundle() -> str:
-    """Vega, Vega-Lite and their loader as one script, from the installed package: no network."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)  # type: ignore[call-arg]  # its stub asks for a snippet
-    # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
-    return re.sub(r"</(script)", r"<\\/\1", bundle, flags=re.IGNORECASE).replace("<!--", r"<\!--")
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ltr_harness.report.blocks import Chart
-from ltr_harness.report.charts import VEGALITE_VERSION, file_spec
+from ltr_harness.report.charts import file_spec
+from ltr_harness.report.vega import VEGALITE_VERSION
 
 
 def render(chart: Chart) -> str:

@@ -10,7 +10,8 @@ import pytest
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.report import ReportData, build_report, svg
 from ltr_harness.report.blocks import Chart
-from ltr_harness.report.charts import VEGALITE_VERSION, file_spec
+from ltr_harness.report.charts import file_spec
+from ltr_harness.report.vega import VEGALITE_VERSION
 
 
 @pytest.fixture(scope="module")

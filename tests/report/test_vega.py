@@ -1,0 +1,44 @@
+"""The charts' program comes out of the cache as it went in, or is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.report import vega
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(vega, "_bundled", lambda: "var vega = 1;\n")
+    vega.vega_bundle.cache_clear()
+    yield tmp_path / "ltr_harness"
+    vega.vega_bundle.cache_clear()
+
+
+def test_it_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert vega.vega_bundle() == "var vega = 1;\n"
+    assert len(list(folder.iterdir())) == 1
+    vega.vega_bundle.cache_clear()
+    monkeypatch.setattr(vega, "_bundled", lambda: pytest.fail("bundled again"))
+    assert vega.vega_bundle() == "var vega = 1;\n"
+
+
+@pytest.mark.parametrize("damage", ["", "0000\nalert(1)", "half"])
+def test_a_damaged_file_is_not_believed(folder: Path, damage: str) -> None:
+    vega.vega_bundle()
+    (kept,) = folder.iterdir()
+    kept.write_text(damage)
+    vega.vega_bundle.cache_clear()
+    assert vega.vega_bundle() == "var vega = 1;\n"
+    assert kept.read_text().endswith("var vega = 1;\n")
+
+
+def test_without_a_writable_folder_nothing_is_kept_and_nothing_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write_text("a file where the folder should be")
+    assert vega.vega_bundle() == "var vega = 1;\n"
