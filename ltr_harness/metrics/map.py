@@ -94,6 +94,17 @@ def _average_precision(
         while i < n:
             start = i
             end = tie_end[at + i]
+            if end == i + 1:  # no tie: the general case below, without its divisions
+                hit = int(is_relevant[rows[at + i]])
+                before += hit
+                total += hit * before / end
+                expected_hits += hit
+                i = end
+                if i == cutoffs[cutoff]:
+                    out[cutoff, query] = total
+                    hits[cutoff, query] = expected_hits
+                    cutoff += 1
+                continue
             size = end - start
             relevant = 0
             for j in range(start, end):
