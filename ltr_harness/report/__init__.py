@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.report.blocks import Chart, Section, Table, walk
+from ltr_harness.report.blocks import OURS, Chart, Section, Table, walk
 from ltr_harness.report.data import ReportData as ReportData
 
 # In the order of a reader's questions.
@@ -131,9 +131,9 @@ def _render(report: Report, format_name: str, chosen: Sequence[str]) -> dict[str
 
 
 def _clear(folder: Path, keep: Collection[str]) -> None:
-    """Remove pictures and tables of an earlier report that this one no longer has."""
-    for path in sorted(folder.glob("*.*")):
-        if path.suffix in (".tex", ".svg") and f"{folder.name}/{path.name}" not in keep:
+    """Remove pictures and tables of an earlier report that this one no longer has, and nobody else's files."""
+    for path in sorted([*folder.glob("*.tex"), *folder.glob("*.svg")]):
+        if f"{folder.name}/{path.name}" not in keep and OURS.encode() in path.read_bytes():
             path.unlink()
 
 

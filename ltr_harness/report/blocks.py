@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+OURS = "written by ltr-harness report"
+"""Stands in every table and picture, so that a later report may replace it."""
+
 Style = Literal["plain", "strong", "emphasis", "code"]
 Format = Literal[
     "text",

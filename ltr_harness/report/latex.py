@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-from ltr_harness.report.blocks import Badge, Cell, Column, Estimate, ModelName, Table, Text, plain, spans
+from ltr_harness.report.blocks import (
+    OURS,
+    Badge,
+    Cell,
+    Column,
+    Estimate,
+    ModelName,
+    Table,
+    Text,
+    plain,
+    spans,
+)
 from ltr_harness.report.formats import cell_text, interval, value_text
 
 _SPECIAL = {
@@ -53,7 +64,7 @@ def render(table: Table) -> str:
     notes = " ".join(_inline(note) for note in table.notes)
     caption = f"{_inline(table.caption)} {notes}".strip()
     lines = [
-        r"% needs \usepackage{booktabs,amssymb}; amssymb for the significance marks",
+        rf"% {OURS}; needs \usepackage{{booktabs,amssymb}}, amssymb for the significance marks",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ltr_harness.report.blocks import Chart
+from ltr_harness.report.blocks import OURS, Chart
 from ltr_harness.report.charts import file_spec
 from ltr_harness.report.vega import VEGALITE_VERSION
 
@@ -12,4 +12,4 @@ def render(chart: Chart) -> str:
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(file_spec(chart.spec), vl_version=VEGALITE_VERSION)
-    return svg + "\n"
+    return f"{svg}\n<!-- {OURS} -->\n"

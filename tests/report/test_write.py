@@ -68,11 +68,13 @@ def test_a_second_report_leaves_nothing_of_the_first(
 ) -> None:
     write_report(data, tmp_path, ["tex", "svg"])
     assert (tmp_path / "tables" / "seeds.tex").exists()
+    (tmp_path / "tables" / "mine.tex").write_text("by hand")
     smaller = make_data(entrants=[make_entrant("only", 0.1, seeds=1)], with_runs=False)
     write_report(smaller, tmp_path, ["tex", "svg"])
     assert not (tmp_path / "tables" / "seeds.tex").exists()
     assert not (tmp_path / "charts" / "learning_curves.svg").exists()
     assert (tmp_path / "tables" / "fixed_k.tex").exists()
+    assert (tmp_path / "tables" / "mine.tex").read_text() == "by hand"
 
 
 def test_only_what_is_asked_for(data: ReportData, tmp_path: Path) -> None:
@@ -120,5 +122,5 @@ def test_thirty_models(
     tmp_path: Path, make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
 ) -> None:
     entrants = [make_entrant(f"model-{at:02d}", 0.01 * at) for at in range(30)]
-    path = write_report(make_data(entrants=entrants), tmp_path)
+    path = write_report(make_data(entrants=entrants), tmp_path, ["html", "md", "tex"])
     assert path.stat().st_size < 3_000_000
