@@ -183,12 +183,9 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         if not self._settings.stops:
             return model
         best = self._watching.best_round
-        attributes = model.attributes()
         if best < rounds:
-            model = model[:best]
-        model.set_attr(
-            **{**attributes, "best_iteration": str(best - 1), "best_score": repr(self._watching.best_value)}
-        )
+            model = model[:best]  # keeps all attributes but these two
+        model.set_attr(best_iteration=str(best - 1), best_score=repr(self._watching.best_value))
         return model
 
     def _evaluate(self, model: Any, rounds: int) -> bool:

@@ -111,10 +111,15 @@ def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any,
 
 def test_one_callback_serves_two_trainings(train: Any, valid: Any) -> None:
     stop = stop_early("ndcg@10", patience=5)
-    first = fit(train, valid, stop, metrics=("ndcg@10",))
-    again = fit(valid, train, stop, metrics=("ndcg@10",))
-    fresh = fit(valid, train, stop_early("ndcg@10", patience=5), metrics=("ndcg@10",))
-    assert again.best_iteration == fresh.best_iteration == stop.best_round != first.best_iteration
+    fit(train, valid, stop, metrics=("ndcg@10",))
+    first_best = stop.best_value
+    # on these labels no round comes near the first training's best, which must be forgotten
+    harder = type(valid)(valid.X, np.random.default_rng(0).permutation(valid.labels), valid.sizes)
+    again = fit(train, harder, stop, metrics=("ndcg@10",))
+    fresh = fit(train, harder, stop_early("ndcg@10", patience=5), metrics=("ndcg@10",))
+    assert stop.best_value < first_best
+    assert again.best_iteration == fresh.best_iteration == stop.best_round
+    assert again.best_score == fresh.best_score
 
 
 def test_builtin_metrics_left_on_do_not_decide(train: Any, valid: Any) -> None:
