@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, as_column, as_row_flags, check_scores
+from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
 from ltr_harness.metrics.grammar import parse_metric
 from ltr_harness.metrics.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.ranking import Ranker, Ranking, Ties
@@ -85,31 +85,24 @@ class Binding:
         Raises:
             DataError: a wrong length or NaN; the message names the query.
         """
-        groups = self.judgments.groups
-        if retrieved is not None:
-            listed = as_row_flags(retrieved, "retrieved", groups)
-            scores = np.where(listed, as_column(scores, "scores"), -np.inf)
-            if np.isneginf(scores[listed]).any():
-                raise DataError(
-                    "a retrieved row is scored -inf; expected finite scores for rows that are listed"
-                )
-        checked = check_scores(scores, groups)
-        out = np.empty((len(self.metrics), groups.n_queries))
+        checked = checked_scores(scores, self.judgments.groups, retrieved)
+        return self._per_query(checked, all_listed=retrieved is None)
+
+    def _per_query(self, checked: NDArray[np.float64], all_listed: bool) -> NDArray[np.float64]:
+        out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
         if self._parts:
 
             def fill(part: _Part) -> None:
-                own = None if retrieved is None else listed[part.rows]
-                out[:, part.queries] = part.binding.per_query(checked[part.rows], own)
+                out[:, part.queries] = part.binding._per_query(checked[part.rows], all_listed)
 
             with ThreadPoolExecutor(len(self._parts)) as pool:
                 list(pool.map(fill, self._parts))
             return out
         rankings = {}
         for (ties, precision), ranker in self._rankers.items():
-            as_seen = checked.astype(np.float32).astype(np.float64) if precision == "float32" else checked
-            whole = ranker.rank(as_seen)
+            whole = ranker.rank(as_seen(checked, precision))
             rankings[ties, precision, True] = whole
-            rankings[ties, precision, False] = whole if retrieved is None else _without_unlisted(whole)
+            rankings[ties, precision, False] = whole if all_listed else without_unlisted(whole)
         for order, values_of, members, position in self._families:
             out[members] = values_of(rankings[order])[position]
         return out
@@ -172,7 +165,28 @@ def bind(
     return Binding([parse_metric(metric) for metric in given], judgments, threads)
 
 
-def _without_unlisted(ranking: Ranking) -> Ranking:
+def checked_scores(
+    scores: ArrayLike, groups: QueryGroups, retrieved: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Scores as `check_scores` has them, -inf for rows that were not retrieved."""
+    if retrieved is None:
+        return check_scores(scores, groups)
+    listed = as_row_flags(retrieved, "retrieved", groups)
+    column = as_column(scores, "scores")
+    if column.size != groups.n_rows:
+        return check_scores(column, groups)  # which says so
+    marked = check_scores(np.where(listed, column, -np.inf), groups)
+    if np.isneginf(marked[listed]).any():
+        raise DataError("a retrieved row is scored -inf; expected finite scores for rows that are listed")
+    return marked
+
+
+def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
+    """Scores as a tool of this precision tells them apart."""
+    return scores.astype(np.float32).astype(np.float64) if precision == "float32" else scores
+
+
+def without_unlisted(ranking: Ranking) -> Ranking:
     """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
     listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
     keep = np.diff(listed) > 0

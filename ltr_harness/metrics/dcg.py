@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -58,6 +58,12 @@ class DCG(Metric):
             return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
 
         return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"gain": gains_of(judgments, self.gain, self.name)}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        return {"discount": discounts(self.discount, n_ranks, self.name)}
 
     def gain_and_discount(
         self, judgments: Judgments, cutoffs: NDArray[np.int64]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,12 @@ class ERR(Metric):
             ranking.offsets, index, ranking.tie_end, cutoffs, stops, float(self.continuation), out
         )
         return out
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"satisfies": self.stop_probabilities(judgments)}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}
 
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""

@@ -34,6 +34,7 @@ class F1(HitsMetric):
 
     name: ClassVar[str] = "f1"
     multiple: ClassVar[float] = 2.0
+    divisor_name: ClassVar[str] = "(K + R) / 2"
     source: ClassVar[str] = "van Rijsbergen 1979"
 
     def divisor(

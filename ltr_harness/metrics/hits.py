@@ -20,6 +20,7 @@ class HitsMetric(BinaryMetric):
     """Base of precision, recall and F1: a multiple of the hits in the first K, over a divisor they choose."""
 
     multiple: ClassVar[float] = 1.0
+    divisor_name: ClassVar[str]
 
     def divisor(
         self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
@@ -40,6 +41,13 @@ class HitsMetric(BinaryMetric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        _, n_relevant = self.relevant_rows(judgments)
+        by = self.divisor(np.diff(ranking.offsets), n_relevant, cutoffs[:, np.newaxis])
+        return self.divisor_name, np.broadcast_to(by, (cutoffs.size, 1))[:, 0] / self.multiple
 
 
 def rows_looked_at(

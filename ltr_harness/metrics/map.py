@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.dcg import cumulated
 from ltr_harness.metrics.metric import BinaryMetric, Values
 from ltr_harness.metrics.ranking import Ranking
 
@@ -69,6 +70,19 @@ class MAP(BinaryMetric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        is_relevant, (relevant,) = self.relevant_rows(judgments)
+        if self.denominator == "min_rk":
+            return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
+        if self.denominator == "total":
+            return "R", np.full(cutoffs.size, float(relevant))
+        even = np.ones(is_relevant.size)
+        return "relevant rows within K", cumulated(ranking, cutoffs, is_relevant.astype(np.float64), even)[
+            :, 0
+        ]
 
 
 @compiled

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, SupportsIndex, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    SupportsIndex,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.ranking import Ranking, Ties
+
+if TYPE_CHECKING:
+    from ltr_harness.metrics.explain import Explanation
 
 NO_CUTOFF = np.iinfo(np.int64).max
 
@@ -160,6 +173,52 @@ class Metric:
         """
         raise NotImplementedError
 
+    # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        """What the metric sees in each row, whatever its rank: heading to (n_rows,) values."""
+        return {}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        """What the metric makes of each rank, whatever stands there: heading to (n_ranks,) values."""
+        return {}
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]] | None:
+        """What the sum over ranks is divided by at each cutoff, and its name; None where by nothing.
+
+        For judgments of one query.
+        """
+        return None
+
+    def explain(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        document_ids: ArrayLike | None = None,
+        *,
+        judged: ArrayLike | None = None,
+        retrieved: ArrayLike | None = None,
+    ) -> Explanation:
+        """The arithmetic of one query, row by row, and why other tools get another number.
+
+        Args:
+            labels: (n_rows,) grades of the query's rows.
+            scores: (n_rows,) higher ranks first.
+            document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
+            judged: bool (n_rows,), rows somebody judged; None where all are.
+            retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
+            '3.0000 / 8.8928 = 0.3374'
+        """
+        from ltr_harness.metrics.explain import explain
+
+        return explain(self, labels, scores, document_ids, judged=judged, retrieved=retrieved)
+
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
         """Give queries without relevant rows what `empty` says, in place."""
         if is_empty.any():
@@ -183,6 +242,9 @@ class BinaryMetric(Metric):
         super().__post_init__()
         if not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"relevant": self.relevant_rows(judgments)[0]}
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which rows are relevant, and how many of them each query has."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ class MRR(BinaryMetric):
             return self.apply_empty(first_hit(ranking, cutoffs, is_relevant, reciprocal), n_relevant == 0)
 
         return values
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}
 
 
 def first_hit(

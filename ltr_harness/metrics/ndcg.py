@@ -69,3 +69,12 @@ class NDCG(DCG):
             return self.apply_empty(out, nothing)
 
         return values
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
+        if self.ideal == "shown":
+            gain = np.where(ranking.scores == -np.inf, 0.0, gain)
+        best = Ranker(judgments, "stable", None).rank(gain)
+        return "ideal DCG", cumulated(best, cutoffs, gain, factor)[:, 0]

@@ -53,3 +53,9 @@ class NERR(ERR):
             return self.apply_empty(out, ideal[-1] <= 0.0)
 
         return values
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        best = Ranker(judgments, "stable", None).rank(judgments.labels)
+        return "ideal ERR", self.expected(best, cutoffs, self.stop_probabilities(judgments))[:, 0]

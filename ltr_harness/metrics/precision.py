@@ -34,6 +34,7 @@ class Precision(HitsMetric):
     denominator: Literal["k", "min_kn"] = "k"
 
     name: ClassVar[str] = "precision"
+    divisor_name: ClassVar[str] = "rows looked at"
     source: ClassVar[str] = "Cleverdon 1966"
 
     def divisor(

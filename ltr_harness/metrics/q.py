@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -76,6 +76,15 @@ class Q(Metric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"gain": gains_of(judgments, self.gain, self.name)}
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        relevant = np.count_nonzero(gains_of(judgments, self.gain, self.name) > 0.0)
+        return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
 
 
 @compiled

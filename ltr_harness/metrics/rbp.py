@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,13 @@ class RBP(BinaryMetric):
             return self.apply_empty(cumulated(ranking, cutoffs, utility, weight), is_empty)
 
         return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"utility": self.utility(judgments)}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        assert self.p is not None
+        return {"looks": (1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks))}
 
     def utility(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), what each row is worth to the user, in [0, 1]."""

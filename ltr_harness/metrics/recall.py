@@ -32,6 +32,7 @@ class Recall(HitsMetric):
     denominator: Literal["total", "min_rk"] = "total"
 
     name: ClassVar[str] = "recall"
+    divisor_name: ClassVar[str] = "relevant rows to be had"
     source: ClassVar[str] = "Cleverdon 1966"
 
     def divisor(

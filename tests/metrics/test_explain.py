@@ -1,0 +1,221 @@
+"""The arithmetic of one query: it adds up, says the same as evaluation, and gives each tool's one reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate, parse_metric
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.metrics import ERR, MAP, METRICS, MRR, NDCG, catalog, function_metric
+
+LABELS = [0, 3, 1, 2, 0, 1]
+SCORES = [2.0, 1.0, 2.0, 1.0, 1.0, 0.5]
+DOCUMENTS = list("abcdef")
+
+NAMES = [
+    "ndcg@3",
+    "ndcg",
+    "ndcg@50",
+    "ndcg(gain=linear,ties=worst)@4",
+    "ndcg(as=letor)@6",
+    "dcg@3",
+    "err(max_grade=4)@4",
+    "nerr(max_grade=3)@4",
+    "mrr@5",
+    "map@3",
+    "map",
+    "map(denominator=total)@3",
+    "map(denominator=retrieved,ties=stable)@3",
+    "precision@4",
+    "precision",
+    "precision@50",
+    "recall@4",
+    "recall(denominator=min_rk)@2",
+    "f1@4",
+    "success@2",
+    "rbp(p=0.8)@3",
+    "rbp(graded=true,max_grade=3,p=0.5)",
+    "q@4",
+    "rprec",
+    "bpref",
+    "kendall_tau_distance",
+    "tau_ap",
+    "judged@2",
+    "n_relevant",
+]
+
+
+def test_every_metric_can_be_explained() -> None:
+    assert {parse_metric(name).name for name in NAMES} | {"rbp_residual"} == set(METRICS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
+    metric = parse_metric(name)
+    explanation = metric.explain(LABELS, SCORES, DOCUMENTS)
+    value = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS)[metric].mean
+    assert explanation.value == value
+    assert f"{explanation.metric} = {value:.4f}" == str(explanation).splitlines()[0]
+    if metric.takes_cutoff:
+        at = explanation.columns.index("contribution")
+        total = sum(row[at] for row in explanation.rows if not isinstance(row[at], str))
+        divisor = 1.0
+        if len(explanation.steps) == 3:
+            divisor = float(explanation.steps[1].rpartition(" = ")[2])
+            assert explanation.steps[2] == f"{total:.4f} / {divisor:.4f} = {value:.4f}"
+        assert total / divisor == pytest.approx(value, abs=1e-4)
+
+
+def test_a_list_that_counts_zero_because_it_is_short() -> None:
+    explanation = NDCG.like("letor", k=10).explain(LABELS, SCORES)
+    assert explanation.value == 0.0
+    assert explanation.steps[-1] == "a list of 6 rows, shorter than 10, counts 0"
+
+
+def test_ndcg_row_by_row() -> None:
+    explanation = NDCG(k=3).explain([3, 2, 0, 1, 2], [5, 4, 3, 2, 1])
+    assert explanation.columns == (
+        "rank",
+        "tied ranks",
+        "row",
+        "label",
+        "score",
+        "gain",
+        "discount",
+        "contribution",
+    )
+    assert explanation.rows[1] == (
+        2,
+        "",
+        1,
+        2.0,
+        4.0,
+        3.0,
+        pytest.approx(1 / np.log2(3)),
+        pytest.approx(3 / np.log2(3)),
+    )
+    assert explanation.ideal == (3.0, 2.0, 2.0)
+    assert explanation.n_hidden == 2
+    assert explanation.steps == (
+        "sum of contributions = 8.8928",
+        "ideal DCG = 10.3928",  # 7 + 3 / log2 3 + 3 / 2
+        "8.8928 / 10.3928 = 0.8557",
+    )
+
+
+def test_a_tie_across_the_cutoff_is_shown_whole() -> None:
+    explanation = NDCG(k=3).explain(LABELS, SCORES)
+    assert [row[1] for row in explanation.rows] == ["1-2", "1-2", "3-5", "3-5", "3-5"]
+    assert explanation.n_hidden == 1
+    contributions = [row[-1] for row in explanation.rows]
+    # gains 0 and 1 share ranks 1 and 2; gains 0, 3 and 7 share rank 3 and two beyond the cutoff
+    assert contributions[:3] == [
+        pytest.approx(0.5 * 1),
+        pytest.approx(0.5 / np.log2(3)),
+        pytest.approx(10 / 3 / 2),
+    ]
+    assert contributions[3:] == ["", ""]
+
+
+def test_each_tool_with_its_reason() -> None:
+    found = {preset.tool: preset for preset in NDCG(k=3).explain(LABELS, SCORES, DOCUMENTS).presets}
+    assert set(found) == {
+        "lightgbm",
+        "xgboost",
+        "catboost",
+        "sklearn",
+        "trec_eval",
+        "gdeval",
+        "letor",
+        "ranx",
+        "ranklib",
+    }
+    assert found["lightgbm"].reason == "equal scores keep row order"
+    assert found["sklearn"].reason == "a label gains its grade, not 2^grade - 1"
+    assert found["gdeval"].reason == "equal scores: by document id, descending"
+    for tool, preset in found.items():
+        spelt = f"ndcg(as={tool})@3"
+        value = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[spelt], document_ids=DOCUMENTS).means[
+            spelt
+        ]
+        assert preset.value == value
+        assert preset.name == str(parse_metric(spelt))
+
+
+def test_where_nothing_ties_and_grades_are_binary_all_tools_agree() -> None:
+    presets = NDCG(k=3).explain([0, 1, 1], [3.0, 2.0, 1.0], list("abc")).presets
+    different = {preset.tool for preset in presets if preset.reason}
+    assert different == {"letor"}  # its discount
+    assert "rank 2 is not discounted" in str(NDCG(k=3).explain([0, 1, 1], [3.0, 2.0, 1.0]))
+
+
+def test_what_the_question_is_stays_and_what_is_convention_changes() -> None:
+    presets = {p.tool: p for p in MRR(k=2, relevant=2).explain(LABELS, SCORES, DOCUMENTS).presets}
+    assert presets["trec_eval"].name == "mrr(empty=zero,relevant=2,ties=id)@2"
+    assert {p.tool: p.name for p in ERR(max_grade=5).explain(LABELS, SCORES).presets}["ranklib"] == (
+        "err(empty=zero,max_grade=5,ties=stable)"
+    )
+
+
+def test_the_reason_of_map_is_its_divisor() -> None:
+    presets = {p.tool: p for p in MAP(k=2).explain([1, 0, 1, 1], [4, 3, 2, 1]).presets}
+    assert presets["ranx"].reason == "divided by all relevant rows, R"
+    assert presets["lightgbm"].reason == ""
+
+
+def test_a_tool_that_cannot_is_said_so() -> None:
+    presets = {p.tool: p for p in NDCG(k=3).explain(LABELS, SCORES).presets}
+    assert presets["trec_eval"].value is None
+    assert "expected document_ids" in presets["trec_eval"].reason
+
+
+def test_a_query_without_relevant_rows() -> None:
+    explanation = NDCG(k=3).explain([0, 0], [2.0, 1.0])
+    assert np.isnan(explanation.value)
+    assert explanation.steps == ("undefined: no row of the query is relevant in the sense of this metric",)
+    assert str(explanation).startswith("ndcg@3 = undefined")
+    reasons = {p.tool: p.reason for p in explanation.presets}
+    assert reasons["lightgbm"] == "no relevant row counts 1"
+    assert reasons["sklearn"] == "no relevant row counts 0"
+
+
+def test_rows_that_were_not_retrieved() -> None:
+    explanation = MAP().explain([1, 1, 0], [2.0, 0.0, 1.0], retrieved=[True, False, True])
+    assert [row[2] for row in explanation.rows] == [0, 2]
+    assert explanation.value == 0.5
+    assert explanation.ideal == (1.0, 1.0, 0.0)
+    nothing = MAP().explain([1, 0], [2.0, 1.0], retrieved=[False, False])
+    assert nothing.rows == ()
+    assert nothing.value == 0.0
+
+
+def test_a_function_shows_its_rows_and_its_value() -> None:
+    def top(labels: np.ndarray, scores: np.ndarray) -> float:
+        return float(labels[scores.argmax()])
+
+    explanation = function_metric(top, higher_is_better=True).explain([1, 2], [0.1, 0.2])
+    assert explanation.value == 2.0
+    assert explanation.presets == ()
+
+
+def test_html_is_escaped() -> None:
+    html = NDCG(k=3).explain([1, 0], [2.0, 1.0], ["<b>", "&"])._repr_html_()
+    assert "<td>&lt;b&gt;</td>" in html
+    assert "<td>&amp;</td>" in html
+
+
+def test_problems_are_messages() -> None:
+    with pytest.raises(DataError, match="labels is empty; expected the rows of one query"):
+        NDCG(k=3).explain([], [])
+    with pytest.raises(DataError, match="1 scores for 2 rows"):
+        NDCG(k=3).explain([1, 0], [1.0])
+    with pytest.raises(DataError, match="score is NaN"):
+        NDCG(k=3).explain([1, 0], [1.0, np.nan])
+    with pytest.raises(MetricError, match="expected document_ids"):
+        NDCG(k=3, ties="id").explain([1, 0], [1.0, 1.0])
+
+
+def test_every_metric_has_a_method_of_its_table() -> None:
+    for name in METRICS:
+        assert callable(catalog.load(name).explain)
