@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,30 @@ def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64
 
 
 @dataclass(frozen=True, eq=False)
+class Grades:
+    """Labels that are small whole numbers.
+
+    Attributes:
+        of_row: uint8 (n_rows,).
+        example: int64 (largest + 1,), a row with each grade; any row for grades that no row has.
+    """
+
+    of_row: NDArray[np.uint8]
+    example: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, labels: NDArray[np.float64]) -> Grades | None:
+        """None if a label does not fit into a byte."""
+        largest = labels.max()
+        if largest > 255:
+            return None
+        grades = labels.astype(np.uint8)
+        if not np.array_equal(grades, labels):
+            return None
+        return cls(grades, np.array([np.argmax(grades == grade) for grade in range(int(largest) + 1)]))
+
+
+@dataclass(frozen=True, eq=False)
 class Judgments:
     """What each row is worth: labels in query groups, checked once, trusted afterwards.
 
@@ -220,6 +245,11 @@ class Judgments:
                     f"({unjudged.size} such rows); expected label 0 for rows nobody judged"
                 )
         return cls(grades, groups, weights, documents, flags)
+
+    @cached_property
+    def grades(self) -> Grades | None:
+        """The labels in a byte each; None where they do not fit."""
+        return Grades.of(self.labels)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
         """The given queries alone."""

@@ -30,14 +30,14 @@ class Ranking:
             (exclusive); for any tie rule but ``expected`` every row is a group of its own. Not to be written
             to: rankings without ties share it.
         scores: float64 (n_rows,), as ranked.
-        grades: the labels of all rows in a byte each, where they fit.
+        judgments: what the rows are worth.
     """
 
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
     tie_end: NDArray[np.int64]
     scores: NDArray[np.float64]
-    grades: Grades | None = None
+    judgments: Judgments
 
     def by_grade(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
@@ -45,40 +45,16 @@ class Ranking:
         A table of a few grades stays in the processor's nearest cache; values by row have to be fetched from
         all over the memory, which takes longer than the metric itself.
         """
-        if self.grades is None:
+        grades = self.judgments.grades
+        if grades is None:
             return self.rows, values
-        return self._listed_grades, values[self.grades.example]
+        return self._listed_grades, values[grades.example]
 
     @cached_property
     def _listed_grades(self) -> NDArray[np.int64]:
-        assert self.grades is not None
-        return self.grades.of_row[self.rows].astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Grades:
-    """Labels that are small whole numbers.
-
-    Attributes:
-        of_row: uint8 (n_rows,).
-        example: int64 (largest + 1,), a row with each grade; any row for grades that no row has.
-    """
-
-    of_row: NDArray[np.uint8]
-    example: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, labels: NDArray[np.float64]) -> Grades | None:
-        """None if a label does not fit into a byte."""
-        largest = labels.max()
-        if largest > 255:
-            return None
-        grades = labels.astype(np.uint8)
-        if not np.array_equal(grades, labels):
-            return None
-        example = np.zeros(int(largest) + 1, dtype=np.int64)
-        example[grades] = np.arange(grades.size)
-        return cls(grades, example)
+        grades = self.judgments.grades
+        assert grades is not None
+        return grades.of_row[self.rows].astype(np.int64)
 
 
 class Ranker:
@@ -100,7 +76,6 @@ class Ranker:
         self._offsets = np.zeros(listed.size + 1, dtype=np.int64)
         np.cumsum(listed, out=self._offsets[1:])
         self._no_ties = np.arange(1, self._offsets[-1] + 1) - np.repeat(self._offsets[:-1], listed)
-        self._grades = Grades.of(judgments.labels)
         self._key = _key(judgments, ties)
         self._tie_order: NDArray[np.int64] | None = None
 
@@ -112,7 +87,7 @@ class Ranker:
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
         lanes = lanes_for(self._depth)
         if not select(scores, boundaries, offsets, lanes, self._longest, rows, last, beyond):
-            return Ranking(offsets, rows, self._no_ties, scores, self._grades)
+            return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
         if self._tie_order is None:
             self._tie_order = self._order_of_ties()
         longer = offsets
@@ -136,7 +111,7 @@ class Ranker:
         )
         if self._ties != "expected":
             tie_end = self._no_ties
-        return Ranking(longer, listed, tie_end, scores, self._grades)
+        return Ranking(longer, listed, tie_end, scores, self._judgments)
 
     def _order_of_ties(self) -> NDArray[np.int64]:
         """All rows, query by query, in the order they take when they tie."""

@@ -188,4 +188,4 @@ def test_values_by_grade_are_the_values_by_row(labels, compact) -> None:
     worth = np.sqrt(np.array(labels, dtype=float))
     index, table = ranking.by_grade(worth)
     assert table[index].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()
-    assert (ranking.grades is not None) == compact
+    assert (ranking.judgments.grades is not None) == compact
