@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Before a booster is imported: on a busy machine their threads would burn the other's core while they wait.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 

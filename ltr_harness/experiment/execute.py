@@ -75,7 +75,9 @@ def execute(
             evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
-            said = str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
+            said = (
+                str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
+            )
             record |= _nothing_trained(said, time.perf_counter() - started)
             trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
             (folder / "log.txt").write_text(f"failed: {said}\n{trace}", encoding="utf-8")

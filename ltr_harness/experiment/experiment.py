@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +143,16 @@ def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
     experiment = prepared.experiment
     settings = experiment.compare
     comparison = compare(
-        *runs,
+        *found,
         baseline=settings.baseline if settings.baseline in {run.record.model for run in runs} else None,
         test=settings.test,
         correction=settings.correction,
         confidence=settings.confidence,
         seed=settings.seed,
     )
+    if comparison.baseline != settings.baseline:
+        said = f"the baseline {settings.baseline} has no finished run; {comparison.baseline} stands in for it"
+        comparison = replace(comparison, notes=(said, *comparison.notes))
     data = ReportData(
         comparison, runs, [run.record for run in failures], resolved_yaml(experiment), experiment.name
     )

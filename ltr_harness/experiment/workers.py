@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
+from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.execute import execute
@@ -56,7 +58,9 @@ def run_in_workers(
 ) -> Iterator[tuple[Task, Run]]:
     """In `workers` processes; each reads the data itself, and a task's result does not depend on which ran it."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the boosters' thread pools
-    with ProcessPoolExecutor(workers, context, _start, (experiment, plan, threads)) as pool:
+    # The configuration travels as plain values: classes from a user's own file cannot be pickled.
+    settings = (as_mapping(experiment), plan, threads)
+    with ProcessPoolExecutor(workers, context, _start, settings) as pool:
         waiting: dict[Future[Run], Task] = {}
         queue = list(tasks)
         try:
@@ -82,8 +86,9 @@ def run_in_workers(
 _worker: tuple[Experiment, Plan, FoldReader, int] | None = None
 
 
-def _start(experiment: Experiment, plan: Plan, threads: int) -> None:
+def _start(settings: Mapping[str, Any], plan: Plan, threads: int) -> None:
     global _worker
+    experiment = load_experiment(settings, check_rankers=False)
     _worker = (experiment, plan, FoldReader(experiment.data), threads)
 
 

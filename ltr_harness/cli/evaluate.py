@@ -1,0 +1,260 @@
+"""`ltr-harness evaluate`: metrics for scores from anywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.evaluation import Evaluation
+
+FORMATS = ("table", "trec_eval", "csv", "json")
+
+
+@click.command(
+    "evaluate",
+    epilog="""\b
+Examples:
+  ltr-harness evaluate --data test.txt --scores scores.txt
+  ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 -q
+  ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
+  ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
+
+\b
+Several --run or --scores are compared with the first, or with --baseline.
+With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.10, official.
+""",
+)
+@rankings.options()
+@asked_metrics.option
+@click.option("-q", "--per-query", is_flag=True, help="Print every query's value too.")
+@click.option(
+    "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
+)
+@click.option("--common-queries", is_flag=True, help="Compare the queries that all rankings have.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="How to print.  [default: table]")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(
+    metrics: tuple[str, ...],
+    per_query: bool,
+    baseline: str | None,
+    common_queries: bool,
+    form: str | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Metrics for scores from anywhere: scores beside labelled data, or TREC runs beside qrels.
+
+    Without -m: NDCG, MRR, ERR and MAP at 1, 3, 5 and 10. Counts travel with means.
+    """
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form}; expected one of them")
+    form = "json" if as_json else form or "table"
+    if form == "trec_eval":
+        return _as_trec_eval(metrics, per_query, baseline or common_queries, given)
+    asked = asked_metrics.asked(metrics)
+    found = rankings.load_rankings(**given)
+    if len(found.all) == 1 and (baseline or common_queries):
+        raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
+    scaled, notes = found.on_scale(asked.metrics)
+    evaluations = [scored.evaluate(scaled) for scored in found.all]
+    comparison = None
+    if len(found.all) > 1:
+        from ltr_harness.comparison import compare
+
+        primary = evaluations[0][asked.primary].metric
+        comparison = compare(
+            *(found.entrant(*pair) for pair in zip(found.all, evaluations, strict=True)),
+            metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
+            baseline=None if baseline is None else found.named(baseline),
+            common_queries=common_queries,
+        )
+    notes = [*found.notes, *notes]
+    if form == "json":
+        click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
+    elif form == "csv":
+        _write_csv(found, evaluations, per_query)
+    else:
+        _print(found, evaluations, comparison, per_query)
+        notes += _cautions(evaluations[0])
+    if form != "json":
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _as_trec_eval(metrics: Sequence[str], per_query: bool, compares: Any, given: dict[str, Any]) -> int:
+    from ltr_harness.cli import trec_eval_layout
+
+    if compares:
+        raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
+    measures = trec_eval_layout.asked(metrics)
+    found = rankings.load_rankings(**given)
+    for scored in found.all:
+        for line in trec_eval_layout.lines(scored, measures, per_query=per_query):
+            click.echo(line)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _print(
+    found: rankings.Rankings,
+    evaluations: Sequence[Evaluation],
+    comparison: Comparison | None,
+    per_query: bool,
+) -> None:
+    from ltr_harness.report import formats
+    from ltr_harness.report.data import ReportData
+    from ltr_harness.report.terminal import show
+
+    if per_query:
+        for scored, evaluation in zip(found.all, evaluations, strict=True):
+            if comparison is not None:
+                click.echo(f"{scored.name}:")
+            _print_table(
+                ["query", *evaluation.metrics],
+                [
+                    [str(query), *(formats.metric(float(value)) for value in values)]
+                    for query, values in zip(
+                        evaluation.query_ids.tolist(),
+                        zip(*(evaluation[name].per_query for name in evaluation.metrics), strict=True),
+                        strict=True,
+                    )
+                ],
+            )
+            click.echo()
+    if comparison is not None:
+        show(ReportData(comparison, (), (), None, str(found.source)))
+        click.echo()
+        _print_means(comparison)
+        return
+    evaluation = evaluations[0]
+    groups = evaluation.judgments.groups
+    click.echo(f"{found.all[0].name}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
+    click.echo()
+    rows = []
+    for name in evaluation.metrics:
+        values = evaluation[name]
+        defined = values.n_queries - values.n_undefined
+        said = f"over {defined:,} of {values.n_queries:,} queries"
+        if values.n_undefined:
+            said += f"; {values.n_undefined:,} {'has' if values.n_undefined == 1 else 'have'} no relevant row"
+        rows.append([name, formats.metric(values.mean), said])
+    width = max(len(row[0]) for row in rows)
+    for name, mean, said in rows:
+        click.echo(f"{name:<{width}}  {mean:>8}  {said}")
+
+
+def _print_means(comparison: Comparison) -> None:
+    """All metrics of all rankings: as many rankings side by side as 80 columns hold."""
+    from ltr_harness.report import formats
+
+    first = max(len(metric) for metric in comparison.metrics)
+    columns: list[list[str]] = [[]]
+    for model in comparison.models:
+        if columns[-1] and first + sum(2 + max(len(name), 8) for name in (*columns[-1], model)) > 80:
+            columns.append([])
+        columns[-1].append(model)
+    for models in columns:
+        _print_table(
+            ["mean", *models],
+            [
+                [metric, *(formats.metric(comparison.summary(model, metric).mean) for model in models)]
+                for metric in comparison.metrics
+            ],
+        )
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        cells = [
+            f"{row[0]:<{widths[0]}}",
+            *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True)),
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _cautions(evaluation: Evaluation) -> list[str]:
+    from ltr_harness.metrics.cautions import cautions
+
+    metrics = [evaluation[name].metric for name in evaluation.metrics]
+    return [str(caution) for caution in cautions(metrics, evaluation.judgments)]
+
+
+def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
+    """Means, or with -q a table of per-query values that `compare` reads; full precision."""
+    import csv
+
+    import numpy as np
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    several = len(evaluations) > 1
+    if not per_query:
+        writer.writerow(["ranking", "metric", "mean", "n_queries", "n_undefined"])
+        for scored, evaluation in zip(found.all, evaluations, strict=True):
+            for name in evaluation.metrics:
+                values = evaluation[name]
+                writer.writerow([scored.name, name, _cell(values.mean), values.n_queries, values.n_undefined])
+        return
+    writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
+    for scored, evaluation in zip(found.all, evaluations, strict=True):
+        judgments = evaluation.judgments
+        relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
+        for at, query in enumerate(evaluation.query_ids.tolist()):
+            cells = [_cell(column[at]) for column in columns]
+            writer.writerow([*[scored.name] * several, query, relevant[at], *cells])
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+def _document(
+    found: rankings.Rankings,
+    evaluations: Sequence[Evaluation],
+    comparison: Comparison | None,
+    per_query: bool,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """The same numbers for programs; undefined values are null."""
+
+    def number(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    body: dict[str, Any] = {"judgments": str(found.source), "rankings": [], "notes": list(notes)}
+    for scored, evaluation in zip(found.all, evaluations, strict=True):
+        part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
+        for name in evaluation.metrics:
+            values = evaluation[name]
+            part["metrics"][name] = {
+                "mean": number(values.mean),
+                "n_queries": values.n_queries,
+                "n_undefined": values.n_undefined,
+                "higher_is_better": values.metric.higher_is_better,
+            }
+        if per_query:
+            queries = [str(query) for query in evaluation.query_ids.tolist()]
+            part["per_query"] = {
+                name: dict(zip(queries, map(number, evaluation[name].per_query.tolist()), strict=True))
+                for name in evaluation.metrics
+            }
+        body["rankings"].append(part)
+    if comparison is not None:
+        from ltr_harness.report.data import ReportData
+        from ltr_harness.report.json_document import document
+
+        body["comparison"] = document(ReportData(comparison, (), (), None, str(found.source)))
+    return body

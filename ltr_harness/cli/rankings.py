@@ -1,0 +1,316 @@
+"""The rankings that `evaluate`, `explain` and `compare` look at: scores beside data, or TREC runs beside qrels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.result import Entrant
+    from ltr_harness.evaluation import Evaluation
+    from ltr_harness.groups import Judgments
+    from ltr_harness.metrics import Metric
+    from ltr_harness.readers.reader import Reader
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".tab": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_PATH = click.Path(path_type=Path)
+
+_OPTIONS = {
+    "data": click.option("--data", type=_PATH, metavar="FILE", help="Labelled rows: LETOR, CSV, Parquet, …"),
+    "reader": click.option(
+        "--reader",
+        metavar="NAME",
+        help="How to read --data (`ltr-harness list readers`).  [default: by suffix]",
+    ),
+    "reader_options": click.option(
+        "--set",
+        "reader_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the reader, such as label=grade or regroup=true.",
+    ),
+    "scores": click.option(
+        "--scores",
+        type=_PATH,
+        multiple=True,
+        metavar="FILE",
+        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, score.",
+    ),
+    "qrels": click.option("--qrels", type=_PATH, metavar="FILE", help="TREC judgments."),
+    "run": click.option(
+        "--run", "run_files", type=_PATH, multiple=True, metavar="FILE", help="TREC run for --qrels."
+    ),
+    "all_queries": click.option(
+        "--all-queries",
+        is_flag=True,
+        help="Queries of the qrels that a run lacks count as empty rankings (trec_eval -c).",
+    ),
+    "judged_only": click.option(
+        "--judged-only", is_flag=True, help="Take unjudged documents out of the runs (trec_eval -J)."
+    ),
+    "max_grade": click.option(
+        "--max-grade",
+        type=float,
+        metavar="GRADE",
+        help="Highest grade of the scale, for ERR and its kin.  [default: the largest label]",
+    ),
+}
+
+
+def options(*without: str) -> Callable[[F], F]:
+    """The options that say where rankings come from; pass the values on to `load_rankings`."""
+
+    def add(command: F) -> F:
+        for name in reversed([name for name in _OPTIONS if name not in without]):
+            command = _OPTIONS[name](command)
+        return command
+
+    return add
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One ranking of judged rows.
+
+    Attributes:
+        name: how tables call it.
+        path: the file of its scores.
+        judgments: the rows; unlisted ones included.
+        scores: float64 (n_rows,).
+        retrieved: bool (n_rows,), or None where every row is ranked.
+        tag: a TREC run's own name.
+    """
+
+    name: str
+    path: Path
+    judgments: Judgments
+    scores: NDArray[np.float64]
+    retrieved: NDArray[np.bool_] | None = None
+    tag: str | None = None
+
+    def evaluate(self, metrics: Sequence[Metric]) -> Evaluation:
+        from ltr_harness.evaluation import evaluate_bound
+        from ltr_harness.metrics import bind
+
+        return evaluate_bound(bind(metrics, self.judgments), self.scores, retrieved=self.retrieved)
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Rankings of the same judged queries.
+
+    Attributes:
+        all: one or more.
+        judgments: what they are measured against: the data, or the qrels without any run.
+        source: the file of the judgments.
+        max_grade: given by the user, or None.
+        notes: what was left out or looks odd.
+    """
+
+    all: tuple[Scored, ...]
+    judgments: Judgments
+    source: Path
+    max_grade: float | None
+    notes: tuple[str, ...]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        from ltr_harness.fingerprint import fingerprint_judgments
+
+        return fingerprint_judgments(self.judgments)
+
+    def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
+        """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
+        from ltr_harness.config.experiment import with_max_grade
+        from ltr_harness.metrics.metric import plain_number
+
+        grade = self.max_grade
+        if grade is None:
+            grade = max(float(self.judgments.labels.max()), 1.0)
+        scaled = [with_max_grade(metric, grade) for metric in metrics]
+        if scaled == list(metrics) or self.max_grade is not None:
+            return scaled, []
+        return scaled, [
+            f"max_grade is {plain_number(grade)}, the largest label of {self.source}; --max-grade says which scale "
+            "the labels are on"
+        ]
+
+    def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:
+        """An evaluated ranking as comparisons take it."""
+        from ltr_harness.comparison.result import Entrant
+
+        judgments = evaluation.judgments
+        relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        return Entrant(
+            name=scored.name,
+            query_ids=np.array([str(query) for query in evaluation.query_ids.tolist()]),
+            values={metric: evaluation[metric].per_query[np.newaxis] for metric in evaluation.metrics},
+            replicates=("1",),
+            higher_is_better=evaluation.directions,
+            # a run's own pool differs from another's by what nobody judged: the qrels are what they share
+            judgments_fingerprint={"all": self.fingerprint},
+            query_attributes={"n_relevant": relevant},
+            source=str(scored.path),
+        )
+
+    def named(self, name: str) -> str:
+        """The name, in tables, of the ranking that the user calls by its name, run tag or file."""
+        for scored in self.all:
+            if name in (scored.name, scored.tag, str(scored.path), scored.path.name, _stem(scored.path)):
+                return scored.name
+        return name
+
+
+def load_rankings(
+    *,
+    data: Path | None,
+    qrels: Path | None,
+    scores: Sequence[Path] = (),
+    run_files: Sequence[Path] = (),
+    reader: str | None = None,
+    reader_options: Sequence[str] = (),
+    all_queries: bool = False,
+    judged_only: bool = False,
+    max_grade: float | None = None,
+) -> Rankings:
+    """Read what the options name.
+
+    Raises:
+        UsageError: the options do not go together.
+        DataError: every problem of every file.
+    """
+    _check_options(data, qrels, scores, run_files, reader, reader_options, all_queries or judged_only)
+    if max_grade is not None and not (np.isfinite(max_grade) and max_grade > 0):
+        raise UsageError(f"--max-grade {max_grade:g}; expected a grade above 0")
+    if data is not None:
+        return _from_scores(data, _reader(data, reader, reader_options), scores, max_grade)
+    assert qrels is not None  # or the options would have been refused
+    return _from_runs(qrels, run_files, all_queries, judged_only, max_grade)
+
+
+def _check_options(
+    data: Path | None,
+    qrels: Path | None,
+    scores: Sequence[Path],
+    run_files: Sequence[Path],
+    reader: str | None,
+    reader_options: Sequence[str],
+    trec_only: bool,
+) -> None:
+    both = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
+    if (data is None) == (qrels is None):
+        found = "neither --data nor --qrels" if data is None else "both --data and --qrels"
+        raise UsageError(f"{found}; {both}")
+    if data is not None and (run_files or trec_only):
+        what = "--run" if run_files else "--all-queries and --judged-only"
+        raise UsageError(f"{what} with --data; {what} go{'es' * bool(run_files)} with --qrels; {both}")
+    if qrels is not None and (scores or reader or reader_options):
+        what = "--scores" if scores else "--reader" if reader else "--set"
+        raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
+    if data is not None and not scores:
+        raise UsageError("--data without --scores FILE; expected at least one file of scores")
+    if qrels is not None and not run_files:
+        raise UsageError("--qrels without --run FILE; expected at least one run")
+
+
+def _from_scores(data: Path, reader: Reader, files: Sequence[Path], max_grade: float | None) -> Rankings:
+    from ltr_harness.readers.scores import read_scores
+
+    dataset = reader.read([str(data)], Path())
+    judgments = dataset.judgments
+    scores = _read_all([partial(read_scores, path, judgments) for path in files])
+    found = tuple(
+        Scored(name, path, judgments, values)
+        for name, path, values in zip(_names(files), files, scores, strict=True)
+    )
+    return Rankings(found, judgments, data, max_grade, dataset.notes)
+
+
+def _from_runs(
+    qrels_file: Path, files: Sequence[Path], all_queries: bool, judged_only: bool, max_grade: float | None
+) -> Rankings:
+    from ltr_harness.readers.trec import join, read_qrels, read_run
+
+    qrels, *runs = _read_all([partial(read_qrels, qrels_file), *(partial(read_run, path) for path in files)])
+    joined = _read_all(
+        [partial(join, qrels, run, complete=all_queries, judged_only=judged_only) for run in runs]
+    )
+    tags = [run.tag for run in runs]
+    names = tags if len(set(tags)) == len(tags) else _names(files)
+    found = tuple(
+        Scored(name, run.path, one.judgments, one.scores, one.retrieved, run.tag)
+        for name, run, one in zip(names, runs, joined, strict=True)
+    )
+    notes = tuple(note for one in joined for note in one.notes)
+    return Rankings(found, qrels.judgments, qrels_file, max_grade, notes)
+
+
+def _read_all(reads: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each returns, or the problems of all."""
+    found: list[Any] = []
+    problems: list[Problem] = []
+    for read in reads:
+        try:
+            found.append(read())
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    return found
+
+
+def _reader(data: Path, name: str | None, options: Sequence[str]) -> Reader:
+    """The reader by name, or by the file's suffix, with its options."""
+    import json
+
+    from pydantic import ValidationError
+
+    from ltr_harness.config.explain import explained
+    from ltr_harness.config.yaml_tree import Node, Place, parse_yaml
+    from ltr_harness.readers import catalog
+
+    suffix = Path(data.name.removesuffix(".gz")).suffix.lower()
+    name = name or _BY_SUFFIX.get(suffix, "letor")
+    kind = catalog.load(name, UsageError)
+    node = Node({}, Place(f"--reader {name}", 0, 0, Path.cwd()))
+    for option in options:
+        key, equals, text = option.partition("=")
+        said = f"--set {option}"
+        if not equals or not key.strip() or not text.strip():
+            raise UsageError(f"{said}: no KEY=VALUE; expected an option of the reader, such as label=grade")
+        value = parse_yaml(text, said, Path.cwd(), lines=False)
+        node = Node(
+            {**node.mapping, key.strip(): value}, node.place, {**node.key_places, key.strip(): value.place}
+        )
+    try:
+        reader: Reader = kind.model_validate_json(json.dumps(node.plain()), strict=True)
+    except ValidationError as error:
+        raise UsageError([problem for _, problem in explained(error, kind, node, ())]) from None
+    return reader
+
+
+def _stem(path: Path) -> str:
+    name = path.name.removesuffix(".gz")
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot and suffix in ("txt", "run", "csv", "tsv", "parquet", "npy", "scores") else name
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """A name for each file: without the suffix where that tells them apart, else the path."""
+    for name in (_stem, lambda path: path.name, str):
+        names = [name(path) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    twice = sorted({str(path) for path in paths if list(paths).count(path) > 1})
+    raise UsageError(f"{', '.join(twice)} is given twice; expected each file once")

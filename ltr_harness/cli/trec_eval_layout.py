@@ -1,0 +1,229 @@
+"""trec_eval's measures in trec_eval's layout: ``name <tab> query <tab> value``, values to four decimals.
+
+The metrics are ours under trec_eval's conventions (`metrics/presets.py`); what is here is its names, its sums and
+means, and the two things that are no metric of ours: counts, and interpolated precision.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.cli.rankings import Scored
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.ranking import Ranker
+
+_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+RECALL_LEVELS = tuple(level / 10 for level in range(11))
+_SMALLEST = 0.00001  # what 0 counts in a geometric mean
+
+# trec_eval's name to ours, in the order in which it prints them; {k} where it takes cutoffs.
+METRICS = {
+    "map": "map(as=trec_eval)",
+    "gm_map": "map(as=trec_eval)",
+    "Rprec": "rprec(as=trec_eval)",
+    "bpref": "bpref(as=trec_eval)",
+    "recip_rank": "mrr(as=trec_eval)",
+    "iprec_at_recall": "",
+    "P": "precision(as=trec_eval)@{k}",
+    "recall": "recall(as=trec_eval)@{k}",
+    "gm_bpref": "bpref(as=trec_eval)",
+    "11pt_avg": "",
+    "ndcg": "ndcg(as=trec_eval)",
+    "ndcg_cut": "ndcg(as=trec_eval)@{k}",
+    "map_cut": "map(as=trec_eval)@{k}",
+    "relative_P": "recall(as=trec_eval,denominator=min_rk)@{k}",
+    "success": "success(as=trec_eval)@{k}",
+    "set_P": "precision(as=trec_eval)",
+    "set_recall": "recall(as=trec_eval)",
+    "set_F": "f1(as=trec_eval)",
+}
+COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+OFFICIAL = (
+    *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank"),
+    *("iprec_at_recall", "P"),
+)
+SETS = {
+    "official": OFFICIAL,
+    "set": ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "set_P", "set_recall", "set_F"),
+    "all_trec": ("runid", "num_q", *COUNTS, *METRICS),
+}
+_ORDER = ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", *METRICS, "num_nonrel_judged_ret")
+
+Total = Literal["sum", "mean", "geometric mean"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One line of the output.
+
+    Attributes:
+        name: as printed.
+        values: (n_queries,).
+        total: how the queries become one number.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    total: Total = "mean"
+
+    def text(self, value: float) -> str:
+        return str(int(value)) if self.total == "sum" else f"{value:6.4f}"
+
+    def overall(self, order: NDArray[np.int64]) -> float:
+        """Summed query after query, as trec_eval does it: another order could print another last digit."""
+        if self.total == "sum":
+            return float(self.values.sum())
+        if self.total == "mean":
+            return float(sum(self.values[order].tolist())) / order.size
+        logs = [math.log(max(value, _SMALLEST)) for value in self.values[order].tolist()]
+        return math.exp(sum(logs) / order.size)
+
+
+def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The measures named, each with its cutoffs; trec_eval's official ones where none is named.
+
+    Takes trec_eval's names (``map``, ``P.5,10``, ``ndcg_cut_10``, ``official``, …) and, beside them, our metrics.
+
+    Raises:
+        MetricError: something that is neither.
+
+    Example:
+        >>> asked(["map", "P.5,10", "rbp(p=0.8)"])
+        {'map': (), 'P': ('5', '10'), 'rbp(p=0.8)': ()}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts or ("official",):
+        if text in SETS:
+            found |= dict.fromkeys(SETS[text], ())
+            continue
+        form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>\d+(?:,\d+)*))?", text)
+        name = form["name"] if form else ""
+        if form is not None and "{k}" in METRICS.get(name, ""):
+            found[name] = (*found.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ()))
+        elif text in _ORDER:
+            found[text] = ()
+        else:
+            found[_ours(text)] = ()
+    return {name: found[name] for name in sorted(found, key=_place)}
+
+
+def lines(scored: Scored, measures: Mapping[str, tuple[str, ...]], *, per_query: bool) -> Iterator[str]:
+    """The lines that trec_eval would print for this ranking."""
+    computed = list(_measures(scored, measures))
+    queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
+    order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
+    if per_query:
+        for at in order.tolist():
+            for measure in computed:
+                if measure.total != "geometric mean":
+                    yield _line(measure.name, queries[at], measure.text(float(measure.values[at])))
+    if "runid" in measures:
+        yield _line("runid", "all", scored.tag or scored.name)
+    if "num_q" in measures:
+        yield _line("num_q", "all", str(len(queries)))
+    for measure in computed:
+        yield _line(measure.name, "all", measure.text(measure.overall(order)))
+
+
+def _line(name: str, query: str, value: str) -> str:
+    return f"{name:<22}\t{query}\t{value}"
+
+
+def _ours(text: str) -> str:
+    try:
+        return str(parse_metric(text))
+    except MetricError as error:
+        known = [name for name in (*SETS, *_ORDER) if name not in ("runid",)]
+        raise MetricError(
+            f"{text!r} is no measure of trec_eval that is known here and no metric: {did_you_mean(text, known)}; "
+            f"{error}"
+        ) from None
+
+
+def _place(name: str) -> int:
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]]) -> Iterator[Measure]:
+    """Everything that has a value per query, in the order of `asked`."""
+    metrics = {name: _metrics(name, cutoffs) for name, cutoffs in asked.items()}
+    distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
+    evaluation = scored.evaluate(list(distinct)) if distinct else None
+    levels = interpolated_precision(scored) if {"iprec_at_recall", "11pt_avg"} & asked.keys() else None
+    for name, printed in metrics.items():
+        if name in COUNTS:
+            yield Measure(name, _count(name, scored), "sum")
+        elif name == "11pt_avg" and levels is not None:
+            yield Measure(name, np.array([sum(column) for column in levels.T.tolist()]) / len(levels))
+        elif name == "iprec_at_recall" and levels is not None:
+            for level, values in zip(RECALL_LEVELS, levels, strict=True):
+                yield Measure(f"{name}_{level:.2f}", values)
+        for text, metric in printed.items() if evaluation is not None else ():
+            total: Total = "geometric mean" if name.startswith("gm_") else "mean"
+            yield Measure(text, evaluation[metric].per_query, total)
+
+
+def _metrics(name: str, cutoffs: Sequence[str]) -> dict[str, Metric]:
+    """The metrics behind a measure, by the names they are printed with; none for counts and the like."""
+    pattern = METRICS.get(name, "" if name in _ORDER else name)
+    if "{k}" not in pattern:
+        return {name: parse_metric(pattern)} if pattern else {}
+    standard = (1, 5, 10) if name == "success" else _CUTOFFS
+    return {f"{name}_{k}": parse_metric(pattern.format(k=k)) for k in cutoffs or standard}
+
+
+def _count(name: str, scored: Scored) -> NDArray[np.float64]:
+    judgments = scored.judgments
+    listed = _listed(scored)
+    relevant = judgments.labels >= 1
+    judged = np.ones(listed.size, dtype=bool) if judgments.judged is None else judgments.judged
+    counted = {
+        "num_ret": listed,
+        "num_rel": relevant,
+        "num_rel_ret": listed & relevant,
+        "num_nonrel_judged_ret": listed & judged & ~relevant,
+    }[name]
+    return np.add.reduceat(counted, judgments.groups.boundaries[:-1], dtype=np.float64)
+
+
+def interpolated_precision(scored: Scored) -> NDArray[np.float64]:
+    """The best precision at or after the rank where a share of the relevant rows is reached.
+
+    Returns:
+        float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.
+    """
+    judgments = scored.judgments
+    boundaries = judgments.groups.boundaries
+    listed = _listed(scored)
+    scores = np.where(listed, scored.scores, -np.inf)
+    rows = Ranker(judgments, "id", None).rank(scores).rows
+    relevant = judgments.labels >= 1
+    out = np.zeros((len(RECALL_LEVELS), judgments.groups.n_queries))
+    for query, (start, end) in enumerate(zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True)):
+        ranked = rows[start:end]
+        hits = np.flatnonzero(relevant[ranked] & listed[ranked])
+        precision = np.arange(1, hits.size + 1) / (hits + 1)
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        n_relevant = int(relevant[start:end].sum())
+        for at, level in enumerate(RECALL_LEVELS):
+            needed = max(
+                math.floor(level * n_relevant + 0.5), 1
+            )  # relevant rows, rounded as trec_eval 10 does
+            if needed <= hits.size:
+                out[at, query] = best[needed - 1]
+    return out
+
+
+def _listed(scored: Scored) -> NDArray[np.bool_]:
+    judgments: Judgments = scored.judgments
+    return np.ones(judgments.groups.n_rows, dtype=bool) if scored.retrieved is None else scored.retrieved
