@@ -10,6 +10,8 @@ from ltr_harness.metrics.binding import bind as bind
 from ltr_harness.metrics.custom import function_metric as function_metric
 from ltr_harness.metrics.grammar import parse_metric as parse_metric
 from ltr_harness.metrics.metric import Metric as Metric
+from ltr_harness.metrics.tie_interval import TieAudit as TieAudit
+from ltr_harness.metrics.tie_interval import tie_audit as tie_audit
 
 if TYPE_CHECKING:
     from ltr_harness.metrics.bpref import BPref as BPref
@@ -82,10 +84,12 @@ __all__ = [
     "METRICS",
     "Binding",
     "Metric",
+    "TieAudit",
     "bind",
     "catalog",
     "function_metric",
     "parse_metric",
+    "tie_audit",
     *sorted(_CLASSES),
 ]
 
