@@ -239,9 +239,9 @@ class Judgments:
             flags = as_row_flags(judged, "judged", groups)
             unjudged = np.flatnonzero(~flags & (grades > 0))
             if unjudged.size:
-                query = groups.name(groups.query_of(int(unjudged[0])))
+                place = groups.name(groups.query_of(int(unjudged[0])))
                 raise DataError(
-                    f"label {grades[unjudged[0]]:g} in query {query!r} belongs to a row that is not judged "
+                    f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
                     f"({unjudged.size} such rows); expected label 0 for rows nobody judged"
                 )
         return cls(grades, groups, weights, documents, flags)
