@@ -42,6 +42,7 @@ def test_hostile_names_stay_inside_the_table(
     text = render(data)
     assert max(map(cell_len, text.splitlines())) <= 80
     assert "\x1b" not in text
+    assert any(line.startswith("x y  ") for line in text.splitlines())  # its line break is a blank
     assert "[bold]b[/bold]" in text
     assert ":smile:" in text
     assert text.replace("\n", "").replace(" ", "").count("l" * 10) >= 1
