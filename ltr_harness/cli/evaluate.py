@@ -15,7 +15,7 @@ from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
-    from ltr_harness.evaluation import Evaluation
+    from ltr_harness.evaluation import Evaluation, MetricValues
 
 FORMATS = ("table", "trec_eval", "csv", "json")
 
@@ -138,21 +138,34 @@ def _print(
         click.echo()
         _print_means(comparison)
         return
-    evaluation = evaluations[0]
+    _print_one(found.all[0].name, evaluations[0])
+
+
+def _print_one(name: str, evaluation: Evaluation) -> None:
+    """Each mean with the queries it is over; said once where all are over the same."""
+    from ltr_harness.report import formats
+
     groups = evaluation.judgments.groups
-    click.echo(f"{found.all[0].name}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
+    click.echo(f"{name}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
     click.echo()
-    rows = []
-    for name in evaluation.metrics:
-        values = evaluation[name]
-        defined = values.n_queries - values.n_undefined
-        said = f"over {defined:,} of {values.n_queries:,} queries"
-        if values.n_undefined:
-            said += f"; {values.n_undefined:,} {'has' if values.n_undefined == 1 else 'have'} no relevant row"
-        rows.append([name, formats.metric(values.mean), said])
-    width = max(len(row[0]) for row in rows)
-    for name, mean, said in rows:
-        click.echo(f"{name:<{width}}  {mean:>8}  {said}")
+    said = [_over(evaluation[metric]) for metric in evaluation.metrics]
+    width = max(len(metric) for metric in evaluation.metrics)
+    for metric, over in zip(evaluation.metrics, said, strict=True):
+        line = f"{metric:<{width}}  {formats.metric(evaluation[metric].mean):>8}"
+        click.echo(line if len(set(said)) == 1 else f"{line}  {over}")
+    if len(set(said)) == 1:
+        click.echo(f"\n{said[0]}")
+
+
+def _over(values: MetricValues) -> str:
+    defined = values.n_queries - values.n_undefined
+    said = f"over {defined:,} of {values.n_queries:,} queries"
+    if not values.n_undefined:
+        return said
+    one = values.n_undefined == 1
+    if values.metric.diagnostic or values.metric.whole_order:
+        return f"{said}; {values.n_undefined:,} {'is' if one else 'are'} undefined"
+    return f"{said}; {values.n_undefined:,} {'has' if one else 'have'} no relevant row"
 
 
 def _print_means(comparison: Comparison) -> None:

@@ -168,7 +168,9 @@ def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]]) -> Iterator[
         elif name == "iprec_at_recall" and levels is not None:
             for level, values in zip(RECALL_LEVELS, levels, strict=True):
                 yield Measure(f"{name}_{level:.2f}", values)
-        for text, metric in printed.items() if evaluation is not None else ():
+        if evaluation is None:
+            continue
+        for text, metric in printed.items():
             total: Total = "geometric mean" if name.startswith("gm_") else "mean"
             yield Measure(text, evaluation[metric].per_query, total)
 

@@ -1,0 +1,244 @@
+"""`ltr-harness compare`: which ranking is better, over the same queries; and gates for CI."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import asked_metrics, options, rankings
+from ltr_harness.errors import DataError, GateError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.gates import Gate
+    from ltr_harness.comparison.result import Entrant
+    from ltr_harness.runs import Run
+
+# What `ltr-harness run` leaves beside the run folders, so that runs/mq2008/* may be typed.
+_BESIDE_RUNS = ("report", "experiment.yaml")
+
+
+@click.command(
+    "compare",
+    epilog="""\b
+Examples:
+  ltr-harness compare runs/mq2008 --metric ndcg@10
+  ltr-harness compare 'runs/a/lgbm--*' 'runs/b/xgb--*' -m ndcg@10,mrr@10 --baseline lgbm -o out
+  ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
+  ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
+  ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
+
+\b
+Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant]"
+  "ndcg@10 < baseline"                    any model's mean is below the baseline's
+  "ndcg@10 < baseline and significant"    ... and the corrected p-value says so
+  "mrr@10 of new < 0.4"                   one model's mean is below a number
+A gate that fails is exit 3. Exit 2: results that must not be compared, or a gate that means nothing.
+""",
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
+@asked_metrics.option
+@rankings.options("scores", "run")
+@click.option(
+    "--baseline", metavar="NAME", help="The model the others are compared with.  [default: the first]"
+)
+@click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
+@click.option(
+    "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
+)
+@click.option(
+    "--test", default="permutation", show_default=True, help="permutation, t, bootstrap, wilcoxon, sign."
+)
+@click.option("--correction", default="holm", show_default=True, help="holm, bh, bonferroni, max-t, none.")
+@click.option(
+    "--confidence", default=0.95, show_default=True, help="Of intervals; tests have the rest as level."
+)
+@click.option("--margin", type=float, help="The largest difference that does not matter.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
+)
+@options.as_json
+def command(
+    inputs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    common_queries: bool,
+    gates: tuple[str, ...],
+    test: str,
+    correction: str,
+    confidence: float,
+    margin: float | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
+
+    RUNS-OR-SCORES are run folders, experiments' folders or tables of per-query values; with --data score files,
+    with --qrels TREC runs. What must not be compared (another K, definition, query set, labels) is refused.
+    """
+    from ltr_harness.comparison import compare
+    from ltr_harness.comparison.gates import parse_gate
+    from ltr_harness.report.data import ReportData
+
+    conditions = [parse_gate(text) for text in gates]
+    paths, notes = _expanded(inputs)
+    found = _Found(paths, metrics, conditions, given)
+    comparison = compare(
+        *found.items,
+        metrics=found.metrics,
+        baseline=None if baseline is None else found.named(baseline),
+        test=test,
+        correction=correction,
+        confidence=confidence,
+        common_queries=common_queries,
+        margin=margin,
+    )
+    failures = _failures(conditions, comparison)
+    complete = [run for run in found.runs if run.record.status == "complete"]
+    failed = [run.record for run in found.runs if run.record.status == "failed"]
+    data = ReportData(comparison, complete, failed, None, found.title)
+    if as_json:
+        from ltr_harness.report.json_document import document
+
+        body = document(data) | {
+            "gates": [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
+        }
+        click.echo(json.dumps(body, indent=2))
+    else:
+        from ltr_harness.report.terminal import show
+
+        show(data)
+    if output is not None:
+        from ltr_harness.report import write_report
+
+        click.echo(f"report: {write_report(data, output)}", err=as_json)
+    for note in (*notes, *found.notes):
+        click.echo(f"note: {note}", err=True)
+    for gate, lines in failures.items():
+        if not lines:
+            click.echo(f"gate passed: {gate}", err=True)
+    problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
+    if problems:
+        raise GateError(problems)
+    return 0
+
+
+class _Found:
+    """What the paths hold, as `compare` takes it.
+
+    Attributes:
+        items: runs, entrants and paths of tables, in the order given.
+        runs: the runs among them.
+        metrics: to compare, the deciding one first; None for what the inputs have.
+        notes: what was left out or looks odd.
+        title: of a report.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+    ) -> None:
+        from ltr_harness.runs import find_runs
+
+        files = [path for path in paths if not path.is_dir()]
+        by_folder = {path: find_runs(path) for path in paths if path.is_dir()}
+        empty = [path for path, runs in by_folder.items() if not runs]
+        if empty:
+            raise DataError(
+                [Problem(str(path), "holds no run", "a run folder or a folder of them") for path in empty]
+            )
+        self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
+        self.title = (
+            self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in files[:3])
+        )
+        self.notes: tuple[str, ...] = ()
+        self.metrics: list[str] | None = None
+        self._rankings: rankings.Rankings | None = None
+        entrants: dict[Path, Entrant] = {}
+        if given["data"] is not None or given["qrels"] is not None:
+            if not files:
+                raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
+            entrants = self._evaluated(files, texts, gates, given)
+        else:
+            self._refuse_alone(given)
+            if texts:
+                self.metrics = [*asked_metrics.split(texts), *(str(gate.metric) for gate in gates)]
+        self.items: list[Any] = []
+        for path in paths:
+            self.items += by_folder[path] if path in by_folder else [entrants.get(path, path)]
+
+    def named(self, name: str) -> str:
+        """The model's name for what the user may call by run tag or file."""
+        return name if self._rankings is None else self._rankings.named(name)
+
+    def _evaluated(
+        self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+    ) -> dict[Path, Entrant]:
+        """The files as entrants, by the metrics asked for; those of the runs beside them where none is."""
+        record = self.runs[0].record if self.runs else None
+        if record is not None and not texts:
+            texts = list(dict.fromkeys([record.primary, *record.metrics]))
+        asked = asked_metrics.asked(texts)
+        kind = "scores" if given["data"] is not None else "run_files"
+        found = rankings.load_rankings(**given, **{kind: files})
+        wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
+        scaled, notes = found.on_scale(wanted)
+        scaled = list(dict.fromkeys(scaled))
+        self._rankings = found
+        self.notes = (*found.notes, *notes)
+        self.metrics = [str(metric) for metric in scaled]
+        return {
+            path: found.entrant(scored, scored.evaluate(scaled))
+            for path, scored in zip(files, found.all, strict=True)
+        }
+
+    def _refuse_alone(self, given: dict[str, Any]) -> None:
+        """Options that mean something only beside --data or --qrels."""
+        unused = [name for name, value in given.items() if value]
+        if unused:
+            option = {"reader_options": "--set"}.get(unused[0], f"--{unused[0].replace('_', '-')}")
+            raise UsageError(
+                f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
+            )
+
+
+def _expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
+    paths, notes, problems = [], [], []
+    for text in inputs:
+        path = Path(text).expanduser()
+        if path.exists():
+            matches = [path]
+        else:
+            matches = [Path(match) for match in sorted(glob.glob(str(path)))]
+            if not matches:
+                found = "matches nothing" if glob.has_magic(text) else "no such file or folder"
+                problems.append(Problem(text, found, "run folders, files of scores, or tables"))
+        for match in matches:
+            if match.name in _BESIDE_RUNS and len(inputs) + len(matches) > 2:
+                notes.append(f"{match} is no run and passed over")
+            else:
+                paths.append(match)
+    if problems:
+        raise DataError(problems)
+    if not paths:
+        raise DataError(f"no run among {', '.join(inputs)}")
+    return list(dict.fromkeys(paths)), notes
+
+
+def _failures(gates: Sequence[Gate], comparison: Comparison) -> dict[str, list[str]]:
+    problems: list[Problem] = []
+    found = {}
+    for gate in gates:
+        try:
+            found[gate.text] = gate.failures(comparison)
+        except UsageError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return found

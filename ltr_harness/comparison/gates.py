@@ -1,0 +1,150 @@
+"""Conditions a comparison must not meet: ``--fail-if "ndcg@10 < baseline"``.
+
+Grammar::
+
+    METRIC [of MODEL] (< | <= | > | >=) (baseline | NUMBER) [and significant]
+
+A gate fails when the mean of a model meets the condition; without ``of MODEL``, when that of any model but the
+baseline does (of any model at all, against a number). ``and significant`` asks more: against the baseline, that
+the corrected p-value is below the level of the test; against a number, that the whole interval of the mean lies
+on that side. A mean that is undefined fails every gate: a gate that cannot be checked is not passed.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.inputs import resolve_metric
+from ltr_harness.comparison.result import Summary
+from ltr_harness.comparison.sentence import p_text
+from ltr_harness.errors import Problem, UsageError
+from ltr_harness.metrics import Metric, parse_metric
+
+FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
+
+_GATE = re.compile(
+    r"\s*(?P<metric>.+?)(?:\s+of\s+(?P<model>.+?))?\s*(?P<sign><=|>=|<|>)\s*(?P<limit>.+?)"
+    r"(?P<significant>\s+and\s+significant)?\s*"
+)
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition.
+
+    Attributes:
+        text: as written.
+        metric: whose means are looked at.
+        sign: ``<``, ``<=``, ``>`` or ``>=``.
+        limit: the number, or None for the baseline.
+        model: the one model it is about; None for all.
+        significant: whether chance must be ruled out.
+    """
+
+    text: str
+    metric: Metric
+    sign: str
+    limit: float | None
+    model: str | None = None
+    significant: bool = False
+
+    def failures(self, comparison: Comparison) -> list[str]:
+        """One line per model that meets the condition; empty where the gate is passed.
+
+        Raises:
+            UsageError: the comparison has no such metric or model, or nothing to hold against the baseline.
+        """
+        name = resolve_metric(self.metric, comparison.entrants)
+        if name not in comparison.metrics:
+            raise UsageError(
+                Problem(
+                    f"gate {self.text!r}",
+                    f"{name} was not compared",
+                    cure=did_you_mean(name, comparison.metrics),
+                )
+            )
+        found = [self._failure(comparison, name, model) for model in self._models(comparison)]
+        return [line for line in found if line]
+
+    def _models(self, comparison: Comparison) -> Sequence[str]:
+        place = f"gate {self.text!r}"
+        if self.model is not None and self.model not in comparison.models:
+            cure = did_you_mean(self.model, comparison.models)
+            raise UsageError(Problem(place, f"no model {self.model!r} in this comparison", cure=cure))
+        if self.limit is None and self.model == comparison.baseline:
+            raise UsageError(
+                Problem(place, f"{self.model} is the baseline itself", "another model, or a number")
+            )
+        if self.limit is None and len(comparison.models) == 1:
+            raise UsageError(
+                Problem(place, "nothing but the baseline is compared", "a second model, or a number")
+            )
+        if self.model is not None:
+            return [self.model]
+        return [name for name in comparison.models if self.limit is not None or name != comparison.baseline]
+
+    def _failure(self, comparison: Comparison, metric: str, model: str) -> str:
+        own = comparison.summary(model, metric)
+        other = None if self.limit is not None else comparison.summary(comparison.baseline, metric)
+        against = f"{self.sign} " + (f"{self.limit:g}" if other is None else f"baseline {other.model}")
+        if own.n == 0 or (other is not None and other.n == 0):
+            return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
+        limit = self.limit if other is None else other.mean
+        assert limit is not None  # a number, or the baseline's mean
+        head = f"{model}: {metric} {own.mean:.4f} {against}" + ("" if other is None else f" {other.mean:.4f}")
+        if other is None:
+            met = _SIGNS[self.sign](own.mean, limit) and (not self.significant or self._beyond(own, limit))
+            return (
+                f"{head}{f' (interval {own.ci_low:.4f} to {own.ci_high:.4f})' * self.significant}"
+                if met
+                else ""
+            )
+        pair = comparison.paired(model, metric)
+        # on the queries both have: what the difference in the table is, too
+        met = _SIGNS[self.sign](pair.difference, 0.0)
+        if self.significant:
+            met = met and pair.p_corrected < comparison.method.alpha
+        return f"{head} (difference {pair.difference:+.4f}, p = {p_text(pair.p_corrected)})" if met else ""
+
+    def _beyond(self, own: Summary, limit: float) -> bool:
+        return _SIGNS[self.sign](own.ci_high if self.sign.startswith("<") else own.ci_low, limit)
+
+
+def parse_gate(text: str) -> Gate:
+    """The condition a text stands for.
+
+    Raises:
+        UsageError: text of another form.
+        MetricError: no such metric.
+
+    Example:
+        >>> gate = parse_gate("ndcg@10 of new < baseline and significant")
+        >>> str(gate.metric), gate.model, gate.sign, gate.limit, gate.significant
+        ('ndcg@10', 'new', '<', None, True)
+    """
+    form = _GATE.fullmatch(text)
+    if form is None:
+        raise UsageError(Problem(f"gate {text!r}", "cannot be read", FORM))
+    limit = None
+    if form["limit"] != "baseline":
+        try:
+            limit = float(form["limit"])
+        except ValueError:
+            raise UsageError(
+                Problem(f"gate {text!r}", f"{form['limit']!r} is neither 'baseline' nor a number", FORM)
+            ) from None
+        if limit != limit:
+            raise UsageError(Problem(f"gate {text!r}", "nothing is above or below NaN", "a number"))
+    metric = parse_metric(form["metric"])
+    return Gate(text.strip(), metric, form["sign"], limit, form["model"], form["significant"] is not None)
