@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.metric import BinaryMetric, Values
+from ltr_harness.metrics.metric import NO_CUTOFF, BinaryMetric, Values
 from ltr_harness.metrics.ranking import Ranking
 from ltr_harness.metrics.rbp_residual import judged_rows
 
@@ -57,6 +57,24 @@ class BPref(BinaryMetric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+        # bpref is a sum over relevant rows: a tie group gives each of its relevant rows the same
+        out = np.zeros(ranking.rows.size)
+        is_relevant, _ = self.relevant_rows(judgments)
+        values_of = self.prepare(judgments, np.array([NO_CUTOFF]))
+        before = 0.0
+        start = 0
+        while start < out.size:
+            end = int(ranking.tie_end[start])
+            head = replace(
+                ranking, offsets=np.array([0, end]), rows=ranking.rows[:end], tie_end=ranking.tie_end[:end]
+            )
+            total = float(np.nan_to_num(values_of(head)[0, 0]))
+            relevant = is_relevant[ranking.rows[start:end]]
+            out[start:end][relevant] = (total - before) / max(int(relevant.sum()), 1)
+            before, start = total, end
+        return out
 
 
 @compiled

@@ -213,11 +213,12 @@ def _sums(
     The metric is asked for its value at every cutoff: what one rank more adds to value times divisor is that
     rank's contribution, in expectation over ties, by the very code that evaluates.
     """
-    if not metric.takes_cutoff:
-        return None
     size = ranking.rows.size
     if size == 0:
         return None
+    if not metric.takes_cutoff:
+        each = metric.contributions(judgments, ranking)
+        return None if each is None else (each, "", 1.0)
     every = np.arange(1, size + 1)
     asked = dataclasses.replace(metric, empty="zero", **_whole_lists(metric))
     values = asked.prepare(judgments, every)(ranking)[:, 0]

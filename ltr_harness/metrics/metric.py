@@ -192,6 +192,13 @@ class Metric:
         """
         return None
 
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64] | None:
+        """What each rank adds to the value, for a metric without cutoff that is such a sum; None otherwise.
+
+        For judgments of one query. Metrics with a cutoff need not say: `explain` asks them at every cutoff.
+        """
+        return None
+
     def explain(
         self,
         labels: ArrayLike,

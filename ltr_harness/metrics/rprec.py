@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.dcg import cumulated
 from ltr_harness.metrics.metric import BinaryMetric, Values
 from ltr_harness.metrics.ranking import Ranking
 
@@ -43,6 +44,13 @@ class RPrec(BinaryMetric):
             return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
 
         return values
+
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+        is_relevant, (n_relevant,) = self.relevant_rows(judgments)
+        ranks = np.arange(1, ranking.rows.size + 1)
+        hits = cumulated(ranking, ranks, is_relevant.astype(np.float64), np.ones(ranks.size))[:, 0]
+        each = np.where(ranks <= n_relevant, np.diff(hits, prepend=0.0), 0.0)
+        return np.asarray(each / max(n_relevant, 1))
 
 
 @compiled
