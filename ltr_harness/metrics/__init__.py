@@ -1,4 +1,7 @@
-"""The metrics: one file each, one line in `METRICS` each."""
+"""The metrics: one file each, one line in `METRICS` each.
+
+A class is imported when its name is first asked for; the imports under TYPE_CHECKING only tell editors so.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class TauAP(Metric):
 
     Attributes:
         walk: ``both`` is their mean, tau_ap,b, which treats labels as one observer and scores as another;
-            ``scores`` is Yilmaz's tau_ap; ``labels`` the other half.
+            ``scores`` is Yilmaz's tau_ap, with equal scores Urbano & Marrero's tau_ap,a; ``labels`` the other
+            half.
 
     Source: Yilmaz, Aslam & Robertson 2008; ties in label: tau_ap,b of Urbano & Marrero 2017; ties in score: exact
     mean over their orders.
