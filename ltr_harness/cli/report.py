@@ -26,10 +26,15 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     RUNS are run folders or experiments' folders. Runs that must not be compared (another K, definition,
     test data) are refused with the reasons, exit 2.
     """
-    from ltr_harness.report.stored import report_stored_runs
+    from ltr_harness.errors import UsageError
+    from ltr_harness.report import write_report
+    from ltr_harness.report.stored import stored_data
     from ltr_harness.report.terminal import show
 
-    data, path = report_stored_runs(runs, output, [part.strip() for part in formats.split(",")], baseline)
+    if output is None and len(runs) > 1:
+        raise UsageError("several folders: say where to write the report with -o DIR")
+    data = stored_data(runs, baseline)
+    path = write_report(data, output or runs[0] / "report", [part.strip() for part in formats.split(",")])
     show(data)
     click.echo(f"report: {path}")
     return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison import Comparison
 from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.folds import FoldReader
@@ -15,8 +15,10 @@ from ltr_harness.experiment.plan import Plan, plan
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.workers import available_cores, run_here, run_in_workers
 from ltr_harness.report import ReportData, write_report
+from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded, sweep_unfinished
+from ltr_harness.runs.run import write_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +119,7 @@ def run_prepared(
     folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(folder)
     (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
+    write_plan(folder, [task.folder.name for task in plan_.tasks])
     todo = [task for task in plan_.tasks if task.state != "done"]
     threads = max(1, available_cores() // workers)
     watcher.planned(plan_, threads)
@@ -138,23 +141,6 @@ def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
     found = [load_run(task.folder) for task in prepared.plan.tasks]
     runs = tuple(run for run in found if run.record.status == "complete")
     failures = tuple(run for run in found if run.record.status == "failed")
-    if not runs:
-        return ExperimentResult(runs, failures, None, None, prepared.folder, reused)
-    experiment = prepared.experiment
-    settings = experiment.compare
-    comparison = compare(
-        *found,
-        baseline=settings.baseline if settings.baseline in {run.record.model for run in runs} else None,
-        test=settings.test,
-        correction=settings.correction,
-        confidence=settings.confidence,
-        seed=settings.seed,
-    )
-    if comparison.baseline != settings.baseline:
-        said = f"the baseline {settings.baseline} has no finished run; {comparison.baseline} stands in for it"
-        comparison = replace(comparison, notes=(said, *comparison.notes))
-    data = ReportData(
-        comparison, runs, [run.record for run in failures], resolved_yaml(experiment), experiment.name
-    )
-    path = write_report(data, prepared.folder / "report")
+    data = experiment_data(prepared.experiment, found)
+    path = write_report(data, prepared.folder / "report") if data else None
     return ExperimentResult(runs, failures, data, path, prepared.folder, reused)

@@ -1,25 +1,55 @@
-"""A report over runs that are already on disk."""
+"""What a report is made from when the runs are on disk: an experiment's, or any that may be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ltr_harness.comparison import compare
+from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import DataError
-from ltr_harness.report import ReportData, write_report
-from ltr_harness.runs import find_runs
+from ltr_harness.report.data import ReportData
+from ltr_harness.runs import Run, find_runs
 
 
-def report_stored_runs(
-    folders: Sequence[Path], output: Path | None, formats: Sequence[str], baseline: str | None
-) -> tuple[ReportData, Path]:
-    """Compare the runs in these folders and write their report.
+def experiment_data(
+    experiment: Experiment, found: Sequence[Run], baseline: str | None = None
+) -> ReportData | None:
+    """The comparison that an experiment's `compare:` section describes; None if no run has finished.
 
     Args:
-        folders: run folders, or experiments' folders.
-        output: where to write; by default ``report`` in the experiment's folder, which must then be one.
-        formats: of html, md, json, tex, svg.
+        experiment: the resolved configuration.
+        found: its runs, finished and failed, in the plan's order.
+        baseline: a model's name in place of the configuration's.
+    """
+    runs = [run for run in found if run.record.status == "complete"]
+    if not runs:
+        return None
+    settings = experiment.compare
+    declared = baseline or settings.baseline
+    finished = {run.record.model for run in runs}
+    comparison = compare(
+        *found,
+        # a name that is no model at all is left to `compare`, which lists those there are
+        baseline=None if declared in experiment.models and declared not in finished else declared,
+        test=settings.test,
+        correction=settings.correction,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+    if comparison.baseline != declared:
+        said = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
+        comparison = replace(comparison, notes=(said, *comparison.notes))
+    failures = [run.record for run in found if run.record.status == "failed"]
+    return ReportData(comparison, runs, failures, resolved_yaml(experiment), experiment.name)
+
+
+def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:
+    """The comparison of the runs in these folders.
+
+    Args:
+        folders: run folders, or experiments' folders; one experiment's folder is compared as it declares.
         baseline: a model's name; by default what the experiment declares, else the first model.
 
     Raises:
@@ -30,33 +60,10 @@ def report_stored_runs(
     runs = [run for run in found if run.record.status == "complete"]
     if not runs:
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
-    experiment_yaml = None
-    if len(folders) == 1 and (folders[0] / "experiment.yaml").is_file():
-        from ltr_harness.config import load_experiment
-
-        text = folders[0] / "experiment.yaml"
-        experiment_yaml = text.read_text(encoding="utf-8")
-        experiment = load_experiment(text)
-        settings = experiment.compare
-        # In the order of the configuration, as `run` has them: colours and bytes of the report follow it.
-        place = {model: number for number, model in enumerate(experiment.models)}
-        runs.sort(key=lambda run: place.get(run.record.model, len(place)))
-        finished = {run.record.model for run in runs}
-        comparison = compare(
-            *runs,
-            baseline=baseline or (settings.baseline if settings.baseline in finished else None),
-            test=settings.test,
-            correction=settings.correction,
-            confidence=settings.confidence,
-            seed=settings.seed,
-        )
-    else:
-        comparison = compare(*runs, baseline=baseline)
-    if output is None:
-        if len(folders) > 1:
-            raise DataError("several folders: say where to write with -o DIR")
-        output = folders[0] / "report"
-    title = runs[0].record.experiment
+    configuration = folders[0] / "experiment.yaml"
+    if len(folders) == 1 and configuration.is_file():
+        data = experiment_data(load_experiment(configuration, check_rankers=False), found, baseline)
+        assert data is not None
+        return data
     failures = [run.record for run in found if run.record.status == "failed"]
-    data = ReportData(comparison, runs, failures, experiment_yaml, title)
-    return data, write_report(data, output, formats)
+    return ReportData(compare(*found, baseline=baseline), runs, failures, None, runs[0].record.experiment)

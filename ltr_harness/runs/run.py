@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 PER_QUERY = "per_query.parquet"
 TEST_SCORES = "test_scores.parquet"
 HISTORY = "history.parquet"
+PLAN = "plan.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +142,39 @@ def load_run(path: str | Path) -> Run:
 
 
 def find_runs(folder: Path) -> list[Run]:
-    """The runs in an experiment's folder, in order of name; or the one run, if the folder is one."""
+    """The runs a folder stands for: itself, if it is a run; an experiment's folder stands for its last plan.
+
+    Runs of earlier configurations stay on disk without being part of the experiment. A folder without a plan
+    stands for every run in it, in order of name.
+
+    Raises:
+        DataError: no such folder, or a record in it cannot be read.
+    """
     if (folder / RECORD).is_file():
         return [load_run(folder)]
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a run folder or an experiment's folder of runs")
-    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{RECORD}"))]
+    found = sorted(path.parent.name for path in folder.glob(f"*/{RECORD}"))
+    planned = _planned(folder)
+    names = found if planned is None else [name for name in planned if name in found]
+    return [load_run(folder / name) for name in names]
+
+
+def write_plan(folder: Path, names: Sequence[str]) -> None:
+    """Keep which run folders, in which order, an experiment's folder stands for."""
+    temporary = folder / f".{PLAN}.{os.getpid()}"
+    temporary.write_text(json.dumps({"runs": list(names)}, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(folder / PLAN)
+
+
+def _planned(folder: Path) -> list[str] | None:
+    try:
+        return [str(name) for name in json.loads((folder / PLAN).read_bytes())["runs"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _why_unreadable(folder: Path) -> str:
-    import json
-
     path = folder / RECORD
     if not path.is_file():
         return f"has no {RECORD}; expected a run folder written by `ltr-harness run`"

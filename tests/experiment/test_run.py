@@ -243,11 +243,12 @@ def test_labels_outside_a_metric_are_named_before_the_first_tree(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
     rows = ["2 qid:1 1:1", "0 qid:1 1:2", "0.5 qid:2 1:1", "1 qid:2 1:3"]
-    (tmp_path / "rows.txt").write_text("\n".join(rows) + "\n")
+    for name in ("train.txt", "test.txt"):
+        (tmp_path / name).write_text("\n".join(rows) + "\n")
     small["data"] = {
         "reader": "letor",
         "root": str(tmp_path),
-        "splits": {"train": "rows.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "rows.txt"},
+        "splits": {"train": "train.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "test.txt"},
     }
     small["models"] = {"random": {"ranker": "random"}}
     with pytest.raises(UsageError, match=r"label 0.5 in query '2'.*exp needs whole grades.*gain=linear"):

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.report.stored import report_stored_runs
+from ltr_harness.report import write_report
+from ltr_harness.report.stored import stored_data
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -37,7 +40,7 @@ def experiment_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path) -> None:
     first = experiment_folder / "report"
-    _, path = report_stored_runs([experiment_folder], tmp_path, ["html", "md", "json", "tex", "svg"], None)
+    path = write_report(stored_data([experiment_folder]), tmp_path)
     assert path == tmp_path / "report.html"
     names = sorted(str(p.relative_to(first)) for p in first.rglob("*") if p.is_file())
     assert names == sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
@@ -46,17 +49,28 @@ def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path
 
 
 def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
-    report_stored_runs([experiment_folder], tmp_path, ["json"], "a-feature")
+    write_report(stored_data([experiment_folder], "a-feature"), tmp_path, ["json"])
     assert json.loads((tmp_path / "report.json").read_text())["baseline"] == "a-feature"
 
 
-def test_single_runs_need_a_place_to_write_to(experiment_folder: Path) -> None:
+def test_single_runs_need_a_place_to_write_to(
+    experiment_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folders = sorted(experiment_folder.glob("*--s1--*"))
-    with pytest.raises(UsageError, match="say where to write with -o DIR"):
-        report_stored_runs(folders, None, ["json"], None)
+    assert run_command(cli, ["report", *map(str, folders)]) == 2
+    assert "say where to write the report with -o DIR" in capsys.readouterr().err
 
 
 def test_an_unknown_baseline_is_told(experiment_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no model 'a-featur' .*did you mean 'a-feature'"):
-        report_stored_runs([experiment_folder], tmp_path, ["json"], "a-featur")
+        stored_data([experiment_folder], "a-featur")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_path: Path) -> None:
+    run_experiment(SMALL, runs=tmp_path)
+    changed = dict(SMALL, seeds=[2, 3])
+    run_experiment(changed, runs=tmp_path)
+    data = stored_data([tmp_path / "small"])
+    assert sorted({run.record.seed for run in data.runs if run.record.model == "z-random"}) == [2, 3]
+    assert len(list((tmp_path / "small").glob("z-random--*"))) == 3
