@@ -121,7 +121,8 @@ def _named(item: Any, name: str) -> Any:
 
 
 def _is_run(value: Any) -> bool:
-    return hasattr(value, "record") and hasattr(value, "per_query")
+    # asked of the class: the attribute of a run would be read from its file
+    return hasattr(value, "record") and hasattr(type(value), "per_query")
 
 
 def _is_table(value: Any) -> bool:

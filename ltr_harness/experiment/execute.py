@@ -87,12 +87,12 @@ def execute(
         _write_table(folder / HISTORY, _history_table(fitted))
         _write_table(folder / TEST_SCORES, _scores_table(fold.test, scores))
         _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
-        stopped_by = stopping_facts(plan.stopping) if fitted.best_round is not None else None
+        rule = plan.stopping if fitted.best_round is not None else None
         record |= {
             "status": "complete",
             "params": dict(fitted.params),
             "metrics": _summaries(evaluation),
-            "stopping": StoppingFacts(**stopped_by) if stopped_by else None,
+            "stopping": None if rule is None else StoppingFacts(**stopping_facts(rule)),
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "notes": [*fold.test.notes, *fitted.notes],

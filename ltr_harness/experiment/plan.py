@@ -112,14 +112,16 @@ def _task(
         ranker=ranker_facts(config),
         seed=seed if ranker.seed_matters else None,
         rounds=config.rounds,
-        stopping=stopping_facts(stopping),
+        stopping=None
+        if stopping is None
+        else stopping_facts(stopping) | {"metric": definition(stopping.metric)},
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if "valid" in fold.facts else None,
         packages=package_versions(ranker.packages),
         threads=None,
     )
     evaluation = evaluation_identity(
-        identity, [str(metric) for metric in metrics], fold.facts["test"].fingerprint
+        identity, [definition(metric) for metric in metrics], fold.facts["test"].fingerprint
     )
     folder = parent / folder_name(model, fold.name, seed, identity)
     state = "train" if force else _state(folder, identity, evaluation)
@@ -144,10 +146,13 @@ def ranker_facts(config: ModelConfig) -> dict[str, Any]:
     return facts
 
 
-def stopping_facts(rule: StoppingRule | None) -> dict[str, Any] | None:
-    """A stopping rule as records and identities keep it."""
-    if rule is None:
-        return None
+def definition(metric: Metric) -> str:
+    """A metric's canonical name, with the digest of its code where that is not the harness's own."""
+    return str(metric) if metric.digest is None else f"{metric} {metric.digest}"
+
+
+def stopping_facts(rule: StoppingRule) -> dict[str, Any]:
+    """A stopping rule as records keep it."""
     return {
         "metric": str(rule.metric),
         "on": "valid",
