@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import asked_metrics, options, rankings
+from ltr_harness.cli.tables import print_means
 from ltr_harness.errors import DataError, GateError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -83,10 +84,9 @@ def command(
     with --qrels TREC runs. What must not be compared (another K, definition, query set, labels) is refused.
     """
     from ltr_harness.comparison import compare
-    from ltr_harness.comparison.gates import parse_gate
     from ltr_harness.report.data import ReportData
 
-    conditions = [parse_gate(text) for text in gates]
+    conditions = _parsed(gates)
     paths, notes = _expanded(inputs)
     found = _Found(paths, metrics, conditions, given)
     comparison = compare(
@@ -114,6 +114,9 @@ def command(
         from ltr_harness.report.terminal import show
 
         show(data)
+        if len(comparison.metrics) > 1:
+            click.echo()
+            print_means(comparison)
     if output is not None:
         from ltr_harness.report import write_report
 
@@ -185,7 +188,7 @@ class _Found:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
         asked = asked_metrics.asked(texts)
         kind = "scores" if given["data"] is not None else "run_files"
-        found = rankings.load_rankings(**given, **{kind: files})
+        found = rankings.load_rankings(**{**given, kind: files})
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
         scaled, notes = found.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
@@ -229,6 +232,21 @@ def _expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     if not paths:
         raise DataError(f"no run among {', '.join(inputs)}")
     return list(dict.fromkeys(paths)), notes
+
+
+def _parsed(texts: Sequence[str]) -> list[Gate]:
+    from ltr_harness.comparison.gates import parse_gate
+
+    gates = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            gates.append(parse_gate(text))
+        except UsageError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return gates
 
 
 def _failures(gates: Sequence[Gate], comparison: Comparison) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _print(
         for scored, evaluation in zip(found.all, evaluations, strict=True):
             if comparison is not None:
                 click.echo(f"{scored.name}:")
-            _print_table(
+            print_table(
                 ["query", *evaluation.metrics],
                 [
                     [str(query), *(formats.metric(float(value)) for value in values)]
@@ -136,7 +137,7 @@ def _print(
     if comparison is not None:
         show(ReportData(comparison, (), (), None, str(found.source)))
         click.echo()
-        _print_means(comparison)
+        print_means(comparison)
         return
     _print_one(found.all[0].name, evaluations[0])
 
@@ -166,37 +167,6 @@ def _over(values: MetricValues) -> str:
     if values.metric.diagnostic or values.metric.whole_order:
         return f"{said}; {values.n_undefined:,} {'is' if one else 'are'} undefined"
     return f"{said}; {values.n_undefined:,} {'has' if one else 'have'} no relevant row"
-
-
-def _print_means(comparison: Comparison) -> None:
-    """All metrics of all rankings: as many rankings side by side as 80 columns hold."""
-    from ltr_harness.report import formats
-
-    first = max(len(metric) for metric in comparison.metrics)
-    columns: list[list[str]] = [[]]
-    for model in comparison.models:
-        if columns[-1] and first + sum(2 + max(len(name), 8) for name in (*columns[-1], model)) > 80:
-            columns.append([])
-        columns[-1].append(model)
-    for models in columns:
-        _print_table(
-            ["mean", *models],
-            [
-                [metric, *(formats.metric(comparison.summary(model, metric).mean) for model in models)]
-                for metric in comparison.metrics
-            ],
-        )
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    for row in (head, *rows):
-        cells = [
-            f"{row[0]:<{widths[0]}}",
-            *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True)),
-        ]
-        click.echo("  ".join(cells).rstrip())
 
 
 def _cautions(evaluation: Evaluation) -> list[str]:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.comparison.result import Summary
 from ltr_harness.comparison.sentence import p_text
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import MetricError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
@@ -115,7 +115,8 @@ class Gate:
         met = _SIGNS[self.sign](pair.difference, 0.0)
         if self.significant:
             met = met and pair.p_corrected < comparison.method.alpha
-        return f"{head} (difference {pair.difference:+.4f}, p = {p_text(pair.p_corrected)})" if met else ""
+        p = f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+        return f"{head} (difference {pair.difference:+.4f}, {p})" if met else ""
 
     def _beyond(self, own: Summary, limit: float) -> bool:
         return _SIGNS[self.sign](own.ci_high if self.sign.startswith("<") else own.ci_low, limit)
@@ -146,5 +147,8 @@ def parse_gate(text: str) -> Gate:
             ) from None
         if limit != limit:
             raise UsageError(Problem(f"gate {text!r}", "nothing is above or below NaN", "a number"))
-    metric = parse_metric(form["metric"])
+    try:
+        metric = parse_metric(form["metric"])
+    except MetricError as error:
+        raise MetricError([replace(problem, place=f"gate {text!r}") for problem in error.problems]) from None
     return Gate(text.strip(), metric, form["sign"], limit, form["model"], form["significant"] is not None)

@@ -50,7 +50,6 @@ def read_scores(path: str | Path, judgments: Judgments) -> NDArray[np.float64]:
         return _from_table(Delimited(file, "," if name.endswith(".csv") else "\t"), judgments)
     lines = Lines(file, "score", more=False)
     scores = lines.numbers("score", _NUMBER)
-    lines.report(np.isnan(scores), lambda row: f"the score is {lines.text(row, 'score')}", _NUMBER)
     lines.finish()
     return _in_row_order(file, scores, judgments)
 

@@ -104,7 +104,7 @@ def read_qrels(path: str | Path) -> Qrels:
     queries, documents = lines.names("query"), lines.names("document")
     grades = lines.numbers("grade", expected)
     lines.report(
-        np.isinf(grades) | (grades != np.floor(grades)) & ~np.isnan(grades),
+        np.isinf(grades) | (~np.isnan(grades) & (grades != np.floor(grades))),
         lambda row: f"the grade is {lines.text(row, 'grade')}",
         expected,
     )

@@ -91,18 +91,13 @@ class Lines:
         return Names(np.array(values, dtype=np.str_), encoded.indices.to_numpy().astype(np.int64))
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
-        """A field of numbers; what is none of them is reported, and NaN here."""
+        """A field of numbers; what is none is reported, NaN too, and is NaN here."""
         column = self._column(field)
-        fast = _as_numbers(column)
-        if fast is not None:
-            return fast
-        found = [_number(token) for token in column.to_pylist()]
-        self.report(
-            np.array([number is None for number in found]),
-            lambda row: f"the {field} is {self.text(row, field)}",
-            expected,
-        )
-        return np.array([np.nan if number is None else number for number in found])
+        values = _as_numbers(column)
+        if values is None:
+            values = np.array([_number(token) for token in column.to_pylist()])
+        self.report(np.isnan(values), lambda row: f"the {field} is {self.text(row, field)}", expected)
+        return values
 
     def numbers_if_all_are(self, field: str) -> NDArray[np.float64] | None:
         """A field of numbers; None where a line has something else there."""
@@ -154,12 +149,12 @@ def _as_numbers(column: Any) -> NDArray[np.float64] | None:
     return values
 
 
-def _number(token: bytes) -> float | None:
-    """What Arrow's strict reading leaves out, such as ``+1.5``."""
+def _number(token: bytes) -> float:
+    """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
     try:
-        return None if b"_" in token else float(token)
+        return np.nan if b"_" in token else float(token)
     except ValueError:
-        return None
+        return np.nan
 
 
 @compiled

@@ -1,0 +1,359 @@
+"""TREC files: what is read, what is refused and how, and a join that gives trec_eval's numbers."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr_harness.errors import DataError
+from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.metrics import bind
+from ltr_harness.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def put(text: str | bytes, name: str = "file") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return put
+
+
+def rows(table: Qrels | TrecRun) -> list[tuple[str, str, float]]:
+    values = table.grades if isinstance(table, Qrels) else table.scores
+    every = np.arange(values.size)
+    names = zip(table.queries.of(every).tolist(), table.documents.of(every).tolist(), strict=True)
+    return [(query, document, value) for (query, document), value in zip(names, values.tolist(), strict=True)]
+
+
+def metrics(joined: Joined, *names: str) -> Evaluation:
+    return evaluate_bound(bind(list(names), joined.judgments), joined.scores, retrieved=joined.retrieved)
+
+
+# --- what is read ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 Q0 a 1 2.5 tag\n2 Q0 b 0 -3e-1 tag\n",
+        "1 Q0 a 1 2.5 tag\n2 Q0 b 0 -3e-1 tag",
+        "1\tQ0\ta\t1\t+2.5\ttag\r\n2\tQ0\tb\t0\t-.3\ttag\r\n",
+        "  1  Q0 \t a 1 2.5 tag more junk at\n\n \t\n2 0 b 0 -0.3 tag end of lines\n",
+        "# a comment\n1 Q0 a 1 2.50 tag\n   # another with six fields at least\n2 Q0 b 0 -0.3 tag\n",
+        "\ufeff1 Q0 a 1 2.5 tag\n2 Q0 b 0 -0.3 tag\n",
+    ],
+)
+def test_runs_with_any_white_space_comments_and_trailing_fields(write: Write, text: str) -> None:
+    run = read_run(write(text))
+    assert rows(run) == [("1", "a", 2.5), ("2", "b", -0.3)]
+    assert run.tag == "tag"
+    assert run.notes == ()
+    packed = read_run(write(gzip.compress(text.encode()), "packed"))  # told by its bytes, not by its name
+    assert rows(packed) == rows(run)
+
+
+def test_qrels_of_any_grade(write: Write) -> None:
+    qrels = read_qrels(write("q1 0 a 2\nq2 0 a -1\n\n# no more\nq1 0 b 0\nq1 0 ü 1.0\n"))
+    assert rows(qrels) == [("q1", "a", 2), ("q2", "a", -1), ("q1", "b", 0), ("q1", "ü", 1)]
+    assert qrels.n_queries == 2
+    assert qrels.judgments.groups.sizes.tolist() == [3, 1]
+    assert qrels.judgments.labels.tolist() == [2, 0, 1, 0]
+    assert qrels.judgments.judged is not None
+    assert qrels.judgments.judged.tolist() == [True, True, True, False]
+
+
+def test_scores_are_read_to_the_last_bit(write: Write) -> None:
+    texts = ["0.1", "1e308", "4.9e-324", "-0.0", "2.2250738585072011e-308", "9007199254740993", "inf", "-inf"]
+    run = read_run(write("".join(f"1 Q0 d{i} 1 {text} t\n" for i, text in enumerate(texts))))
+    assert run.scores.tolist() == [float(text) for text in texts]
+
+
+def test_names_that_are_no_utf8_are_kept_apart(write: Write) -> None:
+    run = read_run(write(b"1 Q0 \xe4 1 2 t\n1 Q0 \xf6 1 1 t\n"))
+    assert len(set(run.documents.values.tolist())) == 2
+
+
+def test_several_tags_are_noted_and_the_last_is_used(write: Write) -> None:
+    run = read_run(write("1 Q0 a 1 2 x\n1 Q0 b 2 1 y\n"))
+    assert run.tag == "y"
+    assert run.notes == (f"{run.path}: 2 run tags (x, y); the last line's is used",)
+
+
+def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
+    text = "1 Q0 a 2 9 t\n1 Q0 b 1 3 t\n2 Q0 a 1 9 t\n2 Q0 b 2 3 t\n3 Q0 a 5 1 t\n3 Q0 b 1 1 t\n"
+    run = read_run(write(text))  # query 3: equal scores may be in any order
+    assert run.notes == (
+        f"{run.path}: ranks contradict the scores in 1 of 3 queries; the scores decide, higher first",
+    )
+    (note,) = read_run(write("1 Q0 a - 9 t\n")).notes
+    assert "the ranks are not all numbers" in note
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "file: the file is empty"),
+        (
+            "\n# nothing\n",
+            "file: has only blank lines and comments; expected lines `query Q0 document rank score tag`",
+        ),
+        (
+            "1 Q0 a 1 2 t\n1 Q0 b 2 1\n",
+            "file:2: the line has 5 fields; expected `query Q0 document rank score tag`",
+        ),
+        ("\n1\n", "file:2: the line has 1 field; "),
+        ("1 Q0 a 1 x t\n", "file:1: the score is 'x'; expected a number"),
+        ("1 Q0 a 1 nan t\n", "file:1: the score is 'nan'; expected a number"),
+        ("1 Q0 a 1 1_0 t\n", "file:1: the score is '1_0'"),
+        ("1 Q0 a 1 0x1p3 t\n", "file:1: the score is '0x1p3'"),
+        ("1 Q0 a 1 1,5 t\n", "file:1: the score is '1,5'"),
+        (
+            "1 Q0 a 1 2 t\n# x\n2 Q0 a 1 2 t\n1 Q0 a 2 1 t\n",
+            "file:4: document 'a' is listed for query '1' on line 1 already; expected each document once per query",
+        ),
+        (f"1 Q0 {'a' * 1001} 1 2 t\n", "file:1: the document is 1,001 bytes long; expected at most 1,000"),
+        (b"PAR1....", "file: is a Parquet file"),
+        (b"\xff\xfe1\0", "file: is UTF-16 text"),
+        (gzip.compress(b"1 Q0 a 1 2 t\n" * 99)[:40], "file: the gzip file ends too early"),
+    ],
+)
+def test_broken_runs_are_refused_with_file_and_line(write: Write, text: str | bytes, said: str) -> None:
+    with pytest.raises(DataError) as error:
+        read_run(write(text))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 0 a\n", "file:1: the line has 3 fields; expected `query iteration document grade`"),
+        ("1 0 a 1 x\n", "file:1: the line has 5 fields"),
+        ("1 0 a one\n", "file:1: the grade is 'one'; expected a whole number"),
+        ("1 0 a 0.5\n", "file:1: the grade is '0.5'; expected a whole number"),
+        ("1 0 a inf\n", "file:1: the grade is 'inf'"),
+        ("1 0 a nan\n", "file:1: the grade is 'nan'"),
+        ("1 0 a 1\n1 0 b 0\n1 0 a 1\n", "file:3: document 'a' is judged for query '1' on line 1 already"),
+    ],
+)
+def test_broken_qrels_are_refused_with_file_and_line(write: Write, text: str, said: str) -> None:
+    with pytest.raises(DataError) as error:
+        read_qrels(write(text))
+    assert said in str(error.value)
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_lines(write: Write) -> None:
+    text = "1 Q0 a 1 x t\n1 Q0 b 1 2 t\n1 Q0 b 1 1 t\n1 Q0 c 1 nan t\n"
+    with pytest.raises(DataError) as error:
+        read_run(write(text))
+    assert [problem.place.rpartition(":")[2] for problem in error.value.problems] == ["1", "3", "4"]
+
+
+def test_problems_beyond_the_first_are_counted(write: Write) -> None:
+    with pytest.raises(DataError) as error:
+        read_run(write("".join(f"1 Q0 d{i} 1 x t\n" for i in range(50))))
+    assert len(error.value.problems) == 21
+    assert "and 30 more such lines" in str(error.value)
+
+
+def test_a_missing_file_is_named_with_what_is_there(write: Write, tmp_path: Path) -> None:
+    write("1 Q0 a 1 2 t\n", "good.run")
+    with pytest.raises(DataError, match=r"god\.run: no such file; .* has good\.run"):
+        read_run(tmp_path / "god.run")
+
+
+# --- the two joined ---
+
+QRELS = "1 0 a 2\n1 0 b 0\n1 0 c 1\n1 0 d -1\n2 0 x 0\n2 0 y 1\n3 0 z 1\n"
+RUN = "1 Q0 new 1 9 t\n1 Q0 a 2 8 t\n1 Q0 d 3 7 t\n1 Q0 b 4 6 t\n2 Q0 y 1 1 t\n9 Q0 a 1 1 t\n"
+
+
+def test_unlisted_rows_count_and_earn_nothing(write: Write) -> None:
+    joined = join(read_qrels(write(QRELS, "q")), read_run(write(RUN, "r")))
+    judgments = joined.judgments
+    assert judgments.groups.ids.tolist() == ["1", "2"]
+    assert judgments.groups.sizes.tolist() == [5, 2]
+    assert judgments.document_ids is not None
+    assert judgments.document_ids.tolist() == ["new", "a", "d", "b", "c", "y", "x"]
+    assert judgments.labels.tolist() == [0, 2, 0, 0, 1, 1, 0]
+    assert judgments.judged is not None
+    assert judgments.judged.tolist() == [False, True, False, True, True, True, True]
+    assert joined.retrieved.tolist() == [True] * 4 + [False, True, False]
+    found = metrics(joined, "map", "recall", "ndcg(gain=linear)", "precision", "bpref", "judged", "rprec")
+    at_2, ideal = 2 / np.log2(3), 2 + 1 / np.log2(3)
+    assert found["map"].per_query.tolist() == [(1 / 2) / 2, 1.0]
+    assert found["recall"].per_query.tolist() == [1 / 2, 1.0]
+    np.testing.assert_allclose(found["ndcg(gain=linear)"].per_query, [at_2 / ideal, 1.0], rtol=1e-15)
+    assert found["precision"].per_query.tolist() == [1 / 4, 1.0]
+    assert found["bpref"].per_query.tolist() == [1 / 2, 1.0]  # a: no judged non-relevant row above it
+    assert found["judged"].per_query.tolist() == [2 / 4, 1.0]
+    assert found["rprec"].per_query.tolist() == [1 / 2, 1.0]
+
+
+def test_queries_of_one_file_alone_are_left_out_and_said(write: Write) -> None:
+    qrels, run = read_qrels(write(QRELS, "q")), read_run(write(RUN, "r"))
+    assert join(qrels, run).notes == (
+        f"{run.path}: 1 of its 3 queries are not in the qrels and are left out: 9",
+        f"{run.path}: 1 of the 3 queries of the qrels are not in the run and are left out "
+        "(--all-queries counts them): 3",
+    )
+    complete = join(qrels, run, complete=True)
+    assert "count with nothing listed: 3" in complete.notes[1]
+    found = metrics(complete, "map", "mrr@10", "ndcg@5", "precision@1", "recall@3", "bpref", "rprec")
+    for name in found.metrics:
+        assert found[name].per_query[2] == 0.0
+        assert found[name].n_undefined == 0
+
+
+def test_judged_only_closes_the_ranks_up(write: Write) -> None:
+    joined = join(read_qrels(write(QRELS, "q")), read_run(write(RUN, "r")), judged_only=True)
+    assert metrics(joined, "mrr")["mrr"].per_query.tolist() == [1.0, 1.0]
+    assert joined.retrieved.sum() == 3
+
+
+def test_no_shared_query_is_an_error(write: Write) -> None:
+    with pytest.raises(
+        DataError, match=r"has no query of .*q: its queries are 001, those of the qrels 1, 2, 3"
+    ):
+        join(read_qrels(write(QRELS, "q")), read_run(write("001 Q0 a 1 1 t\n", "r")))
+
+
+def test_a_score_of_minus_infinity_is_listed_last_and_still_listed(write: Write) -> None:
+    qrels = read_qrels(write("1 0 a 0\n1 0 b 1\n1 0 c 1\n", "q"))
+    joined = join(qrels, read_run(write("1 Q0 b 1 -inf t\n1 Q0 a 1 -1e308 t\n", "r")))
+    found = metrics(joined, "mrr", "map")
+    assert found["mrr"].per_query.tolist() == [1 / 2]
+    assert found["map"].per_query.tolist() == [1 / 4]
+
+
+def test_rows_keep_the_order_of_the_run_for_stable_ties(write: Write) -> None:
+    qrels = read_qrels(write("1 0 a 1\n1 0 b 0\n", "q"))
+    for order, value in (("ab", 1.0), ("ba", 1 / 2)):
+        run = read_run(write("".join(f"1 Q0 {name} 1 5 t\n" for name in order), "r"))
+        assert metrics(join(qrels, run), "mrr(ties=stable)")["mrr(ties=stable)"].mean == value
+
+
+def test_ties_fall_by_document_id_descending_as_in_trec_eval(write: Write) -> None:
+    qrels = read_qrels(write("1 0 Z 1\n1 0 a 0\n1 0 ä 0\n", "q"))
+    run = read_run(write("1 Q0 Z 1 5 t\n1 Q0 a 1 5 t\n1 Q0 ä 1 5 t\n", "r"))
+    assert metrics(join(qrels, run), "mrr(ties=id)")["mrr(ties=id)"].mean == 1 / 3  # strcmp: ä > a > Z
+
+
+def test_scattered_and_shuffled_lines_change_nothing(write: Write) -> None:
+    lines, judged = RUN.splitlines(), QRELS.splitlines()
+    names = ["map(ties=id)", "ndcg(ties=id)", "bpref(ties=id)"]
+    expected = metrics(join(read_qrels(write(QRELS, "q")), read_run(write(RUN, "r"))), *names).means
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        qrels = read_qrels(write("\n".join(rng.permutation(judged)), "q"))
+        run = read_run(write("\n".join(rng.permutation(lines)), "r"))
+        assert metrics(join(qrels, run), *names).means == expected
+
+
+# --- against trec_eval itself ---
+
+MEASURES = {
+    "map": "map(as=trec_eval)",
+    "Rprec": "rprec(as=trec_eval)",
+    "bpref": "bpref(as=trec_eval)",
+    "recip_rank": "mrr(as=trec_eval)",
+    "P_5": "precision(as=trec_eval)@5",
+    "recall_5": "recall(as=trec_eval)@5",
+    "ndcg": "ndcg(as=trec_eval)",
+    "ndcg_cut_5": "ndcg(as=trec_eval)@5",
+    "map_cut_5": "map(as=trec_eval)@5",
+    "success_5": "success(as=trec_eval)@5",
+    "set_P": "precision(as=trec_eval)",
+    "set_recall": "recall(as=trec_eval)",
+    "set_F": "f1(as=trec_eval)",
+}
+_DOCUMENTS = st.sampled_from([f"d{i}" for i in range(12)])
+_QRELS = st.dictionaries(
+    st.sampled_from("123"),
+    st.dictionaries(_DOCUMENTS, st.integers(-1, 3), min_size=1, max_size=10),
+    min_size=1,
+).filter(lambda qrels: all(max(grades.values()) >= 0 for grades in qrels.values()))
+_RUN = st.dictionaries(
+    st.sampled_from("1234"),
+    st.dictionaries(_DOCUMENTS, st.sampled_from([-2.0, 0.0, 0.5, 1e9, 0.1]), min_size=1, max_size=10),
+    min_size=1,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(qrels=_QRELS, run=_RUN)
+def test_any_join_gives_trec_evals_numbers(tmp_path_factory: Any, qrels: Any, run: Any) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs the extra `oracles`")
+    if not qrels.keys() & run.keys():
+        return
+    folder = tmp_path_factory.mktemp("trec")
+    (folder / "q").write_text("".join(f"{q} 0 {d} {g}\n" for q, ds in qrels.items() for d, g in ds.items()))
+    (folder / "r").write_text(
+        "".join(f"{q} Q0 {d} 0 {s} t\n" for q, ds in run.items() for d, s in ds.items())
+    )
+    found = metrics(join(read_qrels(folder / "q"), read_run(folder / "r")), *MEASURES.values())
+    expected = pytrec_eval.RelevanceEvaluator(
+        qrels,
+        {
+            "map",
+            "Rprec",
+            "bpref",
+            "recip_rank",
+            "P.5",
+            "recall.5",
+            "ndcg",
+            "ndcg_cut.5",
+            "map_cut.5",
+            "success.5",
+            "set_P",
+            "set_recall",
+            "set_F",
+        },
+    ).evaluate(run)
+    assert set(found.query_ids.tolist()) == expected.keys()
+    for at, query in enumerate(found.query_ids.tolist()):
+        for name, ours in MEASURES.items():
+            assert found[ours].per_query[at] == pytest.approx(expected[query][name], abs=1e-12), (query, name)
+
+
+@pytest.mark.parametrize("run", ["NLPR03vb10", "uic0301", "aplrob03a", "UIUC03Rd1"])
+def test_official_values_of_the_robust_track(shared_data: Path, run: str) -> None:
+    folder = shared_data / "reference" / "robust03"
+    official = {
+        name: (float(average), float(precision))
+        for name, average, precision in (
+            line.split("\t") for line in (folder / "official_map_rprec.tsv").read_text().splitlines()[1:]
+        )
+    }
+    joined = join(read_qrels(folder / "robust03_qrels.txt"), read_run(folder / f"input.{run}.gz"))
+    found = metrics(joined, "map(as=trec_eval)", "rprec(as=trec_eval)")
+    assert tuple(round(value.mean, 4) for value in found._values.values()) == official[run]
+    assert found["map(as=trec_eval)"].n_queries == 100
+
+
+@pytest.mark.slow
+def test_a_run_of_100_000_lines_is_read_in_a_fraction_of_a_second(write: Write) -> None:
+    import time
+
+    text = "".join(
+        f"{i // 1000}\tQ0\tclueweb12-{i:08d}\t{i % 1000}\t{1e4 - i / 7}\tmine\n" for i in range(100_000)
+    )
+    path = write(text)
+    read_run(path)
+    began = time.perf_counter()
+    read_run(path)
+    assert time.perf_counter() - began < 1.0
