@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-# Before a booster is imported: on a busy machine their threads would burn the other's core while they wait.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# As the command line does, and before a booster is imported: threads that wait must not keep a core busy.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -26,6 +26,12 @@ def shared_data() -> Path:
     if folder is None:
         pytest.skip("needs the real ranking data: set LTR_HARNESS_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither trust nor fill the data cache of whoever runs them."""
+    os.environ["LTR_HARNESS_CACHE"] = str(tmp_path_factory.mktemp("data-cache"))
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
     from ltr_harness.cli.ending import run_command
 
-    # Read by both boosters' OpenMP when they load. While they wait for each other, their threads would
-    # otherwise spin: on two cores that something else uses too, small trainings took 5 to 14 times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Read by both boosters' OpenMP when they load: wait for each other a little while (small trees need that),
+    # then sleep. By default they spin so long that small trainings take ten times as long on a busy machine.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     sys.exit(run_command(cli, sys.argv[1:] if arguments is None else list(arguments)))
