@@ -57,10 +57,12 @@ class RankingDataset:
         return len(self.feature_names)
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
-        """The given queries alone; a query is never split."""
+        """The given queries alone; a query is never split. Features of neighbouring queries are not copied."""
         _, rows = self.groups.take(queries)
+        first, end = int(rows[0]), int(rows[0]) + len(rows)
+        piece = slice(first, end) if np.array_equal(rows, np.arange(first, end)) else rows
         return RankingDataset(
-            np.ascontiguousarray(self.features[rows]),
+            self.features[piece],
             self.judgments.take(queries),
             self.feature_names,
             None if self.positions is None else self.positions[rows],

@@ -20,7 +20,8 @@ Examples:
 @options.config
 @options.overrides
 @options.runs
-def command(config: Path, overrides: tuple[str, ...], runs: Path) -> int:
+@options.verify
+def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) -> int:
     """Find every problem of an experiment before training.
 
     Parses and resolves CONFIG, reads the data, checks models and metrics against it and the libraries'
@@ -28,7 +29,7 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path) -> int:
     """
     from ltr_harness.experiment.experiment import prepare
 
-    prepared = prepare(config, overrides=overrides, runs=runs)
+    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify)
     for name in prepared.reader.names():
         for split, facts in prepared.reader.read(name).facts.items():
             place = split if name == "all" else f"{name} {split}"

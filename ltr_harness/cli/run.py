@@ -30,6 +30,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
 @click.option("--force", is_flag=True, help="Train everything again.")
+@options.verify
 @options.quiet
 @options.as_json
 def command(
@@ -40,6 +41,7 @@ def command(
     dry_run: bool,
     fail_fast: bool,
     force: bool,
+    verify: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -56,7 +58,7 @@ def command(
         raise UsageError(f"--workers {workers}; expected at least 1")
     with TerminalProgress(quiet) as progress:
         progress.say("reading the data and checking the models")
-        prepared = prepare(config, overrides=overrides, runs=runs, force=force)
+        prepared = prepare(config, overrides=overrides, runs=runs, force=force, verify=verify)
         if dry_run:
             for task in prepared.plan.tasks:
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")

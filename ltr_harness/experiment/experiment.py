@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ltr_harness.cache import DataCache
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import TrainingError, UsageError
@@ -66,15 +67,23 @@ def prepare(
     overrides: Sequence[str] = (),
     runs: str | Path = "runs",
     force: bool = False,
+    verify: bool = False,
 ) -> Prepared:
     """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
+
+    Args:
+        config: an experiment file, or the same as a mapping.
+        overrides: ``"a.b=value"`` texts, applied last.
+        runs: folder under which the experiment's folder of runs is kept.
+        force: plan to train everything again.
+        verify: hash all data again, whatever the cache remembers of the files.
 
     Raises:
         UsageError: every problem found.
     """
     source = config if isinstance(config, Mapping) else Path(config)
     experiment = load_experiment(source, overrides)
-    reader = FoldReader(experiment.data)
+    reader = FoldReader(experiment.data, DataCache(verify=verify))
     folder = Path(runs) / encoded(experiment.name)
     return Prepared(experiment, reader, plan(experiment, reader, Path(runs), force=force), folder)
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.fingerprint import file_digest, fingerprint_dataset, fingerprint_judgments
-from ltr_harness.readers.align import align
+from ltr_harness.fingerprint import fingerprint_arrays
+from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import folds, holdout
 
@@ -45,12 +47,17 @@ class Fold:
 
 
 class FoldReader:
-    """Reads folds on demand; files that several folds share, or that are asked for again, are read once."""
+    """Reads folds on demand; files that several folds share, or that are asked for again, are read once.
 
-    def __init__(self, data: DataConfig) -> None:
+    Args:
+        data: what to read.
+        cache: where datasets are kept between runs and shared between processes; default: the user's.
+    """
+
+    def __init__(self, data: DataConfig, cache: DataCache | None = None) -> None:
         self._data = data
-        self._read: dict[tuple[str, ...], RankingDataset] = {}
-        self._digests: dict[Path, str] = {}
+        self._cache = DataCache() if cache is None else cache
+        self._read: dict[tuple[str, ...], CachedSet] = {}
         self._folds: dict[str, Fold] = {}
 
     def names(self) -> list[str]:
@@ -67,20 +74,22 @@ class FoldReader:
         """
         if name not in self._folds:
             parts, files = self._made(name) if self._data.folds is not None else self._explicit(name)
-            splits = align({split: self._checked(part) for split, part in parts.items()})
-            facts = {split: self._facts(part, files[split]) for split, part in splits.items()}
-            self._folds[name] = Fold(name, splits, facts)
+            for part in parts.values():
+                self._check(part.dataset)
+            aligned = self._aligned(parts)
+            facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
+            self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
         return self._folds[name]
 
-    def _explicit(self, name: str) -> tuple[dict[str, RankingDataset], dict[str, tuple[str, ...]]]:
+    def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
         split: SplitConfig = self._data.splits[name]
         parts = {"train": self._file_set(split.train)}
         files = {"train": split.train, "test": split.test}
         if isinstance(split.valid, Holdout):
             whole = parts["train"]
-            kept, held = holdout(whole.groups, split.valid.holdout, split.valid.seed)
-            parts["train"] = whole.take(kept)
-            parts["valid"] = whole.take(held, f"{whole.source} (held out)")
+            kept, held = holdout(whole.dataset.groups, split.valid.holdout, split.valid.seed)
+            parts["train"] = self._taken(whole, kept)
+            parts["valid"] = self._taken(whole, held, f"{whole.dataset.source} (held out)")
             files["valid"] = split.train
         elif split.valid is not None:
             parts["valid"] = self._file_set(split.valid)
@@ -88,22 +97,41 @@ class FoldReader:
         parts["test"] = self._file_set(split.test)
         return parts, files
 
-    def _made(self, name: str) -> tuple[dict[str, RankingDataset], dict[str, tuple[str, ...]]]:
+    def _made(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
         assert self._data.folds is not None
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
         at = self.names().index(name)
-        queries = folds(whole.groups, self._data.folds, self._data.fold_seed)[at]
+        queries = folds(whole.dataset.groups, self._data.folds, self._data.fold_seed)[at]
         splits = ("train", "valid", "test")
-        parts = {split: whole.take(chosen) for split, chosen in zip(splits, queries, strict=True)}
+        parts = {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
         return parts, dict.fromkeys(splits, self._data.files)
 
-    def _file_set(self, files: tuple[str, ...]) -> RankingDataset:
+    def _file_set(self, files: tuple[str, ...]) -> CachedSet:
         if files not in self._read:
-            self._read[files] = self._data.reader.read(files, self._data.root)
+            self._read[files] = self._cache.read(self._data.reader, files, self._data.root)
         return self._read[files]
 
-    def _checked(self, part: RankingDataset) -> RankingDataset:
+    def _taken(self, whole: CachedSet, queries: NDArray[np.int64], source: str | None = None) -> CachedSet:
+        recipe = ["take", fingerprint_arrays(queries), source or ""]
+        return self._cache.derived(whole, recipe, lambda: whole.dataset.take(queries, source))
+
+    def _aligned(self, parts: Mapping[str, CachedSet]) -> dict[str, CachedSet]:
+        """All with the columns of the training part."""
+        check_alignment({split: part.dataset for split, part in parts.items()})
+        names = parts["train"].dataset.feature_names
+        return {
+            split: part
+            if part.dataset.feature_names == names
+            else self._cache.derived(
+                part,
+                ["columns", *names],
+                lambda dataset=part.dataset: with_columns(dataset, names),  # type: ignore[misc]
+            )
+            for split, part in parts.items()
+        }
+
+    def _check(self, part: RankingDataset) -> None:
         highest = self._data.max_grade
         if highest is not None and part.labels.max() > highest:
             row = int(np.argmax(part.labels))
@@ -116,19 +144,16 @@ class FoldReader:
                     "set data.max_grade to the scale's highest grade",
                 )
             )
-        return part
 
-    def _facts(self, part: RankingDataset, files: tuple[str, ...]) -> SplitFacts:
-        digests = {}
-        for path in self._data.reader.inputs(files, self._data.root):
-            if path not in self._digests:
-                self._digests[path] = file_digest(path)
-            digests[_relative(path, self._data.root)] = self._digests[path]
+    def _facts(self, cached: CachedSet, files: tuple[str, ...]) -> SplitFacts:
+        part = cached.dataset
+        inputs = self._data.reader.inputs(files, self._data.root)
+        digests = {_relative(path, self._data.root): self._cache.digest(path) for path in inputs}
         best_label = np.maximum.reduceat(part.labels, part.groups.boundaries[:-1])
         return SplitFacts(
             source=part.source,
-            fingerprint=fingerprint_dataset(part),
-            judgments_fingerprint=fingerprint_judgments(part.judgments),
+            fingerprint=cached.fingerprints.dataset,
+            judgments_fingerprint=cached.fingerprints.judgments,
             n_queries=part.n_queries,
             n_rows=part.n_rows,
             n_without_relevant=int(np.count_nonzero(best_label <= 0)),

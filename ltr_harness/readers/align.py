@@ -34,6 +34,17 @@ def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> d
         >>> align({"train": train, "test": test})["test"].features
         array([[1., 0.]], dtype=float32)
     """
+    check_alignment(datasets, reference)
+    names = datasets[reference].feature_names
+    return {split: with_columns(dataset, names) for split, dataset in datasets.items()}
+
+
+def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "train") -> None:
+    """That `align` can be done.
+
+    Raises:
+        DataError: every split and feature that does not fit.
+    """
     names = datasets[reference].feature_names
     problems = [
         problem
@@ -42,7 +53,6 @@ def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> d
     ]
     if problems:
         raise DataError(problems)
-    return {split: _with_columns(dataset, names) for split, dataset in datasets.items()}
 
 
 def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[str, ...]) -> list[Problem]:
@@ -81,7 +91,8 @@ def _named(features: list[str]) -> str:
     return f"{len(features)} features ({shown})" if len(features) > 1 else f"the feature {shown}"
 
 
-def _with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
+def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
+    """The dataset with these columns in this order; columns it lacks are 0.0. The same object if it has them."""
     if dataset.feature_names == names:
         return dataset
     column_of = {name: column for column, name in enumerate(dataset.feature_names)}

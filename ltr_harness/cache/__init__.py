@@ -1,0 +1,10 @@
+"""Ranking data in the form that opens at once: columns on disk, memory-mapped, keyed by what is in the files.
+
+`DataCache.read` gives what a reader would give. The first time it reads, checks and fingerprints; from then
+on, and in every worker process, the same entry is mapped into memory, where all processes share it.
+Any folder of the cache may be deleted at any time.
+"""
+
+from ltr_harness.cache.sets import CachedSet, DataCache, default_folder
+
+__all__ = ["CachedSet", "DataCache", "default_folder"]

@@ -1,0 +1,186 @@
+"""One dataset as a folder of arrays and one page of facts; whole, or treated as absent.
+
+The features and document ids are mapped, the rest, a few bytes per row, is read. An entry is believed as long
+as its files carry the stamps (size, times, inode) they had when it was written; a copied or touched one only
+if its content still has the fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.cache.digests import stamp
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
+from ltr_harness.groups import Judgments, QueryGroups
+
+_FACTS = "facts.json"
+_MAPPED = ("features", "document_ids")
+_UNFINISHED = ".new-"
+_ABANDONED_S = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Digests of a dataset's content: everything a ranker sees, and what its evaluation depends on."""
+
+    dataset: str
+    judgments: str
+
+    @classmethod
+    def of(cls, dataset: RankingDataset) -> Fingerprints:
+        return cls(fingerprint_dataset(dataset), fingerprint_judgments(dataset.judgments))
+
+
+def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprints) -> None:
+    """Store a dataset under a name that is not taken, in one step.
+
+    Raises:
+        OSError: the disk is full or read-only; nothing is left behind.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder.parent)
+    making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_UNFINISHED))
+    try:
+        files = {}
+        for name, array in _arrays(dataset).items():
+            files[name] = _save(making / f"{name}.npy", array)
+        facts = {
+            "feature_names": list(dataset.feature_names),
+            "attributes": list(dataset.query_attributes),
+            "source": dataset.source,
+            "sparse": dataset.sparse,
+            "notes": list(dataset.notes),
+            "fingerprint": fingerprints.dataset,
+            "judgments_fingerprint": fingerprints.judgments,
+            "attributes_fingerprint": _attributes_fingerprint(dataset),
+            "files": files,
+        }
+        text = json.dumps(facts)
+        with open(making / _FACTS, "w", encoding="utf-8") as stream:
+            stream.write(json.dumps({"sha256": _sha(text), "facts": text}))
+            stream.flush()
+            os.fsync(stream.fileno())
+        if folder.exists():  # damaged, or another process was faster; either way ours is whole
+            aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_UNFINISHED))
+            os.rename(folder, aside / "old")
+            shutil.rmtree(aside, ignore_errors=True)
+        os.rename(making, folder)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+
+
+def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, Fingerprints] | None:
+    """The stored dataset; None where there is none, or one that cannot be trusted.
+
+    Args:
+        folder: as given to `write_entry`.
+        verify: compare the fingerprints whatever the stamps say.
+    """
+    try:
+        page = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        if _sha(page["facts"]) != page["sha256"]:
+            return None
+        facts = json.loads(page["facts"])
+        same = all(stamp(folder / f"{name}.npy") == kept for name, kept in facts["files"].items())
+        dataset = _opened(folder, facts)
+        fingerprints = Fingerprints(facts["fingerprint"], facts["judgments_fingerprint"])
+        if verify or not same:
+            found = Fingerprints.of(dataset), _attributes_fingerprint(dataset)
+            if found != (fingerprints, facts["attributes_fingerprint"]):
+                return None
+    except (OSError, ValueError, TypeError, KeyError, EOFError):
+        return None
+    return dataset, fingerprints
+
+
+def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
+    judgments = dataset.judgments
+    optional = {
+        "query_weights": judgments.query_weights,
+        "document_ids": judgments.document_ids,
+        "judged": judgments.judged,
+        "positions": dataset.positions,
+    }
+    return {
+        "features": dataset.features,
+        "labels": judgments.labels,
+        "boundaries": judgments.groups.boundaries,
+        "ids": judgments.groups.ids,
+        **{name: array for name, array in optional.items() if array is not None},
+        **{f"attribute{i}": values for i, values in enumerate(dataset.query_attributes.values())},
+    }
+
+
+def storable(dataset: RankingDataset) -> bool:
+    """Whether all its columns are plain values; arrays of Python objects are not."""
+    return all(array.dtype.kind != "O" for array in _arrays(dataset).values())
+
+
+def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
+    # One name at a time, in the way NumPy itself checks sizes against the header.
+    columns: dict[str, NDArray[Any]] = {
+        name: _load(folder / f"{name}.npy", mapped=name in _MAPPED) for name in facts["files"]
+    }
+    attributes = {name: columns.pop(f"attribute{i}") for i, name in enumerate(facts["attributes"])}
+    judgments = Judgments(
+        columns["labels"],
+        QueryGroups(columns["boundaries"], columns["ids"]),
+        columns.get("query_weights"),
+        columns.get("document_ids"),
+        columns.get("judged"),
+    )
+    return RankingDataset(
+        columns["features"],
+        judgments,
+        tuple(facts["feature_names"]),
+        columns.get("positions"),
+        attributes,
+        facts["source"],
+        facts["sparse"],
+        tuple(facts["notes"]),
+    )
+
+
+def _save(path: Path, array: NDArray[Any]) -> dict[str, int]:
+    with open(path, "wb") as stream:
+        np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+        stream.flush()
+        os.fsync(stream.fileno())  # else a power cut could leave a whole folder of empty files
+    return dict(stamp(path))
+
+
+def _load(path: Path, *, mapped: bool) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    return np.asarray(array)  # a plain array: libraries treat np.memmap as something else
+
+
+def _attributes_fingerprint(dataset: RankingDataset) -> str:
+    return fingerprint_arrays(*dataset.query_attributes.values())
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left unfinished long ago."""
+    for left in folder.glob(f"{_UNFINISHED}*"):
+        try:
+            if time.time() - left.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
+        except OSError:
+            continue

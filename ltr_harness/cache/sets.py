@@ -1,0 +1,179 @@
+"""From a reader and files to a dataset: out of the cache if it is there, into it if it is not."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import inspect
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from ltr_harness import readers
+from ltr_harness.cache.digests import FileDigests
+from ltr_harness.cache.entries import Fingerprints, open_entry, storable, write_entry
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.readers.reader import Reader
+
+VARIABLE = "LTR_HARNESS_CACHE"
+_FORMAT = 1
+
+log = logging.getLogger(__name__)
+
+
+def default_folder() -> Path | None:
+    """``$LTR_HARNESS_CACHE`` (``off``: no cache), else the user's cache folder."""
+    given = os.environ.get(VARIABLE)
+    if given == "off":
+        return None
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ltr-harness"
+
+
+@dataclass(frozen=True)
+class CachedSet:
+    """A dataset and what is known about its content.
+
+    Attributes:
+        dataset: memory-mapped where it comes from the cache.
+        key: names the content it was made from and the way; None where that cannot be known.
+        known: its fingerprints, where they need no computing.
+    """
+
+    dataset: RankingDataset
+    key: str | None = None
+    known: Fingerprints | None = None
+
+    @cached_property
+    def fingerprints(self) -> Fingerprints:
+        return self.known or Fingerprints.of(self.dataset)
+
+
+class DataCache:
+    """Datasets by content.
+
+    Args:
+        folder: where entries are kept; None: nowhere, every read reads. Default: `default_folder`.
+        verify: believe no stamp: hash every file and every entry again.
+
+    Without space or permission to write, data is read all the same and one warning says so.
+    """
+
+    def __init__(self, folder: Path | str | None = "default", *, verify: bool = False) -> None:
+        self._folder = default_folder() if folder == "default" else None if folder is None else Path(folder)
+        self._verify = verify
+        self._digests = FileDigests(self._folder and self._folder / "files", verify=verify)
+        self._warned = False
+
+    def digest(self, path: Path) -> str:
+        """SHA-256 of a file's bytes; remembered while the file is unchanged.
+
+        Raises:
+            DataError: the file cannot be read, or changes meanwhile.
+        """
+        return self._digests.of(path)
+
+    def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
+        """What ``reader.read(files, root)`` gives.
+
+        Raises:
+            DataError: as the reader says; or a file changes while it is read.
+        """
+        code = _code_of(type(reader))
+        inputs = () if self._folder is None or code is None else reader.inputs(files, root)
+        if not inputs:
+            return CachedSet(reader.read(files, root))
+        digests = [(path.name, self.digest(path)) for path in inputs]
+        options = reader.model_dump(mode="json")
+        made_of = [type(reader).__qualname__, code, options, list(files), digests]
+
+        def convert() -> RankingDataset:
+            dataset = reader.read(files, root)
+            for path in inputs:
+                self._digests.check_unchanged(path)
+            return dataset
+
+        return self._kept(_key(made_of), convert)
+
+    def derived(
+        self, origin: CachedSet, recipe: Sequence[str | int | float], make: Callable[[], RankingDataset]
+    ) -> CachedSet:
+        """A dataset made from another, such as the training part of a hold-out.
+
+        Args:
+            origin: what it is made from.
+            recipe: everything else that `make` depends on.
+            make: called if there is no such entry yet.
+        """
+        if self._folder is None or origin.key is None:
+            return CachedSet(make())
+        return self._kept(_key([origin.key, list(recipe), _code_digest()]), make)
+
+    def _kept(self, key: str, make: Callable[[], RankingDataset]) -> CachedSet:
+        assert self._folder is not None
+        folder = self._folder / "sets" / key
+        found = open_entry(folder, verify=self._verify)
+        if found is None:
+            dataset = make()
+            if not storable(dataset):
+                return CachedSet(dataset, key)
+            fingerprints = Fingerprints.of(dataset)
+            try:
+                write_entry(folder, dataset, fingerprints)
+            except OSError as problem:
+                self._warn(problem)
+                return CachedSet(dataset, key, fingerprints)
+            # The mapped one from here on: what was read is freed, and all processes share one copy.
+            found = open_entry(folder) or (dataset, fingerprints)
+        return CachedSet(found[0], key, found[1])
+
+    def _warn(self, problem: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror or str(problem)
+            log.warning(
+                "the data cache %s cannot be written (%s): data is read again each time; set %s to another "
+                "folder, or to off",
+                self._folder,
+                why,
+                VARIABLE,
+            )
+
+
+def _key(facts: Any) -> str:
+    text = json.dumps([_FORMAT, facts], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:40]
+
+
+@cache
+def _code_digest() -> str:
+    """The readers' own source: entries made by another version of it are other entries."""
+    folder = Path(readers.__file__).parent
+    digest = hashlib.sha256()
+    for file in (*sorted(folder.glob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _code_of(kind: type[Reader]) -> str | None:
+    """The source of a reader, one from outside included; None where there is no file of it."""
+    digest = hashlib.sha256(_code_digest().encode("ascii"))
+    own = Path(readers.__file__).parent
+    for base in kind.__mro__:
+        if not issubclass(base, Reader):
+            continue
+        try:
+            file = Path(inspect.getsourcefile(base) or "")
+            if own not in file.parents:
+                digest.update(file.read_bytes())
+        except (TypeError, OSError):
+            return None
+    return digest.hexdigest()

@@ -1,0 +1,381 @@
+"""The cache: what it gives is what the files say, always; and it gives it without reading them again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness.cache import DataCache, default_folder, entries
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.lightgbm import LightGbm
+
+TEXT = "1 qid:1 1:0.5 2:1 # docid = A\n0 qid:1 1:0.25 2:NULL # docid = B\n2 qid:7 1:3 2:4 # docid = C\n"
+
+
+class Counting(Letor):
+    """A reader that tells how often it was asked to read."""
+
+    def read(self, files, root):  # type: ignore[no-untyped-def]
+        with open(root / "reads", "a") as stream:
+            stream.write("x")
+        return super().read(files, root)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXT)
+    _settle(folder / "a.txt")
+    return folder
+
+
+def _settle(path: Path) -> None:
+    """As if written a while ago: only then may stamps be believed."""
+    time.sleep(0.06)
+    assert time.time_ns() - path.stat().st_ctime_ns > 50_000_000
+
+
+def read(data: Path, folder: Path, *, verify: bool = False) -> RankingDataset:
+    return DataCache(folder, verify=verify).read(Counting(), ["a.txt"], data).dataset
+
+
+def reads(data: Path) -> int:
+    return len((data / "reads").read_text())
+
+
+def entry(folder: Path) -> Path:
+    (found,) = (folder / "sets").iterdir()
+    return found
+
+
+def same(a: RankingDataset, b: RankingDataset) -> None:
+    assert fingerprint_dataset(a) == fingerprint_dataset(b)
+    assert (a.source, a.sparse, a.notes, a.feature_names) == (b.source, b.sparse, b.notes, b.feature_names)
+    assert a.query_attributes.keys() == b.query_attributes.keys()
+    for name, values in a.query_attributes.items():
+        np.testing.assert_array_equal(values, b.query_attributes[name])
+        assert values.dtype == b.query_attributes[name].dtype
+
+
+def test_the_second_time_nothing_is_read(data: Path, tmp_path: Path) -> None:
+    first = read(data, tmp_path / "cache")
+    second = read(data, tmp_path / "cache")
+    assert reads(data) == 1
+    same(first, Letor().read(["a.txt"], data))
+    same(second, first)
+
+
+def test_features_are_mapped_and_nobody_can_write_to_them(data: Path, tmp_path: Path) -> None:
+    features = read(data, tmp_path / "cache").features
+    assert isinstance(features.base, np.memmap)
+    assert type(features) is np.ndarray
+    with pytest.raises(ValueError, match="read-only"):
+        features[0, 0] = 1
+
+
+def test_fingerprints_come_with_the_entry_and_are_right(data: Path, tmp_path: Path) -> None:
+    cold = DataCache(tmp_path / "cache").read(Letor(), ["a.txt"], data)
+    warm = DataCache(tmp_path / "cache").read(Letor(), ["a.txt"], data)
+    assert warm.known is not None
+    assert warm.fingerprints == cold.fingerprints == entries.Fingerprints.of(Letor().read(["a.txt"], data))
+
+
+def test_a_file_of_the_same_size_and_time_but_other_content_is_another_file(
+    data: Path, tmp_path: Path
+) -> None:
+    read(data, tmp_path / "cache")
+    before = (data / "a.txt").stat()
+    (data / "a.txt").write_text(TEXT.replace("0.25", "0.75"))
+    os.utime(data / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert read(data, tmp_path / "cache").features[1, 0] == 0.75
+
+
+def test_a_file_that_replaced_another(data: Path, tmp_path: Path) -> None:
+    read(data, tmp_path / "cache")
+    (data / "b.txt").write_text(TEXT.replace("0.25", "0.75"))
+    os.replace(data / "b.txt", data / "a.txt")
+    assert read(data, tmp_path / "cache").features[1, 0] == 0.75
+
+
+def test_a_file_written_a_moment_ago_is_not_remembered(data: Path, tmp_path: Path) -> None:
+    for value in range(20):  # quicker than the file system's clock ticks
+        (data / "a.txt").write_text(TEXT.replace("0.25", f"{value}"))
+        assert read(data, tmp_path / "cache").features[1, 0] == value
+
+
+def test_equal_content_elsewhere_is_the_same_entry(data: Path, tmp_path: Path) -> None:
+    read(data, tmp_path / "cache")
+    shutil.copytree(data, tmp_path / "copy")
+    read(tmp_path / "copy", tmp_path / "cache")
+    assert reads(tmp_path / "copy") == 1  # the one that was copied
+    entry(tmp_path / "cache")
+
+
+def test_other_options_other_entry(data: Path, tmp_path: Path) -> None:
+    cache = DataCache(tmp_path / "cache")
+    assert cache.read(Letor(), ["a.txt"], data).dataset.n_features == 2
+    assert cache.read(Letor(n_features=5), ["a.txt"], data).dataset.n_features == 5
+
+
+def test_companions_belong_to_the_key(tmp_path: Path) -> None:
+    cache = DataCache(tmp_path / "cache")
+    (tmp_path / "rank").write_text("1 1:1\n0 1:2\n")
+    (tmp_path / "rank.query").write_text("2\n")
+    assert cache.read(LightGbm(), ["rank"], tmp_path).dataset.n_queries == 1
+    (tmp_path / "rank.query").write_text("1\n1\n")
+    assert cache.read(LightGbm(), ["rank"], tmp_path).dataset.n_queries == 2
+    (tmp_path / "rank.weight").write_text("1\n3\n")
+    weights = cache.read(LightGbm(), ["rank"], tmp_path).dataset.judgments.query_weights
+    assert weights is not None
+    assert weights.tolist() == [1, 3]
+
+
+def test_every_column_survives(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "query_id,label,f,w,p,d,lang,year\nq1,1,0.5,2,1,x,de,2001\nq1,0,,2,2,y,de,2001\nq2,2,1,1,1,z,en,2002\n"
+    )
+    reader = Csv(weight="w", position="p", document_id="d", attributes=("lang", "year"))
+    for _ in range(2):
+        found = DataCache(tmp_path / "cache").read(reader, ["a.csv"], tmp_path).dataset
+        same(found, reader.read(["a.csv"], tmp_path))
+        assert found.query_attributes["lang"].tolist() == ["de", "en"]
+
+
+# --- what cannot be trusted ----------------------------------------------------------------------------------
+
+
+def _truncate(folder: Path) -> None:
+    with open(folder / "features.npy", "r+b") as stream:
+        stream.truncate(130)
+
+
+def _flip(folder: Path) -> None:
+    with open(folder / "features.npy", "r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        last = stream.read(1)[0]
+        stream.seek(-1, os.SEEK_END)
+        stream.write(bytes([last ^ 1]))
+
+
+def _flip_label(folder: Path) -> None:
+    labels = np.load(folder / "labels.npy")
+    labels[0] = 2
+    np.save(folder / "labels.npy", labels)
+
+
+def _lie(folder: Path) -> None:
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["facts"] = facts["facts"].replace('"a.txt"', '"b.txt"')
+    (folder / "facts.json").write_text(json.dumps(facts))
+
+
+def _pickle(folder: Path) -> None:
+    np.save(folder / "ids.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
+
+
+DAMAGE = {
+    "truncated": _truncate,
+    "flipped bit": _flip,
+    "other label": _flip_label,
+    "no features": lambda folder: (folder / "features.npy").unlink(),
+    "no facts": lambda folder: (folder / "facts.json").unlink(),
+    "half the facts": lambda folder: (folder / "facts.json").write_text('{"facts": "'),
+    "edited facts": _lie,
+    "facts of another kind": lambda folder: (folder / "facts.json").write_text("[]"),
+    "not an array": lambda folder: (folder / "labels.npy").write_text("hello"),
+    "empty array file": lambda folder: (folder / "labels.npy").write_bytes(b""),
+    "a pickle": _pickle,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_entry_is_made_again(data: Path, tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    read(data, tmp_path / "cache")
+    damage(entry(tmp_path / "cache"))
+    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert reads(data) == 2
+    read(data, tmp_path / "cache")
+    assert reads(data) == 2, "the new entry is whole"
+    entry(tmp_path / "cache")
+
+
+def test_a_copied_cache_is_checked_by_content_and_used(data: Path, tmp_path: Path) -> None:
+    read(data, tmp_path / "cache")
+    shutil.copytree(tmp_path / "cache", tmp_path / "moved")
+    read(data, tmp_path / "moved")
+    assert reads(data) == 1
+
+
+def test_rot_under_the_same_stamp_is_found_by_verify(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(data, tmp_path / "cache")
+    _flip(entry(tmp_path / "cache"))
+    facts = json.loads(json.loads((entry(tmp_path / "cache") / "facts.json").read_text())["facts"])
+    monkeypatch.setattr(entries, "stamp", lambda path: facts["files"][path.stem])
+    read(data, tmp_path / "cache")
+    assert reads(data) == 1
+    read(data, tmp_path / "cache", verify=True)
+    assert reads(data) == 2
+
+
+def test_verify_hashes_files_whatever_is_remembered(data: Path, tmp_path: Path) -> None:
+    read(data, tmp_path / "cache")
+    (note,) = (tmp_path / "cache" / "files").iterdir()
+    kept = json.loads(note.read_text())
+    (data / "a.txt").write_text(TEXT.replace("0.25", "0.75"))
+    _settle(data / "a.txt")
+    now = (data / "a.txt").stat()
+    kept["stamp"] |= {"mtime_ns": now.st_mtime_ns, "ctime_ns": now.st_ctime_ns, "inode": now.st_ino}
+    note.write_text(json.dumps(kept))  # what a lying file system would make of it
+    assert read(data, tmp_path / "cache").features[1, 0] == 0.25
+    assert read(data, tmp_path / "cache", verify=True).features[1, 0] == 0.75
+
+
+def test_a_file_that_changes_while_it_is_read(data: Path, tmp_path: Path) -> None:
+    class Slow(Letor):
+        def read(self, files, root):  # type: ignore[no-untyped-def]
+            found = super().read(files, root)
+            (root / "a.txt").write_text(TEXT + TEXT.replace("qid:", "qid:9"))
+            return found
+
+    with pytest.raises(DataError, match=r"a\.txt: changed while it was being read; run again"):
+        DataCache(tmp_path / "cache").read(Slow(), ["a.txt"], data)
+    assert not (tmp_path / "cache" / "sets").exists()
+
+
+def test_broken_files_are_not_kept(data: Path, tmp_path: Path) -> None:
+    (data / "a.txt").write_text("x qid:1 1:1\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"a\.txt:1: the label is 'x'"):
+            DataCache(tmp_path / "cache").read(Letor(), ["a.txt"], data)
+
+
+# --- a disk that says no -------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_said_once_and_data_is_read(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    cache = DataCache(tmp_path / "cache")
+    with caplog.at_level(logging.WARNING):
+        for n in (2, 3):
+            assert cache.read(Letor(n_features=n), ["a.txt"], data).dataset.n_features == n
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"the data cache {tmp_path / 'cache'} cannot be written (the disk is full): data is read again each time; "
+        "set LTR_HARNESS_CACHE to another folder, or to off"
+    )
+    assert list((tmp_path / "cache" / "sets").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with caplog.at_level(logging.WARNING):
+        same(read(data, tmp_path / "file" / "cache"), Letor().read(["a.txt"], data))
+    assert "cannot be written (Not a directory)" in caplog.text
+
+
+def test_without_a_cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
+    assert default_folder() is None
+    cached = DataCache().read(Letor(), ["a.txt"], data)
+    assert cached.key is None
+    assert cached.fingerprints.dataset == fingerprint_dataset(cached.dataset)
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LTR_HARNESS_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "ltr-harness"
+
+
+# --- processes -----------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from ltr_harness.cache import DataCache, entries
+from ltr_harness.readers.letor import Letor
+print("reading", flush=True)
+if sys.argv[3] == "hang":
+    def hang(*_): print("half", flush=True); time.sleep(60)
+    entries.Fingerprints.of(Letor().read(["a.txt"], Path(sys.argv[1])))
+    entries._attributes_fingerprint = hang
+found = DataCache(Path(sys.argv[2])).read(Letor(), ["a.txt"], Path(sys.argv[1]))
+print(found.fingerprints.dataset, flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache")]
+    with subprocess.Popen([*command, "hang"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading\n"
+        assert process.stdout.readline() == "half\n"
+        process.kill()
+    (left,) = (tmp_path / "cache" / "sets").iterdir()
+    assert (left / "features.npy").exists()
+    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert left.exists(), "another process might still be writing it"
+    long_ago = time.time() - 2 * 24 * 3600
+    os.utime(left, (long_ago, long_ago))
+    DataCache(tmp_path / "cache").read(Letor(n_features=9), ["a.txt"], data)
+    assert not left.exists()
+
+
+def test_several_at_once_agree(data: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache"), "go"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = {process.communicate()[0] for process in processes}
+    assert said == {f"reading\n{fingerprint_dataset(Letor().read(['a.txt'], data))}\n"}
+    entry(tmp_path / "cache")
+
+
+# --- what is made from a set ---------------------------------------------------------------------------------
+
+
+def test_parts_of_a_set_are_kept_too(data: Path, tmp_path: Path) -> None:
+    made = 0
+
+    def part(cache: DataCache, queries: list[int]) -> RankingDataset:
+        whole = cache.read(Letor(), ["a.txt"], data)
+
+        def make() -> RankingDataset:
+            nonlocal made
+            made += 1
+            return whole.dataset.take(np.array(queries))
+
+        return cache.derived(whole, ["take", *queries], make).dataset
+
+    for _ in range(2):
+        cache = DataCache(tmp_path / "cache")
+        assert part(cache, [1]).groups.ids.tolist() == [7]
+        assert part(cache, [0]).groups.ids.tolist() == [1]
+    assert made == 2
+
+
+def test_neighbouring_queries_are_taken_without_a_copy(data: Path) -> None:
+    whole = Letor().read(["a.txt"], data)
+    assert np.shares_memory(whole.take(np.array([1])).features, whole.features)
+    assert not np.shares_memory(whole.take(np.array([1, 0])).features, whole.features)
+    assert whole.take(np.array([1, 0])).features[:, 0].tolist() == [3, 0.5, 0.25]

@@ -1,0 +1,74 @@
+"""An experiment's folds come out of the cache, parts of a file as well as whole files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.cache import DataCache
+from ltr_harness.config import load_experiment
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.fingerprint import fingerprint_dataset, fingerprint_judgments
+from ltr_harness.readers.letor import Letor
+
+
+def config(root: Path, **data: Any) -> dict[str, Any]:
+    return {
+        "name": "x",
+        "data": {"reader": "letor", "root": str(root), **data},
+        "metrics": {"report": ["ndcg"], "cutoffs": [5], "primary": "ndcg@5"},
+        "stopping": {"metric": "ndcg@5", "patience": 5},
+        "models": {"first": {"ranker": "feature", "feature": 1}},
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, n, width in (("train", 40, 5), ("test", 12, 3)):
+        draws = np.random.default_rng(n)
+        with open(tmp_path / f"{name}.txt", "w") as stream:
+            for row in range(n * 4):
+                values = " ".join(f"{i + 1}:{v:.3f}" for i, v in enumerate(draws.random(width)))
+                stream.write(f"{row % 3} qid:{name}{row // 4} {values}\n")
+    time.sleep(0.06)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"splits": {"train": ["train.txt"], "valid": {"holdout": 0.25}, "test": ["test.txt"]}},
+        {"folds": 4, "files": ["train.txt"]},
+    ],
+    ids=["hold-out and a narrow test file", "made folds"],
+)
+def test_a_warm_start_reads_nothing_and_gives_the_same(
+    root: Path, tmp_path: Path, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = load_experiment(config(root, **data))
+    plain = FoldReader(experiment.data, DataCache(None))
+    cold = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
+    expected = [plain.read(name) for name in plain.names()]
+    first = [cold.read(name) for name in cold.names()]
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(Letor, "read", forbidden)
+    monkeypatch.setattr("ltr_harness.cache.entries.fingerprint_dataset", forbidden)
+    monkeypatch.setattr("ltr_harness.cache.digests.file_digest", forbidden)
+    warm = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
+    second = [warm.read(name) for name in warm.names()]
+    for a, b, c in zip(expected, first, second, strict=True):
+        assert a.facts == b.facts == c.facts
+        for split, part in c.splits.items():
+            assert fingerprint_dataset(part) == a.facts[split].fingerprint
+            assert fingerprint_judgments(part.judgments) == a.facts[split].judgments_fingerprint
+            assert part.feature_names == a.train.feature_names
+            assert part.notes == a.splits[split].notes
+            assert part.source == a.splits[split].source
+            assert isinstance(part.features.base, np.memmap), "shared with other processes"
