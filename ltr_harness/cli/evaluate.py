@@ -100,10 +100,11 @@ def _as_trec_eval(metrics: Sequence[str], per_query: bool, compares: Any, given:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
     found = rankings.load_rankings(**given)
+    measures, notes = trec_eval_layout.on_scale(measures, found)
     for scored in found.all:
         for line in trec_eval_layout.lines(scored, measures, per_query=per_query):
             click.echo(line)
-    for note in found.notes:
+    for note in (*found.notes, *notes):
         click.echo(f"note: {note}", err=True)
     return 0
 

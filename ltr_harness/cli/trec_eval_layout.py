@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.cli.rankings import Scored
+from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
@@ -81,12 +81,13 @@ class Measure:
 
     def overall(self, order: NDArray[np.int64]) -> float:
         """Summed query after query, as trec_eval does it: another order could print another last digit."""
+        values = [value for value in self.values[order].tolist() if not math.isnan(value)]
         if self.total == "sum":
-            return float(self.values.sum())
-        if self.total == "mean":
-            return float(sum(self.values[order].tolist())) / order.size
-        logs = [math.log(max(value, _SMALLEST)) for value in self.values[order].tolist()]
-        return math.exp(sum(logs) / order.size)
+            return float(sum(values))
+        if self.total == "geometric mean":
+            logs = [math.log(max(value, _SMALLEST)) for value in values]
+            return math.exp(sum(logs) / len(logs))
+        return sum(values) / len(values) if values else math.nan
 
 
 def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -117,6 +118,20 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: found[name] for name in sorted(found, key=_place)}
 
 
+def on_scale(
+    measures: Mapping[str, tuple[str, ...]], found: Rankings
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """The measures with our metrics' highest grade named; and notes."""
+    scaled: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    for name, cutoffs in measures.items():
+        if name not in _ORDER:
+            (metric,), more = found.on_scale([parse_metric(name)])
+            name, notes = str(metric), notes + more
+        scaled[name] = cutoffs
+    return scaled, list(dict.fromkeys(notes))
+
+
 def lines(scored: Scored, measures: Mapping[str, tuple[str, ...]], *, per_query: bool) -> Iterator[str]:
     """The lines that trec_eval would print for this ranking."""
     computed = list(_measures(scored, measures))
@@ -125,7 +140,8 @@ def lines(scored: Scored, measures: Mapping[str, tuple[str, ...]], *, per_query:
     if per_query:
         for at in order.tolist():
             for measure in computed:
-                if measure.total != "geometric mean":
+                undefined = math.isnan(measure.values[at])  # ours may be, trec_eval's count 0
+                if measure.total != "geometric mean" and not undefined:
                     yield _line(measure.name, queries[at], measure.text(float(measure.values[at])))
     if "runid" in measures:
         yield _line("runid", "all", scored.tag or scored.name)

@@ -1,0 +1,42 @@
+"""Plain tables of metrics for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+
+
+def print_means(comparison: Comparison) -> None:
+    """All metrics of all rankings: as many rankings side by side as 80 columns hold."""
+    from ltr_harness.report import formats
+
+    first = max(len(metric) for metric in comparison.metrics)
+    columns: list[list[str]] = [[]]
+    for model in comparison.models:
+        if columns[-1] and first + sum(2 + max(len(name), 8) for name in (*columns[-1], model)) > 80:
+            columns.append([])
+        columns[-1].append(model)
+    for models in columns:
+        print_table(
+            ["mean", *models],
+            [
+                [metric, *(formats.metric(comparison.summary(model, metric).mean) for model in models)]
+                for metric in comparison.metrics
+            ],
+        )
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        cells = [
+            f"{row[0]:<{widths[0]}}",
+            *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True)),
+        ]
+        click.echo("  ".join(cells).rstrip())

@@ -1,0 +1,380 @@
+"""`ltr-harness evaluate`: other tools' printed numbers from the same files, and what a user sees when it cannot be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+Cli = Callable[..., tuple[int, str, str]]
+
+DATA = (
+    "2 qid:7 1:0.5 #docid = a\n0 qid:7 1:0.1 #docid = b\n1 qid:9 1:0.4 #docid = c\n0 qid:9 1:0.2 #docid = d\n"
+)
+DATA += "0 qid:11 1:0.3 #docid = e\n"
+QRELS = "7 0 a 2\n7 0 b 0\n9 0 c 1\n9 0 d 0\n11 0 e 0\n"
+GOOD_RUN = "7 Q0 a 1 2 good\n7 Q0 b 2 1 good\n9 Q0 c 1 2 good\n9 Q0 d 2 1 good\n11 Q0 e 1 1 good\n"
+BAD_RUN = "7 Q0 b 1 2 bad\n7 Q0 a 2 1 bad\n9 Q0 c 1 2 bad\n9 Q0 x 2 1 bad\n11 Q0 e 1 1 bad\n"
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "data.txt": DATA,
+        "qrels": QRELS,
+        "good.run": GOOD_RUN,
+        "bad.run": BAD_RUN,
+        "up.txt": "2\n1\n2\n1\n0\n",
+        "down.txt": "1\n2\n1\n2\n0\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command(cli, [str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+# --- trec_eval's output, to the byte ---
+
+SETS = [
+    "mq2008_fold1_test_xgb",
+    "mslr_test_feature110",
+    "mslr_test_ranklib_trees10",
+    "mslr_test_ranklib_trees100",
+]
+THERE = ("num_ret", "num_rel", "map", "Rprec", "recip_rank", "P.1,5,10", "ndcg", "ndcg_cut.1,3,5,10,20")
+
+
+def dashes(option: str, values: tuple[str, ...]) -> list[str]:
+    return [part for value in values for part in (option, value)]
+
+
+def test_the_official_measures_of_trec_evals_own_test(ltr: Cli, shared_data: Path) -> None:
+    folder = shared_data / "reference" / "trec_eval"
+    files = ("--qrels", folder / "qrels.test", "--run", folder / "results.test", "--format", "trec_eval")
+    code, out, err = ltr("evaluate", *files)
+    assert (code, out, err) == (0, (folder / "out.test").read_text(), "")
+
+
+@pytest.mark.parametrize(
+    ("expected", "run", "more"),
+    [("out.test.aq", "results.test", ()), ("out.test.aqc", "results.trunc", ("--all-queries",))],
+)
+def test_per_query_values_of_trec_evals_own_test(
+    ltr: Cli, shared_data: Path, expected: str, run: str, more: tuple[str, ...]
+) -> None:
+    folder = shared_data / "reference" / "trec_eval"
+    files = ("--qrels", folder / "qrels.test", "--run", folder / run, "--format", "trec_eval")
+    code, out, _ = ltr("evaluate", *files, "-q", "-m", "all_trec", *more)
+    lines = (folder / expected).read_text().splitlines()
+    ours = {line.split("\t")[0] for line in out.splitlines()}
+    assert code == 0
+    assert len(ours) == 76
+    assert out.splitlines() == [line for line in lines if line.split("\t")[0] in ours]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_per_query_values_that_trec_eval_printed(ltr: Cli, shared_data: Path, name: str) -> None:
+    folder = shared_data / "reference" / name
+    files = ("--qrels", folder / "qrels.txt", "--run", folder / "run.txt", "--format", "trec_eval")
+    code, out, _ = ltr("evaluate", *files, "-q", *dashes("-m", THERE))
+    assert code == 0
+    assert out == (folder / "trec_eval_q.txt").read_text()
+
+
+@pytest.mark.parametrize("run", ["1", "2"])
+def test_ntcir_runs_as_trec_eval_printed_them(ltr: Cli, shared_data: Path, run: str) -> None:
+    folder = shared_data / "reference" / "ntcir13_www"
+    measures = ("map", "recip_rank", "P.10", "ndcg", "ndcg_cut.5,10,20")
+    files = ("--qrels", folder / "wwwE.trec.qrels", "--run", folder / f"RMIT-E-NU-Own-{run}.run")
+    _, out, _ = ltr("evaluate", *files, "--format", "trec_eval", "-q", *dashes("-m", measures))
+    found = {tuple(line.split()[:2]): line.split()[2] for line in out.splitlines()}
+    expected = [line.split() for line in (folder / f"own{run}.trec_eval_q.txt").read_text().splitlines()]
+    assert len(expected) > 700
+    for name, topic, value in expected:
+        topic = topic if topic == "all" else f"{int(topic):04}"
+        assert found[name, topic] == value
+
+
+@pytest.mark.parametrize("name", [*SETS[:2], SETS[3]])
+@pytest.mark.parametrize("k", [5, 10, 20])
+def test_gdeval_and_letor_numbers_from_the_same_files(ltr: Cli, shared_data: Path, name: str, k: int) -> None:
+    folder = shared_data / "reference" / name
+    metrics = f"ndcg(as=gdeval)@{k},err(as=gdeval)@{k}"
+    files = ("--qrels", folder / "qrels.txt", "--run", folder / "run.txt")
+    _, out, _ = ltr("evaluate", *files, "-m", metrics, "-q", "--format", "csv")
+    found = {
+        row[0]: [float(cell) for cell in row[2:] if cell] for row in list(csv.reader(io.StringIO(out)))[1:]
+    }
+    with (folder / f"gdeval_k{k}.csv").open() as file:
+        expected = {row[1]: [float(cell) for cell in row[2:]] for row in list(csv.reader(file))[1:]}
+    expected.pop("amean")
+    assert {query for query, values in found.items() if values} >= expected.keys()
+    for query, values in expected.items():
+        np.testing.assert_allclose(found[query], values, atol=5.1e-6)
+
+
+def test_letor_scores_beside_letor_data(ltr: Cli, shared_data: Path) -> None:
+    scores = shared_data / "reference" / "mq2008_fold1_test_xgb" / "scores.txt"
+    metrics = "ndcg(as=gdeval)@10,ndcg(empty=zero,ties=stable)@10,ndcg(as=lightgbm)@10"
+    code, out, _ = ltr(
+        "evaluate", "--data", shared_data / "mq2008" / "S5.txt", "--scores", scores, "-m", metrics
+    )
+    assert code == 0
+    assert "scores: 156 queries, 2,874 rows" in out
+    assert "ndcg(max_grade" not in out
+    assert [line.split()[1] for line in out.splitlines()[2:5]] == ["0.7163", "0.4821", "0.8090"]
+    assert "over 105 of 156 queries; 51 have no relevant row" in out.splitlines()[2]
+
+
+# --- trec_eval's layout on what trec_eval does not know ---
+
+
+def test_layout_takes_trec_evals_names_and_ours(ltr: Cli) -> None:
+    arguments = ("evaluate", "--qrels", "qrels", "--run", "bad.run", "--format", "trec_eval")
+    code, out, _ = ltr(
+        *arguments, "-m", "rbp(p=0.5)", "-m", "P_1", "-m", "map", "-m", "gm_map", "-m", "num_q"
+    )
+    assert code == 0
+    assert out.splitlines() == [
+        "num_q                 \tall\t3",
+        "map                   \tall\t0.5000",
+        f"gm_map                \tall\t{np.exp((np.log(0.5) + np.log(1) + np.log(0.00001)) / 3):6.4f}",
+        "P_1                   \tall\t0.3333",
+        "rbp(p=0.5)            \tall\t0.3750",
+    ]
+    _, out, err = ltr(*arguments, "-m", "err@1", "-q")
+    assert (
+        out
+        == "err(max_grade=2)@1    \t7\t0.0000\nerr(max_grade=2)@1    \t9\t0.2500\nerr(max_grade=2)@1    \tall\t0.1250\n"
+    )
+    assert "max_grade is 2, the largest label of qrels" in err
+    code, _, err = ltr(*arguments, "-m", "ndgc_cut.10")
+    assert code == 2
+    assert (
+        "'ndgc_cut.10' is no measure of trec_eval that is known here and no metric: did you mean 'ndcg_cut'?"
+        in err
+    )
+
+
+def test_layout_refuses_what_it_has_no_place_for(ltr: Cli) -> None:
+    code, _, err = ltr(
+        "evaluate", "--qrels", "qrels", "--run", "bad.run", "--format", "trec_eval", "--baseline", "bad"
+    )
+    assert (code, "--format trec_eval compares nothing" in err) == (2, True)
+
+
+# --- our own formats ---
+
+
+def test_table_csv_and_json_hold_the_same_numbers(ltr: Cli) -> None:
+    arguments = ("evaluate", "--data", "data.txt", "--scores", "down.txt", "-m", "ndcg@2,mrr")
+    expected = evaluate([2, 0, 1, 0, 0], [1, 2, 1, 2, 0], group_sizes=[2, 2, 1], metrics=["ndcg@2", "mrr"])
+    code, out, err = ltr(*arguments)
+    assert (code, out) == (
+        0,
+        "down: 3 queries, 5 rows\n\nndcg@2    0.6309\nmrr       0.5000\n\n"
+        "over 2 of 3 queries; 1 has no relevant row\n",
+    )
+    assert "counts all grades from 1 to 2 alike" in err
+    _, out, _ = ltr(*arguments, "--format", "csv")
+    assert out == (
+        "ranking,metric,mean,n_queries,n_undefined\n"
+        f"down,ndcg@2,{expected.means['ndcg@2']!r},3,1\ndown,mrr,0.5,3,1\n"
+    )
+    _, out, err = ltr(*arguments, "--json", "-q")
+    (ranking,) = json.loads(out)["rankings"]
+    assert ranking["metrics"]["mrr"] == {
+        "mean": 0.5,
+        "n_queries": 3,
+        "n_undefined": 1,
+        "higher_is_better": True,
+    }
+    assert ranking["per_query"]["mrr"] == {"7": 0.5, "9": 0.5, "11": None}
+    assert err == ""
+    _, out, _ = ltr(*arguments, "-q", "--format", "csv")
+    assert out.splitlines() == [
+        "query_id,n_relevant,ndcg@2,mrr",
+        f"7,1,{1 / np.log2(3)!r},0.5".replace("np.float64(", "").replace(")", ""),
+        f"9,1,{1 / np.log2(3)!r},0.5".replace("np.float64(", "").replace(")", ""),
+        "11,0,,",
+    ]
+
+
+def test_per_query_table(ltr: Cli) -> None:
+    _, out, _ = ltr("evaluate", "--data", "data.txt", "--scores", "down.txt", "-m", "ndcg@2,mrr", "-q")
+    assert out.splitlines()[:4] == [
+        "query  ndcg@2     mrr",
+        "7      0.6309  0.5000",
+        "9      0.6309  0.5000",
+        "11          –       –",
+    ]
+
+
+def test_without_metrics_the_search_preset_on_the_labels_scale(ltr: Cli) -> None:
+    code, out, err = ltr("evaluate", "--data", "data.txt", "--scores", "up.txt")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[2:18]] == [
+        f"{name}@{k}" for name in ("ndcg", "mrr", "err(max_grade=2)", "map") for k in (1, 3, 5, 10)
+    ]
+    assert "max_grade is 2, the largest label of data.txt; --max-grade says which scale" in err
+    _, out, err = ltr(
+        "evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "err@1", "--max-grade", "4"
+    )
+    assert "err(max_grade=4)@1    0.1250" in out  # (3/16 + 1/16) / 2
+    assert "--max-grade" not in err
+
+
+def test_counts_differ_by_column_where_definitions_do(ltr: Cli) -> None:
+    _, out, _ = ltr(
+        "evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr,mrr(relevant=2),judged"
+    )
+    assert out.splitlines()[2:] == [
+        "mrr                1.0000  over 2 of 3 queries; 1 has no relevant row",
+        "mrr(relevant=2)    1.0000  over 1 of 3 queries; 2 have no relevant row",
+        "judged             1.0000  over 3 of 3 queries",
+    ]
+
+
+def test_tables_are_read_by_suffix_and_reader_options(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("query_id,grade,score\n7,2,1\n7,0,2\n9,1,2\n9,0,1\n")
+    files = ("--data", "t.csv", "--scores", "t.csv")
+    code, out, _ = ltr("evaluate", *files, "-m", "mrr", "--set", "label=grade")
+    assert (code, "mrr    0.7500" in out) == (0, True)
+    code, _, err = ltr("evaluate", *files, "-m", "mrr", "--set", "lable=grade")
+    assert (code, "did you mean 'label'?" in err, "lable" in err) == (2, True, True)
+    code, _, err = ltr("evaluate", *files, "--set", "label")
+    assert (code, "--set label: no KEY=VALUE" in err) == (2, True)
+    code, _, err = ltr("evaluate", *files, "--reader", "cvs")
+    assert (code, "did you mean 'csv'?" in err) == (2, True)
+
+
+def test_several_runs_are_compared(ltr: Cli) -> None:
+    arguments = ("evaluate", "--qrels", "qrels", "--run", "good.run", "--run", "bad.run", "-m", "mrr,map")
+    code, out, _ = ltr(*arguments)
+    assert code == 0
+    assert out.startswith("The baseline good has the highest mean mrr, 1.0000")
+    assert "mean    good     bad\nmrr   1.0000  0.7500\nmap   1.0000  0.7500\n" in out
+    _, out, _ = ltr(*arguments, "--baseline", "bad.run", "--json")
+    assert json.loads(out)["comparison"]["baseline"] == "bad"
+    code, _, err = ltr(*arguments, "--baseline", "worse")
+    assert (code, "no model 'worse' to serve as the baseline" in err) == (2, True)
+    _, out, _ = ltr(*arguments, "-q", "--format", "csv")
+    assert out.splitlines()[:2] == ["ranking,query_id,n_relevant,mrr,map", "good,7,1,1.0,1.0"]
+
+
+def test_every_line_of_a_comparison_fits_80_columns(ltr: Cli, tmp_path: Path) -> None:
+    names = [f"a-rather-long-run-tag-{number}" for number in range(5)]
+    for name in names:
+        (tmp_path / name).write_text(GOOD_RUN.replace("good", name))
+    code, out, _ = ltr("evaluate", "--qrels", "qrels", *dashes("--run", tuple(names)))
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_runs_over_other_queries_are_refused_or_cut_to_the_common_ones(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "short.run").write_text("7 Q0 a 1 1 short\n")
+    arguments = ("evaluate", "--qrels", "qrels", "--run", "good.run", "--run", "short.run", "-m", "mrr")
+    code, _, err = ltr(*arguments)
+    assert code == 2
+    assert "short: 1 queries against 3 of good: 2 are missing here" in err
+    assert "--common-queries" in err
+    code, out, err = ltr(*arguments, "--common-queries")
+    assert (code, "good: 2 of 3 queries left out, not common to all" in out) == (0, True)
+    assert "2 of the 3 queries of the qrels are not in the run and are left out" in err
+    code, out, _ = ltr(*arguments, "--all-queries", "-q")
+    assert code == 0
+    assert "9      0.0000" in out
+
+
+def test_unjudged_documents(ltr: Cli) -> None:
+    arguments = (
+        "evaluate",
+        "--qrels",
+        "qrels",
+        "--run",
+        "bad.run",
+        "-m",
+        "judged@2",
+        "-q",
+        "--format",
+        "csv",
+    )
+    assert "9,1,0.5" in ltr(*arguments)[1]
+    assert "9,1,1.0" in ltr(*arguments, "--judged-only")[1]
+
+
+# --- what a user sees when it cannot be ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "neither --data nor --qrels; give --data FILE --scores FILE, or --qrels FILE --run FILE"),
+        (("--data", "data.txt", "--qrels", "qrels"), "both --data and --qrels"),
+        (("--data", "data.txt"), "--data without --scores FILE"),
+        (("--qrels", "qrels"), "--qrels without --run FILE"),
+        (("--data", "data.txt", "--run", "good.run"), "--run with --data; --run goes with --qrels"),
+        (("--qrels", "qrels", "--scores", "up.txt"), "--scores with --qrels; --scores goes with --data"),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "--all-queries"),
+            "--all-queries and --judged-only with --data",
+        ),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "-m", "ndgc@10"),
+            "unknown metric 'ndgc'; did you mean 'ndcg'?",
+        ),
+        (("--data", "data.txt", "--scores", "up.txt", "-m", "ndcg@0"), "the cutoff must be at least 1"),
+        (("--data", "data.txt", "--scores", "up.txt", "--baseline", "up"), "need a second --run or --scores"),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "--json", "--format", "csv"),
+            "--json and --format csv",
+        ),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "--max-grade", "0"),
+            "--max-grade 0; expected a grade above 0",
+        ),
+        (("--data", "data.txt", "--scores", "up.txt", "--scores", "up.txt"), "up.txt is given twice"),
+        (("--data", "dat.txt", "--scores", "up.txt"), "dat.txt: no such file; . has "),
+        (("--data", "data.txt", "--scores", "upp.txt"), "upp.txt: no such file"),
+        (("--data", "data.txt", "--scores", "qrels"), "qrels:1: the line has 4 fields; expected `score`"),
+        (
+            ("--qrels", "good.run", "--run", "good.run"),
+            "good.run:1: the line has 6 fields; expected `query iteration",
+        ),
+        (("--qrels", "qrels", "--run", "qrels"), "qrels:1: the line has 4 fields; expected `query Q0"),
+        (("--data", "qrels", "--scores", "up.txt"), "qrels: no row has a feature"),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "-m", "err@10", "--max-grade", "1"),
+            "is above max_grade",
+        ),
+    ],
+)
+def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = ltr("evaluate", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_problems_of_all_files_come_at_once(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("7 0 a x\n")
+    (tmp_path / "r").write_text("7 Q0 a 1 nan t\n")
+    code, _, err = ltr("evaluate", "--qrels", "q", "--run", "r", "--run", "none")
+    assert code == 2
+    assert err.startswith("3 problems:")
+    code, _, err = ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "ndgc,mmr")
+    assert (code, err.startswith("2 problems:")) == (2, True)

@@ -1,0 +1,134 @@
+"""Scores from elsewhere find their rows, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from ltr_harness.errors import DataError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.readers.scores import read_scores
+
+LABELS = [2, 0, 1, 0, 1]
+SCORES = [0.5, 0.25, -1.0, 3.0, 1e-3]
+
+
+def judgments(documents: list[str] | None = None, ids: Any = (7, 9)) -> Judgments:
+    return Judgments.checked(LABELS, QueryGroups.from_sizes([3, 2], np.array(ids)), document_ids=documents)
+
+
+def put(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+NUMBERS = "".join(f"{score}\n" for score in SCORES)
+BY_ROW = "query_id,row,score\n" + "9,1,0.001\n7,2,-1\n7,0,0.5\n9,0,3\n7,1,0.25\n"
+BY_DOCUMENT = (
+    "score\tdocument_id\tquery_id\textra\n"
+    + "0.001\tb\t9\t\n-1\tc\t7\tx\n0.5\ta\t7\t\n3\ta\t9\t\n0.25\tb\t7\t\n"
+)
+IN_ORDER = "query_id,label,score\n7,2,0.5\n7,0,0.25\n7,1,-1\n9,0,3\n9,1,0.001\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.txt", NUMBERS),
+        ("s", NUMBERS.replace("\n", "\r\n").rstrip()),
+        ("s.gz", gzip.compress(NUMBERS.encode())),
+        ("s.csv", BY_ROW),
+        ("s.csv.gz", gzip.compress(BY_ROW.encode())),
+        ("s.tsv", BY_DOCUMENT),
+        ("s.csv", IN_ORDER),
+        ("s.csv", "score\n" + NUMBERS),
+    ],
+)
+def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str | bytes) -> None:
+    found = read_scores(put(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+    assert found.tolist() == SCORES
+
+
+def test_parquet_and_numpy(tmp_path: Path) -> None:
+    table = {"query_id": [9, 7, 7, 9, 7], "row": [1, 2, 0, 0, 1], "score": [1e-3, -1.0, 0.5, 3.0, 0.25]}
+    parquet.write_table(pa.table(table), tmp_path / "s.parquet")
+    assert read_scores(tmp_path / "s.parquet", judgments()).tolist() == SCORES
+    np.save(tmp_path / "s.npy", np.array(SCORES, dtype=np.float32))
+    np.testing.assert_allclose(read_scores(tmp_path / "s.npy", judgments()), SCORES, rtol=1e-7)
+
+
+def test_ids_are_text(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", BY_ROW.replace("\n7,", "\n007,"))
+    assert read_scores(path, judgments(ids=["007", "9"])).tolist() == SCORES
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("s.txt", "1\n2\n3\n4\n", "4 scores for 5 rows in 2 queries; expected one score per row"),
+        ("s.txt", "1\n2\n", "one per query? every document of a query has its own score"),
+        (
+            "s.txt",
+            "1\n2\nx\n4\n5\n",
+            "s.txt:3: the score is 'x'; expected a number: what has no score has no rank",
+        ),
+        ("s.txt", "1\n2\n\n4\nnan\n", "s.txt:5: the score is 'nan'"),
+        ("s.txt", "7 1\n7 2\n7 3\n9 1\n9 2\n", "s.txt:1: the line has 2 fields; expected `score`"),
+        ("s.txt", "", "s.txt: the file is empty"),
+        ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
+        ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),
+        ("s.csv", BY_ROW + "7,0,1\n", "s.csv:7: query '7', row 0 has a score already"),
+        ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is no row of the data"),
+        ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is no row of the data"),
+        ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is no row of the data"),
+        ("s.csv", BY_ROW.replace("9,0,3", "9,0,"), "s.csv:5: the score is missing or NaN"),
+        ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' holds 'three'"),
+        ("s.tsv", BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"), "query '9', document z is no row of the data"),
+        (
+            "s.csv",
+            IN_ORDER.replace("9,0,3", "7,0,3"),
+            "s.csv:5: query '7' where the data has '9' (1 such rows)",
+        ),
+        ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such rows)"),
+        ("s.npy", b"nothing", "s.npy: cannot be read as an array"),
+        ("s.parquet", b"nothing", "s.parquet: is no Parquet file"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:
+    with pytest.raises(DataError) as error:
+        read_scores(put(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+    assert said in str(error.value)
+
+
+def test_arrays_that_are_no_scores_are_refused(tmp_path: Path) -> None:
+    for array, said in (
+        (np.zeros((5, 1)), "holds float64 of shape (5, 1)"),
+        (np.array(list("abcde")), "holds <U1 of shape (5,)"),
+        (np.array([1.0, np.nan, 0.0, 0.0, 0.0]), "s.npy: row 2: the score is NaN"),
+    ):
+        np.save(tmp_path / "s.npy", array)
+        with pytest.raises(DataError) as error:
+            read_scores(tmp_path / "s.npy", judgments())
+        assert said in str(error.value)
+
+
+def test_a_document_id_that_repeats_names_no_row(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.tsv", BY_DOCUMENT)
+    with pytest.raises(DataError, match="document 'a' comes more than once in query '7' of the data"):
+        read_scores(path, judgments(["a", "a", "c", "a", "b"]))
+
+
+def test_all_kinds_of_misfits_come_at_once(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", "query_id,row,score\n7,0,1\n7,0,2\n8,0,1\n")
+    with pytest.raises(DataError) as error:
+        read_scores(path, judgments())
+    texts = [str(problem) for problem in error.value.problems]
+    assert len(texts) == 3
+    assert "4 of 5 rows have no score" in texts[2]
