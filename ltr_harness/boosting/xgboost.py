@@ -25,6 +25,7 @@ from ltr_harness.boosting.watching import (
     WatchSettings,
     distinct_metrics,
 )
+from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -107,6 +108,78 @@ class CustomMetric:
             self._metrics = binding.metrics
         means = binding.means(scores)
         return [(name, float(mean)) for name, mean in zip(binding.names, means, strict=True)]
+
+
+class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """XE-NDCG, LightGBM's rank_xendcg, as the `obj` of `xgboost.train`.
+
+        objective = XENDCG(seed=1)
+        booster = xgboost.train(
+            {"base_score": 0.0, "disable_default_eval_metric": 1}, train, 500, obj=objective, callbacks=[objective],
+        )
+
+    A row's random number depends on the seed, the round and the row alone. The round is the model's where the
+    object is among the callbacks, as above, so that training goes on exactly where it was left; otherwise it
+    counts its calls for each DMatrix, and one object serves one training.
+
+    Query weights are honoured: XGBoost leaves that to a custom objective. Predictions are raw scores. The
+    hessians of a query sum to less than 1, so `min_child_weight` is counted in queries: keep it near 1.
+
+    Args:
+        seed: of the random numbers; XGBoost's own `seed` does not reach them.
+
+    Raises:
+        DataError: (while training) a DMatrix without groups or with unusable labels.
+
+    Example:
+        >>> import numpy as np, xgboost
+        >>> data = xgboost.DMatrix(np.zeros((3, 1)), label=[0, 1, 0], group=[3])
+        >>> gradient, hessian = XENDCG(seed=1)(np.zeros(3, np.float32), data)
+        >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
+        (1, [0.2222, 0.2222, 0.2222])
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._seed = seed
+        self._round: int | None = None  # unknown where this is no callback
+        self._prepared: weakref.WeakKeyDictionary[Any, _Lists] = weakref.WeakKeyDictionary()
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        # not `epoch`, which starts at 0 again when a model is trained further
+        self._round = model.num_boosted_rounds() if isinstance(model, xgboost.Booster) else epoch
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        self._round = None
+        self._prepared.clear()
+        return model
+
+    def __call__(
+        self, scores: NDArray[np.float32], matrix: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        lists = self._prepared.get(matrix)
+        if lists is None:
+            lists = self._prepared[matrix] = _Lists(judgments_of(matrix))
+        round_ = lists.calls if self._round is None else self._round
+        lists.calls += 1
+        return lists.gradients(scores, draw_gammas(self._seed, round_, scores.size))
+
+
+class _Lists:
+    """The part of a training set that XE-NDCG needs in every round."""
+
+    def __init__(self, judgments: Judgments) -> None:
+        self._worth = xendcg_worth(judgments.labels)
+        self._boundaries = judgments.groups.boundaries
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self.calls = 0
+
+    def gradients(
+        self, scores: NDArray[np.float32], gammas: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return xendcg_gradients(scores, self._worth, self._boundaries, self._weights, gammas)
 
 
 class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
