@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import mmap
+import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +16,16 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 
 _LISTED = 12
+_BLOCK = 1 << 20
+_IN_MEMORY = 64 << 20
 
 # What a file starts with that is certainly not text, and what to do about it.
 _NOT_TEXT = {
     b"PAR1": ("a Parquet file", "use `reader: parquet`"),
     b"ARROW1": ("an Arrow file", "write it as Parquet and use `reader: parquet`"),
     b"PK\x03\x04": ("a zip archive", "unpack it first"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it first, or compress it with gzip"),
-    b"BZh": ("compressed with bzip2", "unpack it first, or compress it with gzip"),
-    b"\xfd7zXZ\x00": ("compressed with xz", "unpack it first, or compress it with gzip"),
+    b"BZh": ("compressed with bzip2", "unpack it first, or compress it with gzip or zstd"),
+    b"\xfd7zXZ\x00": ("compressed with xz", "unpack it first, or compress it with gzip or zstd"),
     b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
 }
@@ -62,25 +65,41 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
 
 
 def text_bytes(path: Path) -> NDArray[np.uint8]:
-    """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is gzip-compressed.
+    """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is compressed with gzip or zstd.
 
     Raises:
-        DataError: the file cannot be read, is empty, is no text, or is a damaged gzip file.
+        DataError: the file cannot be read, is empty, is no text, or is a damaged archive.
     """
     try:
         with open(path, "rb") as stream:
             start = stream.read(8)
             if not start:
                 raise DataError(Problem(str(path), "the file is empty", "rows"))
-            if start.startswith(b"\x1f\x8b"):
-                return _unpacked(path)
+            for magic, (kind, unpacked) in _PACKED.items():
+                if start.startswith(magic):
+                    return _unpacked(path, kind, unpacked(path))
             for magic, (what, cure) in _NOT_TEXT.items():
                 if start.startswith(magic):
                     raise DataError(Problem(str(path), f"is {what}", "a text file", cure))
-            # The map stays alive as long as the array does.
-            return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+            return _mapped(stream)
     except OSError as problem:
         raise unreadable(path, problem) from None
+
+
+def release(data: NDArray[np.uint8]) -> None:
+    """Let go of the memory that a part of a mapped file takes; touched again, it comes back from the file."""
+    base: object = data
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") and len(data):
+        offset = data.ctypes.data - np.frombuffer(base, dtype=np.uint8).ctypes.data
+        first = offset - offset % mmap.PAGESIZE
+        base.madvise(mmap.MADV_DONTNEED, first, offset + len(data) - first)
+
+
+def _mapped(stream: IO[bytes]) -> NDArray[np.uint8]:
+    # The map stays alive as long as the array does.
+    return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 def unreadable(path: Path, problem: OSError) -> DataError:
@@ -88,21 +107,58 @@ def unreadable(path: Path, problem: OSError) -> DataError:
     return DataError(Problem(str(path), f"cannot be read: {problem.strerror or problem}"))
 
 
-def _unpacked(path: Path) -> NDArray[np.uint8]:
+def _unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
+    """What was unpacked: in memory while it is small, in a nameless file, mapped, when it grows."""
+    text = bytearray()
     try:
-        with gzip.open(path, "rb") as stream:
-            text = stream.read()
-    except EOFError:
+        for block in blocks:
+            text += block
+            if len(text) > _IN_MEMORY:
+                with tempfile.TemporaryFile() as stream:
+                    stream.write(text)
+                    text.clear()
+                    for later in blocks:
+                        stream.write(later)
+                    stream.flush()
+                    return _mapped(stream)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+        early = isinstance(problem, EOFError)
+        what = "ends too early (truncated)" if early else f"is damaged ({problem})"
         raise DataError(
-            Problem(str(path), "the gzip file ends too early (truncated)", cure="copy or download it again")
-        ) from None
-    except (gzip.BadGzipFile, zlib.error) as problem:
-        raise DataError(
-            Problem(str(path), f"the gzip file is damaged ({problem})", cure="copy or download it again")
+            Problem(str(path), f"the {kind} file {what}", cure="copy or download it again")
         ) from None
     if not text:
         raise DataError(Problem(str(path), "the file is empty", "rows"))
-    return np.frombuffer(text, dtype=np.uint8)
+    return np.frombuffer(bytes(text), dtype=np.uint8)
+
+
+def _gzip_blocks(path: Path) -> Iterator[bytes]:
+    with gzip.open(path, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _zstd_blocks(path: Path) -> Iterator[bytes]:
+    from pyarrow import ArrowException, CompressedInputStream, OSFile
+
+    with OSFile(str(path)) as packed, CompressedInputStream(packed, "zstd") as stream:
+        while True:
+            try:
+                block = stream.read(_BLOCK)
+            except (ArrowException, OSError) as problem:
+                # pyarrow says of a file that stops in the middle of a frame that it is truncated
+                if "truncated" in str(problem).lower():
+                    raise EOFError from None
+                raise zlib.error(str(problem)) from None
+            if not block:
+                return
+            yield block
+
+
+_PACKED: dict[bytes, tuple[str, Callable[[Path], Iterator[bytes]]]] = {
+    b"\x1f\x8b": ("gzip", _gzip_blocks),
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd_blocks),
+}
 
 
 def _nearest(path: Path) -> str:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers import svmlight_kernels as kernels
-from ltr_harness.readers.files import text_bytes
+from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited
+
+CHUNK = 8 << 20
+"""Bytes that one thread parses at a time; what has been parsed leaves memory."""
+_MOST_THREADS = 8
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 _NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
 _GRADE = "a label >= 0, such as 0, 1, 2"
@@ -93,13 +102,23 @@ class SvmlightRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Surveyed:
-    path: Path
+class _Chunk:
+    """Whole lines of one file, and which rows and lines they are."""
+
     data: NDArray[np.uint8]
+    path: Path
+    file: int
+    n_lines: int
     n_rows: int
     smallest: int
     largest: int
     largest_line: int
+    first_row: int = 0
+    first_line: int = 0
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first_row, self.first_row + self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +129,17 @@ class _Parsed:
     n_documents: int
     problems: list[Problem]
     n_problems: int
-    notes: list[str]
+    n_repeats: int
+    first_repeat: int
 
 
 def read_svmlight(
     paths: Sequence[Path], *, with_qid: bool, n_features: int | None = None, first_index: int | None = None
 ) -> SvmlightRows:
-    """Parse ``label [qid:id] index:value … [# comment]`` rows.
+    """Parse ``label [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
 
     Args:
-        paths: existing files, plain or gzip-compressed.
+        paths: existing files, plain or compressed.
         with_qid: rows carry a query id; otherwise one is an error.
         n_features: number of columns; default: as many as the largest index asks for.
         first_index: index of the first column, 0 or 1; default: 0 if any row has an index 0, else 1.
@@ -127,61 +147,139 @@ def read_svmlight(
     Raises:
         DataError: every bad line of every file (the first few listed, the rest counted).
     """
-    surveyed: list[_Surveyed] = []
-    problems: list[Problem] = []
-    for path in paths:
-        try:
-            data = text_bytes(path)
-        except DataError as problem:
-            problems += problem.problems
-            continue
-        facts = _Surveyed(path, data, *map(int, kernels.survey(data)))
-        if facts.n_rows == 0:
-            problems.append(Problem(str(path), "has no rows, only blank lines or comments", "rows"))
-        surveyed.append(facts)
-    if problems:
-        raise DataError(problems)
-
+    chunks = _surveyed(paths)
     if first_index is None:
-        first_index = 0 if any(file.smallest == 0 for file in surveyed) else 1
+        first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
     if n_features is None:
-        n_features = max(file.largest for file in surveyed) + 1 - first_index
+        n_features = max(chunk.largest for chunk in chunks) + 1 - first_index
         if n_features <= 0:
             raise DataError(Problem(str(paths[0]), "no row has a feature", _INDEX))
-    n_rows = sum(file.n_rows for file in surveyed)
-    features = _matrix(n_rows, n_features, max(surveyed, key=lambda file: file.largest))
+    n_rows = chunks[-1].rows.stop
+    features = _matrix(n_rows, n_features, max(chunks, key=lambda chunk: chunk.largest))
     labels = np.empty(n_rows, dtype=np.float64)
     lines = np.empty(n_rows, dtype=np.int64)
 
-    starts = np.zeros(len(surveyed) + 1, dtype=np.int64)
-    np.cumsum([file.n_rows for file in surveyed], out=starts[1:])
-    parsed = []
-    for file, start, end in zip(surveyed, starts[:-1], starts[1:], strict=True):
-        part = slice(start, end)
-        parsed.append(_parse(file, with_qid, first_index, features[part], labels[part], lines[part]))
+    def parse(chunk: _Chunk) -> _Parsed:
+        rows = chunk.rows
+        return _parse(chunk, with_qid, first_index, features[rows], labels[rows], lines[rows])
+
+    parsed = _on_all_cores(parse, chunks)
     if any(part.n_problems for part in parsed):
         listed = [problem for part in parsed for problem in part.problems]
         raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad lines"))
 
-    notes = [note for part in parsed for note in part.notes]
+    files = [chunk.file for chunk in chunks]
+    starts = np.searchsorted(files, np.arange(len(paths)))
+    notes = _repeats(chunks, parsed)
     documents = [part.document_ids for part in parsed if part.document_ids is not None]
     if len(documents) < len(parsed) and (given := sum(part.n_documents for part in parsed)):
         notes.append(f"document ids are ignored: only {given:,} of {n_rows:,} rows have one")
+    block_starts, block_ids = _blocks(chunks, parsed)
     return SvmlightRows(
         features,
         labels,
         tuple(str(first_index + column) for column in range(n_features)),
-        np.concatenate([part.block_starts + start for part, start in zip(parsed, starts, strict=False)]),
-        np.concatenate([part.block_ids for part in parsed]),
+        block_starts,
+        block_ids,
         np.concatenate(documents) if len(documents) == len(parsed) else None,
         paths,
-        starts,
+        np.array([*(chunks[start].first_row for start in starts), n_rows]),
         lines,
         tuple(notes),
     )
 
 
-def _matrix(n_rows: int, n_features: int, widest: _Surveyed) -> NDArray[np.float32]:
+def _surveyed(paths: Sequence[Path]) -> list[_Chunk]:
+    """The files in pieces of whole lines, at least one each, with rows and lines counted."""
+    problems: list[Problem] = []
+    pieces: list[tuple[int, NDArray[np.uint8]]] = []
+    for file, path in enumerate(paths):
+        try:
+            pieces += [(file, piece) for piece in _cut(text_bytes(path))]
+        except DataError as problem:
+            problems += problem.problems
+
+    def survey(piece: tuple[int, NDArray[np.uint8]]) -> _Chunk:
+        file, data = piece
+        facts = tuple(map(int, kernels.survey(data)))
+        release(data)
+        return _Chunk(data, paths[file], file, *facts)
+
+    chunks: list[_Chunk] = []
+    row = line = 0
+    for chunk in _on_all_cores(survey, pieces):
+        if not chunks or chunks[-1].file != chunk.file:
+            line = 0
+        chunks.append(replace(chunk, first_row=row, first_line=line))
+        row, line = row + chunk.n_rows, line + chunk.n_lines
+    for file in sorted({chunk.file for chunk in chunks}):
+        if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
+            problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
+    if problems:
+        raise DataError(problems)
+    return chunks
+
+
+def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+    """Pieces of about `CHUNK` bytes that end with a line."""
+    start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
+    while True:
+        end = start + CHUNK
+        while end < len(data):
+            found = np.flatnonzero(data[end : end + 65536] == 10)
+            if found.size:
+                end += int(found[0]) + 1
+                break
+            end += 65536
+        yield data[start:end]
+        if end >= len(data):
+            return
+        start = end
+
+
+def _on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+    """Like `map`; the kernels let other threads run."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(items) < 2 or cores < 2:
+        return [task(item) for item in items]
+    with ThreadPoolExecutor(min(cores, len(items), _MOST_THREADS)) as pool:
+        return list(pool.map(task, items))
+
+
+def _blocks(
+    chunks: Sequence[_Chunk], parsed: Sequence[_Parsed]
+) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """The runs of equal query ids, those that a cut went through joined again."""
+    starts: list[NDArray[np.int64]] = []
+    ids: list[NDArray[np.str_]] = []
+    last: tuple[int, str] | None = None
+    for chunk, part in zip(chunks, parsed, strict=True):
+        if not len(part.block_ids):
+            continue
+        continues = int(last == (chunk.file, str(part.block_ids[0])))
+        starts.append(part.block_starts[continues:] + chunk.first_row)
+        ids.append(part.block_ids[continues:])
+        last = chunk.file, str(part.block_ids[-1])
+    if not ids:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+    return np.concatenate(starts), np.concatenate(ids)
+
+
+def _repeats(chunks: Sequence[_Chunk], parsed: Sequence[_Parsed]) -> list[str]:
+    notes = []
+    for file in dict.fromkeys(chunk.file for chunk in chunks):
+        parts = [part for chunk, part in zip(chunks, parsed, strict=True) if chunk.file == file]
+        if n_repeats := sum(part.n_repeats for part in parts):
+            path = next(chunk.path for chunk in chunks if chunk.file == file)
+            first = next(part.first_repeat for part in parts if part.n_repeats)
+            notes.append(
+                f"{n_repeats:,} rows of {path.name} give a feature more than once (first in line "
+                f"{first}); the last value counts"
+            )
+    return notes
+
+
+def _matrix(n_rows: int, n_features: int, widest: _Chunk) -> NDArray[np.float32]:
     """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
     needed = 4 * n_rows * n_features
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
@@ -192,7 +290,7 @@ def _matrix(n_rows: int, n_features: int, widest: _Surveyed) -> NDArray[np.float
     except MemoryError:
         raise DataError(
             Problem(
-                f"{widest.path}:{widest.largest_line}",
+                f"{widest.path}:{widest.first_line + widest.largest_line}",
                 f"the largest feature index is {widest.largest:,}: {n_rows:,} rows of {n_features:,} columns "
                 f"take {needed / 2**30:,.1f} GiB",
                 "a matrix that fits in memory",
@@ -203,7 +301,7 @@ def _matrix(n_rows: int, n_features: int, widest: _Surveyed) -> NDArray[np.float
 
 
 def _parse(
-    file: _Surveyed,
+    chunk: _Chunk,
     with_qid: bool,
     first_index: int,
     features: NDArray[np.float32],
@@ -211,12 +309,12 @@ def _parse(
     lines: NDArray[np.int64],
 ) -> _Parsed:
     # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
-    block_rows = np.empty(file.n_rows, dtype=np.int64)
-    block_spans = np.empty((file.n_rows, 2), dtype=np.int64)
-    document_spans = np.empty((file.n_rows, 2), dtype=np.int64)
+    block_rows = np.empty(chunk.n_rows, dtype=np.int64)
+    block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     found = np.empty((SHOWN, 3), dtype=np.int64)
     n_blocks, n_documents, n_problems, n_repeats, first_repeat, hard = kernels.parse(
-        file.data,
+        chunk.data,
         with_qid,
         first_index,
         features,
@@ -229,31 +327,29 @@ def _parse(
     )
     last = first_index + features.shape[1] - 1
     problems = [
-        (int(line), _problem(file, int(line), int(code), int(at), last))
+        (int(line), _problem(chunk, int(line), int(code), int(at), last))
         for line, code, at in found[: min(n_problems, SHOWN)]
     ]
-    late = _settle_hard(file, hard, features, labels, last)
+    late = _settle_hard(chunk, hard, features, labels, last)
     problems = sorted(problems + late, key=lambda item: item[0])
-    notes = []
-    if n_repeats:
-        notes.append(
-            f"{n_repeats:,} rows of {file.path.name} give a feature more than once (first in line "
-            f"{first_repeat}); the last value counts"
-        )
-    complete = n_problems == 0 and n_documents == file.n_rows
-    return _Parsed(
+    lines += chunk.first_line
+    complete = n_problems == 0 and n_documents == chunk.n_rows
+    parsed = _Parsed(
         block_rows[:n_blocks].copy(),
-        _texts(file.data, block_spans[:n_blocks]),
-        _texts(file.data, document_spans) if complete else None,
+        _texts(chunk.data, block_spans[:n_blocks]),
+        _texts(chunk.data, document_spans) if complete else None,
         n_documents,
         [problem for _, problem in problems],
         n_problems + len(late),
-        notes,
+        n_repeats,
+        chunk.first_line + first_repeat,
     )
+    release(chunk.data)
+    return parsed
 
 
 def _settle_hard(
-    file: _Surveyed,
+    chunk: _Chunk,
     hard: NDArray[np.int64],
     features: NDArray[np.float32],
     labels: NDArray[np.float64],
@@ -262,7 +358,7 @@ def _settle_hard(
     """The few numbers whose rounding the kernel could not decide, by Python's exact conversion."""
     problems = []
     for row, column, start, end, line in hard.tolist():
-        value = float(file.data[start:end].tobytes())
+        value = float(chunk.data[start:end].tobytes())
         code = -1
         if column == -1:
             labels[row] = value
@@ -272,14 +368,19 @@ def _settle_hard(
                 features[row, column] = np.float32(value)
             code = kernels.VALUE_INFINITE if np.isinf(features[row, column]) else -1
         if code >= 0:
-            problems.append((line, _problem(file, line, code, start, last)))
+            problems.append((line, _problem(chunk, line, code, start, last)))
     return problems
 
 
-def _problem(file: _Surveyed, line: int, code: int, at: int, last: int) -> Problem:
+def _problem(chunk: _Chunk, line: int, code: int, at: int, last: int) -> Problem:
     found, expected, cure = _WORDS[code]
     most = f"at most {last} (n_features)" if code == kernels.INDEX_TOO_LARGE else ""
-    return Problem(f"{file.path}:{line}", found.format(_token(file.data, at)), expected.format(0, most), cure)
+    return Problem(
+        f"{chunk.path}:{chunk.first_line + line}",
+        found.format(_token(chunk.data, at)),
+        expected.format(0, most),
+        cure,
+    )
 
 
 def _token(data: NDArray[np.uint8], at: int) -> str:

@@ -49,11 +49,11 @@ _PLUS, _MINUS, _POINT, _NINE, _ZERO = 43, 45, 46, 57, 48
 
 
 @compiled
-def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Rows, smallest and largest feature index (-1: none), and the line of the largest."""
+def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
+    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest."""
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
-    line, i, n = 0, _start(data), len(data)
+    line, i, n = 0, 0, len(data)
     while i < n:
         line += 1
         i = _skip_blanks(data, i)
@@ -77,7 +77,7 @@ def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int]:
                         smallest = index
             i += 1
         i += 1
-    return n_rows, smallest, largest, largest_line
+    return line, n_rows, smallest, largest, largest_line
 
 
 @compiled
@@ -96,7 +96,7 @@ def parse(
     """Fill the arrays from the text.
 
     Args:
-        data: the file, uint8 (n_bytes,).
+        data: whole lines of a file, uint8 (n_bytes,).
         with_qid: the second token of a row is ``qid:…``; otherwise there must be none.
         first_index: feature index of column 0.
         features: float32 (n_rows, n_features), zeros on entry.
@@ -118,7 +118,7 @@ def parse(
     n_features = features.shape[1]
     seen = np.full(n_features, -1, dtype=np.int64)  # the last row in which a column was set
     previous_start, previous_end = 0, 0
-    line, row, i, n = 0, -1, _start(data), len(data)
+    line, row, i, n = 0, -1, 0, len(data)
     while i < n:
         line += 1
         i = _skip_blanks(data, i)
@@ -389,12 +389,6 @@ def _with_room(hard: NDArray[np.int64], used: int) -> NDArray[np.int64]:
     larger = np.empty((2 * len(hard), hard.shape[1]), dtype=np.int64)
     larger[:used] = hard
     return larger
-
-
-@compiled
-def _start(data: NDArray[np.uint8]) -> int:
-    """Behind a UTF-8 byte order mark, if there is one."""
-    return 3 if len(data) >= 3 and data[0] == 0xEF and data[1] == 0xBB and data[2] == 0xBF else 0
 
 
 @compiled

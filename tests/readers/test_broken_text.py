@@ -7,6 +7,7 @@ import gzip
 import re
 from pathlib import Path
 
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,11 @@ from ltr_harness.errors import DataError
 from ltr_harness.readers.letor import Letor
 
 GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n"
+
+
+def zstd(text: bytes) -> bytes:
+    return bytes(pyarrow.compress(text, "zstd", asbytes=True))
+
 
 # What is wrong with the third line, and what the message must say about it.
 BAD_LINES = {
@@ -142,7 +148,11 @@ def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) ->
         (gzip.compress(b""), "the file is empty"),
         (b"PAR1....", "is a Parquet file; expected a text file; use `reader: parquet`"),
         (b"PK\x03\x04....", "is a zip archive; expected a text file; unpack it first"),
-        (b"\x28\xb5\x2f\xfd....", "is compressed with zstd"),
+        (zstd(GOOD * 100)[:-9], "the zstd file ends too early (truncated); copy or download it again"),
+        (zstd(GOOD * 100)[:9] + b"\xff" * 90, "the zstd file is damaged"),
+        (b"\x28\xb5\x2f\xfd....", "the zstd file is damaged"),
+        (zstd(b""), "the file is empty"),
+        (b"BZh9....", "is compressed with bzip2; expected a text file; unpack it first"),
         (GOOD.decode().encode("utf-16"), "is UTF-16 text; expected a text file; save it as UTF-8"),
     ],
 )

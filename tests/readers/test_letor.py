@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import random
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,8 @@ from sklearn.datasets import load_svmlight_file
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers import files, svmlight
 from ltr_harness.readers.letor import Letor
 
 
@@ -298,3 +302,53 @@ def test_what_is_written_is_read(
     np.testing.assert_array_equal(read_back.features, np.array(features, dtype=np.float32))
     assert read_back.labels.tolist() == labels
     assert read_back.groups.sizes.tolist() == [len(query) for query in queries]
+
+
+# --- pieces, threads, archives ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 40, 1000])
+def test_cutting_a_file_into_pieces_changes_nothing(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    files = ["tf_ranking_examples/train.txt", "fastrank_trec_news/trec_news_2018.test"]
+    reader = Letor(n_features=136)
+    whole = reader.read(files, shared_data)
+    monkeypatch.setattr(svmlight, "CHUNK", size)
+    pieces = reader.read(files, shared_data)
+    assert fingerprint_dataset(pieces) == fingerprint_dataset(whole)
+    assert pieces.notes == whole.notes
+    assert any("give a feature more than once (first in line " in note for note in pieces.notes)
+
+
+def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(svmlight, "CHUNK", 30)
+    text = (
+        "\ufeff# head\n\n"
+        + "1 qid:1 1:1 # x\r\n\n" * 10
+        + "1 qid:1 1:1\n1 qid:1 1:y\n1 qid:1 1:1.00000005960464477539062500e400"
+    )
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, text)
+    assert [problem.place for problem in caught.value.problems] == [
+        f"{tmp_path}/0.txt:{line}" for line in (24, 25)
+    ]
+    scattered = "1 qid:1 1:1\n" * 5 + "\n" + "1 qid:2 1:1\n" * 5 + "1 qid:1 1:1\n"
+    with pytest.raises(DataError, match=r"0\.txt:12: query '1' comes up again after other rows; .*0\.txt:1;"):
+        read(tmp_path, scattered)
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda text: bytes(pyarrow.compress(text, "zstd", asbytes=True))]
+)
+@pytest.mark.parametrize("in_memory", [1 << 30, 100])
+def test_archives_large_and_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], in_memory: int
+) -> None:
+    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(files, "_BLOCK", 64)
+    text = b"".join(b"%d qid:%d 1:%d\n" % (i % 3, i // 10, i) for i in range(500))
+    plain, packed = read(tmp_path, text), read(tmp_path, pack(text))
+    assert fingerprint_dataset(packed) == fingerprint_dataset(plain)
+    twice = read(tmp_path, pack(text) + pack(text.replace(b"qid:", b"qid:9")))
+    assert twice.n_rows == 1000, "archives may be written one after the other"
