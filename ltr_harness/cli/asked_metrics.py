@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,8 +41,12 @@ class Asked(NamedTuple):
     primary: Metric
 
 
-def asked(texts: Sequence[str]) -> Asked:
+def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
     """The metrics named, the first of which decides; those of the search preset where none is named.
+
+    Args:
+        texts: as given on the command line.
+        relevant: lowest relevant grade of the binary metrics that name none.
 
     Raises:
         MetricError: every name that is no metric.
@@ -54,7 +59,7 @@ def asked(texts: Sequence[str]) -> Asked:
         families = [
             metric for name in preset["report"] for metric in parse_metric(name).at(preset["cutoffs"])
         ]
-        return Asked(families, parse_metric(preset["primary"]))
+        return _from_grade([*families, parse_metric(preset["primary"])], relevant, primary=-1)
     metrics: list[Metric] = []
     problems: list[Problem] = []
     for text in split(texts):
@@ -64,4 +69,23 @@ def asked(texts: Sequence[str]) -> Asked:
             problems += error.problems
     if problems:
         raise MetricError(problems)
-    return Asked(list(dict.fromkeys(metrics)), metrics[0])
+    return _from_grade(metrics, relevant, primary=0)
+
+
+def _from_grade(metrics: Sequence[Metric], relevant: float | None, primary: int) -> Asked:
+    if relevant is not None:
+        metrics = [with_relevant(metric, relevant) for metric in metrics]
+    return Asked(list(dict.fromkeys(metrics)), metrics[primary])
+
+
+def with_relevant(metric: Metric, grade: float) -> Metric:
+    """The metric counting rows as relevant from this grade on, if it asks that and says no grade itself.
+
+    Example:
+        >>> from ltr_harness.metrics import MRR, NDCG
+        >>> str(with_relevant(MRR(), 2)), str(with_relevant(MRR(relevant=3), 2)), str(with_relevant(NDCG(), 2))
+        ('mrr(relevant=2)', 'mrr(relevant=3)', 'ndcg')
+    """
+    if getattr(metric, "relevant", None) != 1:
+        return metric
+    return dataclasses.replace(metric, relevant=grade)  # type: ignore[call-arg]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
     from ltr_harness.runs import Run
 
-# What `ltr-harness run` leaves beside the run folders, so that runs/mq2008/* may be typed.
-_BESIDE_RUNS = ("report", "experiment.yaml")
+EXPERIMENT = "experiment.yaml"
 
 
 @click.command(
@@ -46,7 +45,9 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or a gat
 @asked_metrics.option
 @rankings.options("scores", "run")
 @click.option(
-    "--baseline", metavar="NAME", help="The model the others are compared with.  [default: the first]"
+    "--baseline",
+    metavar="NAME",
+    help="The model the others are compared with.  [default: what an experiment declares, else the first]",
 )
 @click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
 @click.option(
@@ -92,7 +93,7 @@ def command(
     comparison = compare(
         *found.items,
         metrics=found.metrics,
-        baseline=None if baseline is None else found.named(baseline),
+        baseline=found.declared_baseline if baseline is None else found.named(baseline),
         test=test,
         correction=correction,
         confidence=confidence,
@@ -155,6 +156,7 @@ class _Found:
             raise DataError(
                 [Problem(str(path), "holds no run", "a run folder or a folder of them") for path in empty]
             )
+        self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         self.title = (
             self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in files[:3])
@@ -174,6 +176,17 @@ class _Found:
         self.items: list[Any] = []
         for path in paths:
             self.items += by_folder[path] if path in by_folder else [entrants.get(path, path)]
+
+    @property
+    def declared_baseline(self) -> str | None:
+        """What an experiment says that is compared alone, if a run of it finished."""
+        from ltr_harness.config import load_experiment
+
+        if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).is_file():
+            return None
+        declared = load_experiment(self._paths[0] / EXPERIMENT, check_rankers=False).compare.baseline
+        finished = {run.record.model for run in self.runs if run.record.status == "complete"}
+        return declared if declared in finished else None
 
     def named(self, name: str) -> str:
         """The model's name for what the user may call by run tag or file."""
@@ -223,7 +236,8 @@ def _expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
                 found = "matches nothing" if glob.has_magic(text) else "no such file or folder"
                 problems.append(Problem(text, found, "run folders, files of scores, or tables"))
         for match in matches:
-            if match.name in _BESIDE_RUNS and len(inputs) + len(matches) > 2:
+            # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
+            if (match.parent / EXPERIMENT).is_file() and not (match / "record.json").is_file():
                 notes.append(f"{match} is no run and passed over")
             else:
                 paths.append(match)

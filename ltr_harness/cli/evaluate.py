@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import asked_metrics, rankings
-from ltr_harness.cli.tables import print_means, print_table
+from ltr_harness.cli.tables import print_means, print_table, printable, say
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +37,12 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
 )
 @rankings.options()
 @asked_metrics.option
+@click.option(
+    "--relevant",
+    type=float,
+    metavar="GRADE",
+    help="Lowest grade that binary metrics count as relevant (trec_eval -l).  [default: 1]",
+)
 @click.option("-q", "--per-query", is_flag=True, help="Print every query's value too.")
 @click.option(
     "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
@@ -46,6 +52,7 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     metrics: tuple[str, ...],
+    relevant: float | None,
     per_query: bool,
     baseline: str | None,
     common_queries: bool,
@@ -59,10 +66,12 @@ def command(
     """
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --format {form}; expected one of them")
+    if relevant is not None and not relevant > 0:
+        raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
     form = "json" if as_json else form or "table"
     if form == "trec_eval":
-        return _as_trec_eval(metrics, per_query, baseline or common_queries, given)
-    asked = asked_metrics.asked(metrics)
+        return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
+    asked = asked_metrics.asked(metrics, relevant)
     found = rankings.load_rankings(**given)
     if len(found.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
@@ -93,16 +102,18 @@ def command(
     return 0
 
 
-def _as_trec_eval(metrics: Sequence[str], per_query: bool, compares: Any, given: dict[str, Any]) -> int:
+def _as_trec_eval(
+    metrics: Sequence[str], relevant: float, per_query: bool, compares: Any, given: dict[str, Any]
+) -> int:
     from ltr_harness.cli import trec_eval_layout
 
     if compares:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
     found = rankings.load_rankings(**given)
-    measures, notes = trec_eval_layout.on_scale(measures, found)
+    measures, notes = trec_eval_layout.completed(measures, found, relevant)
     for scored in found.all:
-        for line in trec_eval_layout.lines(scored, measures, per_query=per_query):
+        for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):
             click.echo(line)
     for note in (*found.notes, *notes):
         click.echo(f"note: {note}", err=True)
@@ -122,7 +133,7 @@ def _print(
     if per_query:
         for scored, evaluation in zip(found.all, evaluations, strict=True):
             if comparison is not None:
-                click.echo(f"{scored.name}:")
+                say(f"{printable(scored.name)}:")
             print_table(
                 ["query", *evaluation.metrics],
                 [
@@ -134,10 +145,10 @@ def _print(
                     )
                 ],
             )
-            click.echo()
+            say()
     if comparison is not None:
         show(ReportData(comparison, (), (), None, str(found.source)))
-        click.echo()
+        say()
         print_means(comparison)
         return
     _print_one(found.all[0].name, evaluations[0])
@@ -148,15 +159,15 @@ def _print_one(name: str, evaluation: Evaluation) -> None:
     from ltr_harness.report import formats
 
     groups = evaluation.judgments.groups
-    click.echo(f"{name}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
-    click.echo()
+    say(f"{printable(name)}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
+    say()
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
     width = max(len(metric) for metric in evaluation.metrics)
     for metric, over in zip(evaluation.metrics, said, strict=True):
         line = f"{metric:<{width}}  {formats.metric(evaluation[metric].mean):>8}"
-        click.echo(line if len(set(said)) == 1 else f"{line}  {over}")
+        say(line if len(set(said)) == 1 else f"{line}  {over}")
     if len(set(said)) == 1:
-        click.echo(f"\n{said[0]}")
+        say(f"\n{said[0]}")
 
 
 def _over(values: MetricValues) -> str:

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from ltr_harness.cli import options, rankings
+from ltr_harness.cli.tables import printable, say
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
         click.echo(json.dumps(body[0] if len(body) == 1 else body, indent=2))
         return 0
     texts = [_text(name, query, explanation, rows, _width()) for name, explanation in explained]
-    click.echo("\n\n".join(texts))
+    say("\n\n".join(texts))
     for note in notes:
         click.echo(f"note: {note}", err=True)
     return 0
@@ -136,7 +137,9 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
             found.add_row(*row)
         console.print(found)
 
-    console.print(f"{name}, query {query}: {explanation.metric} = {_number(explanation.value)}\n")
+    console.print(
+        f"{printable(name)}, query {printable(query)}: {explanation.metric} = {_number(explanation.value)}\n"
+    )
     shown = explanation.rows[: limit or None]
     table(
         explanation.columns,
@@ -174,7 +177,7 @@ def _number(value: float | None) -> str:
 
 def _cell(column: str, value: str | float) -> str:
     if isinstance(value, str):
-        return value
+        return printable(value)
     if column == "contribution":
         return f"{value:.4f}"
     return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.5g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,16 @@ import click
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
 
+_ASCII = str.maketrans({"–": "-", "…": "..."})
+
 
 def print_means(comparison: Comparison) -> None:
-    """All metrics of all rankings: as many rankings side by side as 80 columns hold."""
+    """All metrics of all rankings: best first, as many side by side as 80 columns hold."""
     from ltr_harness.report import formats
 
     first = max(len(metric) for metric in comparison.metrics)
     columns: list[list[str]] = [[]]
-    for model in comparison.models:
+    for model in comparison.ranking:
         if columns[-1] and first + sum(2 + max(len(name), 8) for name in (*columns[-1], model)) > 80:
             columns.append([])
         columns[-1].append(model)
@@ -33,10 +36,28 @@ def print_means(comparison: Comparison) -> None:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    for row in (head, *rows):
-        cells = [
-            f"{row[0]:<{widths[0]}}",
-            *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True)),
-        ]
-        click.echo("  ".join(cells).rstrip())
+    cells = [[printable(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        numbers = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+        say("  ".join([f"{first:<{widths[0]}}", *numbers]).rstrip())
+
+
+def say(text: str = "") -> None:
+    """Print, also where the terminal knows no more than ASCII."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(text)
+
+
+def printable(text: str) -> str:
+    """Names come from files: their control characters are shown instead of obeyed.
+
+    Example:
+        >>> print(printable("run\x1b[2J"))
+        run\\x1b[2J
+    """
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

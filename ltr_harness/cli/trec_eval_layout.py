@@ -10,15 +10,16 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.cli.asked_metrics import with_relevant
 from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.ranking import Ranker
 
@@ -118,23 +119,34 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: found[name] for name in sorted(found, key=_place)}
 
 
-def on_scale(
-    measures: Mapping[str, tuple[str, ...]], found: Rankings
+def completed(
+    measures: Mapping[str, tuple[str, ...]], found: Rankings, relevant: float
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The measures with our metrics' highest grade named; and notes."""
-    scaled: dict[str, tuple[str, ...]] = {}
+    """The measures, those that are our metrics with every grade they depend on in their names; and notes."""
+    complete: dict[str, tuple[str, ...]] = {}
     notes: list[str] = []
     for name, cutoffs in measures.items():
-        if name not in _ORDER:
-            (metric,), more = found.on_scale([parse_metric(name)])
-            name, notes = str(metric), notes + more
-        scaled[name] = cutoffs
-    return scaled, list(dict.fromkeys(notes))
+        if name in _ORDER:
+            complete[name] = cutoffs
+            continue
+        (metric,), more = found.on_scale([with_relevant(parse_metric(name), relevant)])
+        complete[str(metric)] = ()
+        notes += more
+    return complete, list(dict.fromkeys(notes))
 
 
-def lines(scored: Scored, measures: Mapping[str, tuple[str, ...]], *, per_query: bool) -> Iterator[str]:
-    """The lines that trec_eval would print for this ranking."""
-    computed = list(_measures(scored, measures))
+def lines(
+    scored: Scored, measures: Mapping[str, tuple[str, ...]], *, relevant: float = 1, per_query: bool = False
+) -> Iterator[str]:
+    """The lines that trec_eval would print for this ranking.
+
+    Args:
+        scored: the ranking.
+        measures: from `asked`.
+        relevant: the lowest grade that counts as relevant (trec_eval's ``-l``).
+        per_query: every query first (its ``-q``).
+    """
+    computed = list(_measures(scored, measures, relevant))
     queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
     order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
     if per_query:
@@ -170,15 +182,21 @@ def _place(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]]) -> Iterator[Measure]:
+def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]], relevant: float) -> Iterator[Measure]:
     """Everything that has a value per query, in the order of `asked`."""
-    metrics = {name: _metrics(name, cutoffs) for name, cutoffs in asked.items()}
+    metrics = {
+        name: {text: with_relevant(metric, relevant) for text, metric in _metrics(name, cutoffs).items()}
+        for name, cutoffs in asked.items()
+    }
     distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
     evaluation = scored.evaluate(list(distinct)) if distinct else None
-    levels = interpolated_precision(scored) if {"iprec_at_recall", "11pt_avg"} & asked.keys() else None
+    is_relevant = scored.judgments.labels >= relevant
+    levels = None
+    if {"iprec_at_recall", "11pt_avg"} & asked.keys():
+        levels = interpolated_precision(scored, is_relevant)
     for name, printed in metrics.items():
         if name in COUNTS:
-            yield Measure(name, _count(name, scored), "sum")
+            yield Measure(name, _count(name, scored, is_relevant), "sum")
         elif name == "11pt_avg" and levels is not None:
             yield Measure(name, np.array([sum(column) for column in levels.T.tolist()]) / len(levels))
         elif name == "iprec_at_recall" and levels is not None:
@@ -200,48 +218,45 @@ def _metrics(name: str, cutoffs: Sequence[str]) -> dict[str, Metric]:
     return {f"{name}_{k}": parse_metric(pattern.format(k=k)) for k in cutoffs or standard}
 
 
-def _count(name: str, scored: Scored) -> NDArray[np.float64]:
+def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     judgments = scored.judgments
     listed = _listed(scored)
-    relevant = judgments.labels >= 1
     judged = np.ones(listed.size, dtype=bool) if judgments.judged is None else judgments.judged
     counted = {
         "num_ret": listed,
-        "num_rel": relevant,
-        "num_rel_ret": listed & relevant,
-        "num_nonrel_judged_ret": listed & judged & ~relevant,
+        "num_rel": is_relevant,
+        "num_rel_ret": listed & is_relevant,
+        "num_nonrel_judged_ret": listed & judged & ~is_relevant,
     }[name]
     return np.add.reduceat(counted, judgments.groups.boundaries[:-1], dtype=np.float64)
 
 
-def interpolated_precision(scored: Scored) -> NDArray[np.float64]:
+def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The best precision at or after the rank where a share of the relevant rows is reached.
 
     Returns:
         float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.
     """
     judgments = scored.judgments
-    boundaries = judgments.groups.boundaries
+    boundaries = judgments.groups.boundaries.tolist()
     listed = _listed(scored)
     scores = np.where(listed, scored.scores, -np.inf)
     rows = Ranker(judgments, "id", None).rank(scores).rows
-    relevant = judgments.labels >= 1
     out = np.zeros((len(RECALL_LEVELS), judgments.groups.n_queries))
-    for query, (start, end) in enumerate(zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True)):
+    for query, (start, end) in enumerate(pairwise(boundaries)):
         ranked = rows[start:end]
-        hits = np.flatnonzero(relevant[ranked] & listed[ranked])
+        hits = np.flatnonzero(is_relevant[ranked] & listed[ranked])
         precision = np.arange(1, hits.size + 1) / (hits + 1)
         best = np.maximum.accumulate(precision[::-1])[::-1]
-        n_relevant = int(relevant[start:end].sum())
+        n_relevant = int(is_relevant[start:end].sum())
         for at, level in enumerate(RECALL_LEVELS):
-            needed = max(
-                math.floor(level * n_relevant + 0.5), 1
-            )  # relevant rows, rounded as trec_eval 10 does
+            # how many relevant rows a recall level stands for, rounded as trec_eval 10 does it
+            needed = max(math.floor(level * n_relevant + 0.5), 1)
             if needed <= hits.size:
                 out[at, query] = best[needed - 1]
     return out
 
 
 def _listed(scored: Scored) -> NDArray[np.bool_]:
-    judgments: Judgments = scored.judgments
-    return np.ones(judgments.groups.n_rows, dtype=bool) if scored.retrieved is None else scored.retrieved
+    n_rows = scored.judgments.groups.n_rows
+    return np.ones(n_rows, dtype=bool) if scored.retrieved is None else scored.retrieved

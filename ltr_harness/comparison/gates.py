@@ -28,7 +28,7 @@ from ltr_harness.metrics import Metric, parse_metric
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
 
 _GATE = re.compile(
-    r"\s*(?P<metric>.+?)(?:\s+of\s+(?P<model>.+?))?\s*(?P<sign><=|>=|<|>)\s*(?P<limit>.+?)"
+    r"\s*(?P<metric>.+?)(?:\s+of\s+(?P<model>.+?))?\s*(?P<sign><=|>=|<|>)\s*(?P<limit>\S.*?)"
     r"(?P<significant>\s+and\s+significant)?\s*"
 )
 _SIGNS: dict[str, Callable[[float, float], bool]] = {

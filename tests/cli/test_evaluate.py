@@ -178,6 +178,52 @@ def test_layout_refuses_what_it_has_no_place_for(ltr: Cli) -> None:
     assert (code, "--format trec_eval compares nothing" in err) == (2, True)
 
 
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_any_relevance_level_as_trec_eval_has_it(ltr: Cli, shared_data: Path, level: int) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs the extra `oracles`")
+    folder = shared_data / "reference" / "mslr_test_ranklib_trees10"
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for line in (folder / "qrels.txt").read_text().splitlines():
+        query, _, document, grade = line.split()
+        qrels.setdefault(query, {})[document] = int(grade)
+    for line in (folder / "run.txt").read_text().splitlines():
+        query, _, document, _, score, _ = line.split()
+        run.setdefault(query, {})[document] = float(score)
+    known = {
+        "num_ret",
+        "num_rel",
+        "num_rel_ret",
+        "map",
+        "Rprec",
+        "bpref",
+        "recip_rank",
+        "P",
+        "recall",
+        "ndcg",
+    }
+    known |= {"set_F", "set_P", "map_cut", "ndcg_cut", "success", "relative_P", "num_nonrel_judged_ret"}
+    expected = pytrec_eval.RelevanceEvaluator(qrels, known, relevance_level=level).evaluate(run)
+    files = ("--qrels", folder / "qrels.txt", "--run", folder / "run.txt", "--format", "trec_eval")
+    _, out, _ = ltr("evaluate", *files, "-q", "--relevant", level, *dashes("-m", tuple(known)))
+    lines = [line.split() for line in out.splitlines() if line.split()[1] != "all"]
+    assert len(lines) == sum(map(len, expected.values())) > 900
+    for name, query, value in lines:
+        assert abs(float(value) - expected[query][name]) <= 5.001e-5
+
+
+def test_relevance_level_in_our_own_names(ltr: Cli) -> None:
+    arguments = ("evaluate", "--qrels", "qrels", "--run", "bad.run", "--relevant", "2")
+    _, out, _ = ltr(*arguments, "-m", "mrr,ndcg,map(relevant=3)")
+    assert [line.split()[0] for line in out.splitlines()[2:5]] == [
+        "mrr(relevant=2)",
+        "ndcg",
+        "map(relevant=3)",
+    ]
+    _, out, _ = ltr(*arguments, "--format", "trec_eval", "-m", "num_rel")
+    assert out == "num_rel               \tall\t1\n"
+
+
 # --- our own formats ---
 
 
@@ -301,6 +347,27 @@ def test_runs_over_other_queries_are_refused_or_cut_to_the_common_ones(ltr: Cli,
     assert "9      0.0000" in out
 
 
+def test_names_from_files_give_no_orders_to_the_terminal(ltr: Cli, tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        text = (tmp_path / f"{name}.run").read_text()
+        (tmp_path / f"{name}.run").write_text(
+            text.replace(name, f"{name}\x1b[2J").replace("7 Q0", "7\x07 Q0")
+        )
+    (tmp_path / "qrels").write_text(QRELS.replace("7 0", "7\x07 0"))
+    runs = ("--run", "good.run", "--run", "bad.run")
+    for arguments in (
+        ("evaluate", "-q"),
+        ("evaluate", "-q", *runs),
+        ("explain", "ndcg@2", "--query", "7\x07"),
+    ):
+        runs_given = () if runs[0] in arguments else runs[:2]
+        code, out, _ = ltr(*arguments, "--qrels", "qrels", *runs_given)
+        assert code == 0
+        assert "\x1b" not in out
+        assert "\x07" not in out
+        assert "\\x07" in out
+
+
 def test_unjudged_documents(ltr: Cli) -> None:
     arguments = (
         "evaluate",
@@ -349,6 +416,10 @@ def test_unjudged_documents(ltr: Cli) -> None:
             "--max-grade 0; expected a grade above 0",
         ),
         (("--data", "data.txt", "--scores", "up.txt", "--scores", "up.txt"), "up.txt is given twice"),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "--relevant", "0"),
+            "--relevant 0; expected a grade above 0",
+        ),
         (("--data", "dat.txt", "--scores", "up.txt"), "dat.txt: no such file; . has "),
         (("--data", "data.txt", "--scores", "upp.txt"), "upp.txt: no such file"),
         (("--data", "data.txt", "--scores", "qrels"), "qrels:1: the line has 4 fields; expected `score`"),

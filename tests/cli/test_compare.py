@@ -1,0 +1,223 @@
+"""`ltr-harness compare`: run folders, tables, score files and TREC runs; gates and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+Cli = Callable[..., tuple[int, str, str]]
+
+N = 30
+ROWS = "".join(f"{grade} qid:{q} 1:{grade + q / 100:g} 2:0.5\n" for q in range(N) for grade in (2, 1, 0))
+CONFIG = {
+    "name": "tiny",
+    "seeds": [1, 2],
+    "data": {"reader": "letor", "splits": {"train": "train.txt", "test": "data.txt"}},
+    "metrics": {"cutoffs": [1, 3], "report": ["ndcg", "mrr"], "primary": "ndcg@3"},
+    "models": {"good": {"ranker": "feature", "feature": 1}, "chance": {"ranker": "random"}},
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment's folder of runs, and files of scores beside its test data."""
+    folder = tmp_path_factory.mktemp("compare")
+    (folder / "train.txt").write_text(ROWS)
+    (folder / "data.txt").write_text(ROWS)
+    rng = np.random.default_rng(0)
+    grades = np.tile([2.0, 1.0, 0.0], N)
+    np.savetxt(folder / "fine.txt", grades)
+    np.savetxt(folder / "poor.txt", -grades)
+    np.savetxt(folder / "noisy.txt", grades + rng.normal(0, 0.8, grades.size))
+    (folder / "qrels").write_text("".join(f"{q} 0 d{g} {g}\n" for q in range(N) for g in (2, 1, 0)))
+    for name, sign in (("up", 1), ("down", -1)):
+        lines = [f"{q} Q0 d{g} 0 {sign * g} {name}\n" for q in range(N) for g in (2, 1, 0)]
+        (folder / f"{name}.run").write_text("".join(lines))
+    config = CONFIG | {"data": {**CONFIG["data"], "root": str(folder)}}  # type: ignore[dict-item]
+    run_experiment(config, runs=folder / "runs")
+    return folder
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stored: Path) -> Cli:
+    monkeypatch.chdir(stored)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command(cli, ["compare", *(str(argument) for argument in arguments)])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+SCORES = ("poor.txt", "noisy.txt", "fine.txt", "--data", "data.txt")
+
+
+def test_an_experiments_runs(ltr: Cli) -> None:
+    code, out, err = ltr("runs/tiny")
+    assert (code, err) == (0, "")
+    assert out.startswith("The baseline good has the highest mean ndcg@3, 1.0000")
+    assert "(against good; n = 30)" in out
+    assert [line.split()[0] for line in out.splitlines()[-4:]] == ["ndcg@1", "ndcg@3", "mrr@1", "mrr@3"]
+    _, one, _ = ltr("runs/tiny", "-m", "mrr@1", "--baseline", "chance")
+    assert one.startswith("good is better than chance at mrr@1")
+    assert "\nmean " not in one
+
+
+def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
+    expected = ltr("runs/tiny")[1]
+    code, out, err = ltr("runs/tiny/*", "--baseline", "good")
+    assert (code, out) == (0, expected)
+    assert "runs/tiny/report is no run and passed over" in err
+    shell = sorted(path.relative_to(stored) for path in (stored / "runs" / "tiny").iterdir())
+    assert ltr(*shell, "--baseline", "good") == (code, out, err)
+    code, out, err = ltr("runs/tiny/good--*", "runs/tiny/chance--*")
+    assert (code, out, err) == (0, expected, "")
+    code, _, err = ltr("runs/tiny/experiment.yaml")
+    assert (code, "no run among runs/tiny/experiment.yaml" in err) == (2, True)
+
+
+def test_the_baseline_an_experiment_declares(ltr: Cli, stored: Path) -> None:
+    text = (stored / "runs" / "tiny" / "experiment.yaml").read_text()
+    assert "baseline: good" in text
+    assert ltr("runs/tiny")[1].startswith("The baseline good")
+    (stored / "runs" / "tiny" / "experiment.yaml").write_text(
+        text.replace("baseline: good", "baseline: chance")
+    )
+    try:
+        assert ltr("runs/tiny")[1].startswith("good is better than chance")
+    finally:
+        (stored / "runs" / "tiny" / "experiment.yaml").write_text(text)
+
+
+def test_score_files_beside_data(ltr: Cli) -> None:
+    code, out, _ = ltr(*SCORES, "-m", "ndcg@3,err@1")
+    assert code == 0
+    assert out.startswith("fine is better than poor at ndcg@3")
+    assert "mean                  fine   noisy    poor\n" in out
+    _, document, _ = ltr(*SCORES, "-m", "ndcg@3", "--baseline", "noisy.txt", "--json")
+    found = json.loads(document)
+    assert (found["baseline"], found["primary"], found["models"][0]) == ("noisy", "ndcg@3", "fine")
+
+
+def test_trec_runs(ltr: Cli) -> None:
+    code, out, _ = ltr(
+        "down.run", "up.run", "--qrels", "qrels", "-m", "map", "--test", "t", "--confidence", "0.9"
+    )
+    assert code == 0
+    assert "90 % interval" in out
+    assert "paired t test" in out
+
+
+def test_runs_and_score_files_over_the_same_test_data(ltr: Cli) -> None:
+    code, out, _ = ltr("runs/tiny", "poor.txt", "--data", "data.txt")
+    assert code == 0
+    assert "poor" in out
+    assert "at ndcg@3" in out  # what the runs declare
+    (Path("other.txt")).write_text(ROWS.replace("2 qid:0 ", "1 qid:0 "))
+    code, _, err = ltr("runs/tiny", "poor.txt", "--data", "other.txt", "-m", "ndcg@3")
+    assert (code, "poor: the test data differ from those of good" in err) == (2, True)
+
+
+def test_tables_written_by_evaluate(ltr: Cli, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("poor", "fine"):
+        arguments = ["evaluate", "--data", "data.txt", "--scores", f"{name}.txt", "-m", "ndcg@3", "-q"]
+        assert run_command(cli, [*arguments, "--format", "csv"]) == 0
+        (tmp_path / f"{name}.csv").write_text(capsys.readouterr().out)
+    direct = ltr("poor.txt", "fine.txt", "--data", "data.txt", "-m", "ndcg@3")
+    assert ltr(tmp_path / "poor.csv", tmp_path / "fine.csv")[:2] == direct[:2]
+
+
+def test_a_report(ltr: Cli, tmp_path: Path) -> None:
+    code, out, _ = ltr(*SCORES, "-m", "ndcg@3", "-o", tmp_path / "out")
+    assert code == 0
+    assert out.endswith(f"report: {tmp_path}/out/report.html\n")
+    assert "noisy" in (tmp_path / "out" / "report.md").read_text()
+
+
+# --- gates ---
+
+
+def test_gates_pass_and_say_so(ltr: Cli) -> None:
+    code, out, err = ltr(
+        *SCORES, "-m", "ndcg@3", "--fail-if", "ndcg@3 < baseline", "--fail-if", "mrr of fine < 1"
+    )
+    assert code == 0
+    assert "gate passed: ndcg@3 < baseline\ngate passed: mrr of fine < 1\n" in err
+    assert "mrr " in out  # compared because a gate asks for it
+
+
+def test_failed_gates_are_exit_3_with_a_line_each_after_the_table(ltr: Cli) -> None:
+    gates = ("--fail-if", "ndcg@3 < baseline and significant", "--fail-if", "ndcg@3 > 2")
+    code, out, err = ltr(*SCORES, "-m", "ndcg@3", "--baseline", "fine", *gates)
+    assert code == 3
+    assert out.startswith("The baseline fine has the highest mean ndcg@3")
+    lines = err.splitlines()
+    assert lines[-4] == "gate passed: ndcg@3 > 2"
+    assert lines[-3] == "2 problems:"
+    for name, line in zip(("poor", "noisy"), lines[-2:], strict=True):
+        assert line.startswith(f"  gate 'ndcg@3 < baseline and significant': {name}: ndcg@3 0.")
+    code, out, _ = ltr(*SCORES, "-m", "ndcg@3", "--baseline", "fine", *gates, "--json")
+    assert (code, [len(gate["failures"]) for gate in json.loads(out)["gates"]]) == (3, [2, 0])
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (["ndgc@3 < baseline"], "gate 'ndgc@3 < baseline': unknown metric 'ndgc'; did you mean 'ndcg'?"),
+        (["ndcg@3 of nobody < 1"], "no model 'nobody' in this comparison"),
+        (["ndcg@3 < better"], "'better' is neither 'baseline' nor a number"),
+        (["ndcg@3 !"], "cannot be read; expected METRIC"),
+        (["x < 1", "ndcg@3 <", "y of z > baseline"], "3 problems:"),
+        (["ndcg@3 of a < 1", "ndcg@3 of b < 1"], "2 problems:"),
+    ],
+)
+def test_gates_that_mean_nothing_are_exit_2_and_print_nothing(ltr: Cli, gates: list[str], said: str) -> None:
+    options = [part for gate in gates for part in ("--fail-if", gate)]
+    code, out, err = ltr(*SCORES, "-m", "ndcg@3", *options)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_gate_on_a_stored_comparison_must_be_about_a_stored_metric(ltr: Cli) -> None:
+    code, _, err = ltr("runs/tiny", "--fail-if", "map@3 < baseline")
+    assert (code, "map@3 was not compared; did you mean 'mrr@3'?" in err) == (2, True)
+    assert ltr("runs/tiny", "--fail-if", "mrr@1 > baseline")[0] == 0
+
+
+# --- misuse ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing",), "nothing: no such file or folder; expected run folders, files of scores, or tables"),
+        (("runs/none/*",), "runs/none/*: matches nothing"),
+        (("runs",), "runs: holds no run"),
+        (("fine.txt",), "cannot tell what a .txt is"),
+        (("fine.txt", "--max-grade", "3"), "--max-grade without --data or --qrels"),
+        (("runs/tiny", "--set", "label=x"), "--set without --data or --qrels"),
+        (("runs/tiny", "--data", "data.txt"), "--data or --qrels without a file of scores"),
+        (("runs/tiny", "--baseline", "god"), "no model 'god' to serve as the baseline; did you mean 'good'?"),
+        (("runs/tiny", "-m", "ndcg@2"), "never comparable: a different K is a different question"),
+        (("runs/tiny", "--test", "tt"), "unknown test 'tt'"),
+        (
+            ("fine.txt", "data.txt", "--data", "data.txt"),
+            "data.txt:1: the line has 4 fields; expected `score`",
+        ),
+        (("up.run", "fine.txt", "--qrels", "qrels"), "fine.txt:1: the line has 1 field; expected `query Q0"),
+    ],
+)
+def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = ltr(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err

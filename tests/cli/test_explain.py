@@ -1,0 +1,154 @@
+"""`ltr-harness explain`: one query's arithmetic, from files, TREC runs and run folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+Cli = Callable[..., tuple[int, str, str]]
+
+DATA = "2 qid:7 1:0.5\n0 qid:7 1:0.1\n1 qid:9 1:0.4\n0 qid:9 1:0.2\n0 qid:9 1:0.3\n"
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.txt").write_text(DATA)
+    (tmp_path / "scores.txt").write_text("1\n2\n1\n1\n0\n")
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command(cli, [str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+FILES = ("--data", "data.txt", "--scores", "scores.txt")
+
+
+def test_rows_ideal_result_and_other_tools(ltr: Cli) -> None:
+    code, out, err = ltr("explain", "ndcg@2", "--query", "9", *FILES)
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0] == "scores, query 9: ndcg@2 = 0.8155"  # two tied: the mean of 1 and 1 / log2(3)
+    assert lines[2].split() == [
+        "rank",
+        "tied",
+        "ranks",
+        "row",
+        "label",
+        "score",
+        "gain",
+        "discount",
+        "contribution",
+    ]
+    assert lines[3].split() == ["1", "1-2", "1", "0", "1", "0", "1", "0.5000"]
+    assert lines[4].split() == ["2", "1-2", "0", "1", "1", "1", "0.63093", "0.3155"]
+    assert "(1 more rows below the cutoff)" in out
+    assert "ideal order of labels: 1 0" in out
+    assert "lightgbm   1.0000  equal scores keep row order" in out
+    assert "sklearn    0.8155  the same" in out
+
+
+def test_everything_fits_80_columns(ltr: Cli, tmp_path: Path) -> None:
+    names = [f"clueweb09-en{number:04}-{'x' * 40}" for number in range(30)]
+    (tmp_path / "q").write_text("".join(f"9 0 {name} {at % 3}\n" for at, name in enumerate(names)))
+    (tmp_path / "r").write_text("".join(f"9 Q0 {name} 0 {at // 2}.25 t\n" for at, name in enumerate(names)))
+    for metric in (
+        "ndcg@10",
+        "map",
+        "err@5",
+        "kendall_tau_distance",
+        "bpref",
+        "mrr",
+        "rbp(p=0.8)@10",
+        "q@10",
+    ):
+        code, out, _ = ltr("explain", metric, "--query", "9", "--qrels", "q", "--run", "r")
+        assert code == 0
+        assert max(map(len, out.splitlines())) <= 80
+        assert not any(line != line.rstrip() for line in out.splitlines())
+
+
+def test_json(ltr: Cli) -> None:
+    code, out, _ = ltr("explain", "mrr", "--query", "7", *FILES, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["ranking"], found["query"], found["metric"], found["value"]) == ("scores", "7", "mrr", 0.5)
+    assert [row[found["columns"].index("label")] for row in found["rows"]] == [0.0, 2.0]
+    assert {preset["as"]: preset["value"] for preset in found["presets"]}["ranx"] == 0.5
+
+
+def test_several_rankings_one_after_the_other(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("2\n1\n1\n0\n0\n")
+    code, out, _ = ltr("explain", "mrr", "--query", "7", *FILES, "--scores", "other.txt")
+    assert code == 0
+    assert "scores, query 7: mrr = 0.5000" in out
+    assert "other, query 7: mrr = 1.0000" in out
+
+
+def test_long_lists_are_cut_and_say_so(ltr: Cli) -> None:
+    _, out, _ = ltr("explain", "map", "--query", "9", *FILES, "--rows", "1")
+    assert "(2 more rows; --rows 0 shows all)" in out
+    assert "ideal order of labels: 1 … (2 more)" in out
+    _, out, _ = ltr("explain", "map", "--query", "9", *FILES, "--rows", "0")
+    assert "more" not in out
+
+
+def test_unlisted_and_unjudged_rows_of_a_trec_run(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("1 0 a 1\n1 0 b 1\n1 0 c 0\n")
+    (tmp_path / "r").write_text("1 Q0 x 1 3 t\n1 Q0 a 2 2 t\n")
+    _, out, _ = ltr("explain", "map", "--query", "1", "--qrels", "q", "--run", "r")
+    assert "t, query 1: map = 0.2500" in out
+    assert "trec_eval  0.2500  the same" in out
+    assert " b " not in out  # it has no rank
+
+
+def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
+    config = {
+        "name": "tiny",
+        "seeds": [1],
+        "data": {
+            "reader": "letor",
+            "root": str(tmp_path),
+            "max_grade": 4,
+            "splits": {"train": "train.txt", "test": "data.txt"},
+        },
+        "metrics": {"cutoffs": [2], "report": ["err", "mrr"], "primary": "mrr@2"},
+        "models": {"first": {"ranker": "feature", "feature": 1}},
+    }
+    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    run_experiment(config, runs=tmp_path / "runs")
+    (folder,) = (tmp_path / "runs" / "tiny").glob("first--*")
+    code, out, err = ltr("explain", "err@2", "--query", "7", folder)
+    assert (code, err) == (0, "")
+    assert out.startswith("first, query 7: err(max_grade=4)@2 = 0.1875\n")  # the run's own scale: 3 / 16
+    code, _, err = ltr("explain", "err@2", "--query", "7", folder, *FILES)
+    assert (code, "beside --data; expected a run folder or files, not both" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("ndcg@2", "--query", "70", *FILES), "scores.txt: no query '70' among its 2; there is 7"),
+        (("ndgc@2", "--query", "7", *FILES), "did you mean 'ndcg'?"),
+        (("ndcg@2", *FILES), "Missing option '--query'"),
+        (("ndcg@2", "--query", "7"), "neither --data nor --qrels"),
+        (("ndcg@2", "--query", "7", "nowhere"), "nowhere: no such run folder"),
+        (("ndcg@2", "--query", "7", "."), "has no record.json"),
+        (("ndcg@2", "--query", "7", *FILES, "--rows", "-1"), "--rows -1; expected 0 or more"),
+    ],
+)
+def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = ltr("explain", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err

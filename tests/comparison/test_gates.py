@@ -1,0 +1,110 @@
+"""Gates: what they may say, when they fail, and what they say then."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison import Comparison, Entrant, compare_entrants
+from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.errors import MetricError, UsageError
+
+NAN = float("nan")
+
+
+def comparison(baseline: str = "old", **models: list[float]) -> Comparison:
+    """Models with these values of mrr, and of err(max_grade=4)@10, which is the half of it."""
+    entrants = []
+    for name, values in models.items():
+        column = np.array(values, dtype=np.float64)
+        ids = np.array([f"q{number}" for number in range(column.size)])
+        both = {"mrr": column[None], "err(max_grade=4)@10": column[None] / 2}
+        entrants.append(Entrant(name, ids, both, ("1",), dict.fromkeys(both, True)))
+    return compare_entrants(entrants, ["mrr", "err(max_grade=4)@10"], baseline=baseline)
+
+
+LOW, HIGH = [0.2, 0.3, 0.2, 0.3] * 5, [0.4, 0.5, 0.4, 0.5] * 5
+NEAR = [0.201, 0.299, 0.2, 0.301] * 5  # mean 0.25025, as good as LOW
+
+
+@pytest.mark.parametrize(
+    ("text", "failing"),
+    [
+        ("mrr < baseline", []),
+        ("mrr <= baseline", []),
+        ("mrr > baseline", ["new", "near"]),
+        ("mrr>baseline and significant", ["new"]),
+        ("mrr of near > baseline", ["near"]),
+        ("mrr of near > baseline and significant", []),
+        ("rr < 0.3", ["old", "near"]),
+        ("  mrr   <   .25  ", []),
+        ("mrr <= 0.25", ["old"]),
+        ("mrr of new < 0.46", ["new"]),
+        ("mrr of new < 0.46 and significant", []),
+        ("mrr < 0.3 and significant", ["old", "near"]),
+        ("mrr > 0.3 and significant", ["new"]),
+        ("err@10 > baseline and significant", ["new"]),
+        ("err(max_grade=4)@10 < 2e-1", ["old", "near"]),
+    ],
+)
+def test_which_models_fail(text: str, failing: list[str]) -> None:
+    found = parse_gate(text).failures(comparison(old=LOW, new=HIGH, near=NEAR))
+    assert [line.partition(":")[0] for line in found] == failing
+
+
+def test_the_line_says_both_means_and_how_sure() -> None:
+    found = comparison(new=HIGH, old=LOW)
+    assert parse_gate("mrr > baseline").failures(found) == [
+        "new: mrr 0.4500 > baseline old 0.2500 (difference +0.2000, p < 0.0001)"
+    ]
+    assert parse_gate("mrr < 0.26").failures(found) == ["old: mrr 0.2500 < 0.26"]
+    (line,) = parse_gate("mrr < 0.3 and significant").failures(found)
+    assert line == "old: mrr 0.2500 < 0.3 (interval 0.2260 to 0.2740)"
+
+
+def test_an_undefined_mean_passes_no_gate() -> None:
+    found = comparison(old=[0.5, 0.5], new=[NAN, NAN])
+    for text in ("mrr < baseline", "mrr > baseline", "mrr of new < 0.1"):
+        assert len(parse_gate(text).failures(found)) == 1
+        assert "is undefined for every query, so" in parse_gate(text).failures(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cannot be read; expected METRIC [of MODEL]"),
+        ("mrr", "cannot be read"),
+        ("mrr = 3", "cannot be read"),
+        ("mrr < ", "cannot be read"),
+        ("mrr < other", "'other' is neither 'baseline' nor a number"),
+        ("mrr < baseline and big", "'baseline and big' is neither 'baseline' nor a number"),
+        ("mrr < nan", "nothing is above or below NaN"),
+        ("mmr < baseline", "gate 'mmr < baseline': unknown metric 'mmr'; did you mean 'mrr'?"),
+        ("ndcg@10(gain=linear) < 1", "gate 'ndcg@10(gain=linear) < 1': "),
+    ],
+)
+def test_what_is_no_gate_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_gate(text)
+    assert said in str(error.value)
+    assert isinstance(error.value, MetricError) == ("unknown metric" in said or "linear" in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ndcg@10 < baseline", "ndcg@10 was not compared; known: err(max_grade=4)@10, mrr"),
+        ("mrr of nwe < baseline", "no model 'nwe' in this comparison; did you mean 'new'?"),
+        ("mrr of old < baseline", "old is the baseline itself; expected another model, or a number"),
+    ],
+)
+def test_gates_that_mean_nothing_here_are_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_gate(text).failures(comparison(old=LOW, new=HIGH))
+    assert str(error.value).startswith(f"gate {text!r}: {said}")
+
+
+def test_a_baseline_alone_has_nobody_to_be_held_against() -> None:
+    with pytest.raises(UsageError, match="nothing but the baseline is compared"):
+        parse_gate("mrr < baseline").failures(comparison(old=LOW))
+    assert len(parse_gate("mrr < 1").failures(comparison(old=LOW))) == 1
