@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
 
@@ -211,8 +210,8 @@ class _Model:
             },
             query_attributes={
                 fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
-                for fact in LABEL_FACTS
-                if all(fact in frame for frame in frames)
+                for fact in map(str, frames[0])
+                if fact != "query_id" and fact not in summaries and all(fact in frame for frame in frames)
             },
             source=first[0].record.experiment,
         )

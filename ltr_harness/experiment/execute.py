@@ -210,6 +210,13 @@ def _per_query_table(test: RankingDataset, evaluation: Evaluation) -> pa.Table:
         "rows": pa.array(test.groups.sizes),
         "n_relevant": pa.array(relevant),
     }
+    # What reports slice by. A name that is taken gets the data's own mark instead of replacing what stands there.
+    attributes = dict(test.query_attributes)
+    if test.judgments.query_weights is not None:
+        attributes.setdefault("query_weight", test.judgments.query_weights)
+    for name, values in attributes.items():
+        free = name not in columns and name not in evaluation.metrics
+        columns[name if free else f"data.{name}"] = pa.array(values)
     # NaN stays NaN: "undefined" is a value here, not a missing one
     columns |= {name: pa.array(evaluation[name].per_query, from_pandas=False) for name in evaluation.metrics}
     return pa.table(columns)

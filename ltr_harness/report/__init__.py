@@ -24,6 +24,7 @@ SECTIONS = {
     "paired": "ltr_harness.report.sections.paired:section",
     "cutoffs": "ltr_harness.report.sections.cutoffs:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
+    "slices": "ltr_harness.report.sections.slices:section",
     "seeds": "ltr_harness.report.sections.seeds:section",
     "conventions": "ltr_harness.report.sections.conventions:section",
     "training": "ltr_harness.report.sections.training:section",

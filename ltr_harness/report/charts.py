@@ -66,12 +66,22 @@ BY_PLACE = {"field": "place", "op": "min"}
 
 
 def small_multiples(
-    names: Sequence[str], rows: list[dict[str, Any]], panel: Mapping[str, Any]
+    names: Sequence[str],
+    rows: list[dict[str, Any]],
+    panel: Mapping[str, Any],
+    *,
+    labels: int = 0,
+    own_x: bool = False,
 ) -> dict[str, Any]:
-    """One panel per model, in the order of the names, all on the same scales."""
+    """One panel per model, in the order of the names, all on the same scales.
+
+    Args:
+        labels: width of the labels left of the first panel beyond what a number needs.
+        own_x: every panel has its own horizontal scale.
+    """
     return spec(
         {
-            "usermeta": {"panels": len({row["model"] for row in rows})},
+            "usermeta": {"panels": len({row["model"] for row in rows}), "labels": labels},
             "data": {"values": placed(rows, names)},
             "facet": {
                 "field": "model",
@@ -81,10 +91,31 @@ def small_multiples(
                 "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
             },
             "columns": 3,
-            "resolve": {"axis": {"x": "independent"}},
+            "resolve": {"axis": {"x": "independent"}} | ({"scale": {"x": "independent"}} if own_x else {}),
             "spec": {**PANEL, **panel},
         }
     )
+
+
+def zoom(*channels: str) -> dict[str, Any]:
+    """Zoom with Ctrl (or Cmd) and the wheel, pan by dragging with a mouse, reset with a double click.
+
+    Without the key, wheel and finger keep scrolling the page.
+    """
+    return {
+        "name": "zoom",
+        "select": {
+            "type": "interval",
+            "encodings": list(channels),
+            "zoom": "wheel![event.ctrlKey || event.metaKey]",
+            "translate": "[pointerdown[event.pointerType === 'mouse'], window:pointerup] > window:pointermove!",
+            "clear": "dblclick",
+        },
+        "bind": "scales",
+    }
+
+
+ZOOM_X = zoom("x")
 
 
 def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[float]:
@@ -125,8 +156,18 @@ def page_theme() -> dict[str, Any]:
 
 
 def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec for a picture on its own: light, and of a fixed width."""
-    fixed = {**chart_spec, "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
+    """The spec for a picture on its own: light, of a fixed width, and with nothing that only moves on a page."""
+    fixed = {**_still(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
     if fixed.get("width") == "container":
         fixed["width"] = 560
     return fixed
+
+
+def _still(value: Any) -> Any:
+    """Without zoom and its clipping, whose regions are numbered anew in every picture of a process."""
+    if isinstance(value, Mapping):
+        kept = {key: _still(part) for key, part in value.items() if key != "clip"}
+        if "params" in kept:
+            kept["params"] = [one for one in kept["params"] if one["name"] != "zoom"]
+        return kept
+    return [_still(part) for part in value] if isinstance(value, list) else value

@@ -16,6 +16,7 @@ from ltr_harness.runs.record import Record
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.result import Entrant
+    from ltr_harness.report.rows import TestRows
     from ltr_harness.runs import Run
 
 _CUTOFF = re.compile(r"^(?P<base>.*)@(?P<k>\d+)$", re.DOTALL)
@@ -140,8 +141,23 @@ class ReportData:
         """Records of the finished runs, in the same order."""
         return tuple(run.record for run in self.ordered_runs)
 
+    def runs_of(self, model: str) -> tuple[Run, ...]:
+        """The runs behind a model, which is called after its experiment too where two have its name."""
+        return tuple(
+            run
+            for run in self.ordered_runs
+            if model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
+        )
+
     def records_of(self, model: str) -> tuple[Record, ...]:
-        return tuple(record for record in self.records if record.model == model)
+        return tuple(run.record for run in self.runs_of(model))
+
+    @cached_property
+    def rows(self) -> TestRows | None:
+        """The test rows with every model's scores; None where the runs did not store them."""
+        from ltr_harness.report.rows import read_test_rows
+
+        return read_test_rows(self)
 
     @property
     def confidence_label(self) -> str:

@@ -50,6 +50,19 @@ class Run:
         """One row per test row: query_id, row, label, score."""
         return self._table(TEST_SCORES)
 
+    def score_columns(self, *names: str) -> dict[str, NDArray[Any]]:
+        """Some columns of `test_scores`: ids repeated on every row cost ten times what the numbers do.
+
+        Columns that are not stored are left out.
+        """
+        import pyarrow.parquet as parquet
+
+        self._intact(TEST_SCORES)
+        file = parquet.ParquetFile(self.path / TEST_SCORES)
+        stored = [name for name in names if name in file.schema_arrow.names]
+        table = file.read(columns=stored)
+        return {name: table[name].to_numpy(zero_copy_only=False) for name in stored}
+
     @cached_property
     def history(self) -> pd.DataFrame:
         """One row per evaluated round, split and metric: round (from 1), split, metric, value."""

@@ -70,7 +70,7 @@ def entrant(
         higher_is_better=dict.fromkeys(metrics, True),
         deterministic=deterministic,
         query_attributes={
-            "rows": np.full(n, 20),
+            "rows": np.arange(n) % 40 + 1,
             "n_relevant": np.r_[np.zeros(empty), np.full(n - empty, 3)],
         },
     )

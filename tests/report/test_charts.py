@@ -25,6 +25,7 @@ def test_the_charts_of_a_full_report(charts: dict[str, Chart]) -> None:
         "difference_distribution",
         "metric_over_k",
         "value_distribution",
+        "slices",
         "learning_curves",
     ]
 

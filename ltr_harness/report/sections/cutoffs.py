@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ltr_harness.report.blocks import Block, Chart, Heading, Paragraph
-from ltr_harness.report.charts import colour_of, fade, small_multiples
+from ltr_harness.report.charts import colour_of, fade, small_multiples, zoom
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import metric as metric_text
 
@@ -75,12 +75,13 @@ def _spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict[str, An
         "encoding": {"x": x, "color": colour, "opacity": fade()},
         "layer": [
             {
-                "mark": {"type": "rule", "strokeWidth": 1},
+                "params": [zoom("y")],
+                "mark": {"type": "rule", "strokeWidth": 1, "clip": True},
                 "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": fade(0.45)},
             },
-            {"mark": {"type": "line", "strokeWidth": 1.75}, "encoding": {"y": y}},
+            {"mark": {"type": "line", "strokeWidth": 1.75, "clip": True}, "encoding": {"y": y}},
             {
-                "mark": {"type": "point", "filled": True, "size": 34},
+                "mark": {"type": "point", "filled": True, "size": 34, "clip": True},
                 "encoding": {"y": y, "tooltip": tooltip},
             },
         ],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import fade, model_colour, shares, small_multiples
+from ltr_harness.report.charts import ZOOM_X, fade, model_colour, shares, small_multiples
 from ltr_harness.report.data import ReportData
 
 
@@ -89,7 +89,8 @@ def _histogram(data: ReportData, names: list[str]) -> Chart:
             f"{name}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
         )
     panel = {
-        "mark": {"type": "bar", "binSpacing": 1},
+        "params": [ZOOM_X],
+        "mark": {"type": "bar", "binSpacing": 1, "clip": True},
         "encoding": {
             "x": {
                 "field": "from",

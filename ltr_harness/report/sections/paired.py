@@ -21,7 +21,16 @@ from ltr_harness.report.blocks import (
     Table,
     code,
 )
-from ltr_harness.report.charts import BY_PLACE, fade, model_colour, placed, shares, small_multiples, spec
+from ltr_harness.report.charts import (
+    BY_PLACE,
+    ZOOM_X,
+    fade,
+    model_colour,
+    placed,
+    shares,
+    small_multiples,
+    spec,
+)
 from ltr_harness.report.data import ReportData, file_names
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
@@ -132,11 +141,12 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "layer": [
             {
                 "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "strokeDash": [4, 3]},
+                "params": [ZOOM_X],
+                "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
                 "encoding": {"x": {"field": "zero", "type": "quantitative"}},
             },
             {
-                "mark": {"type": "rule", "strokeWidth": 2.5},
+                "mark": {"type": "rule", "strokeWidth": 2.5, "clip": True},
                 "encoding": {
                     "y": y,
                     "x": {**x, "field": "low"},
@@ -147,7 +157,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
                 },
             },
             {
-                "mark": {"type": "point", "filled": True, "size": 80},
+                "mark": {"type": "point", "filled": True, "size": 80, "clip": True},
                 "encoding": {
                     "y": y,
                     "x": {**x, "field": "difference"},
@@ -189,7 +199,8 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
             f"{difference_text(float(median))}, 10 % gain more than {difference_text(float(p90))}."
         )
     panel = {
-        "mark": {"type": "bar", "binSpacing": 1},
+        "params": [ZOOM_X],
+        "mark": {"type": "bar", "binSpacing": 1, "clip": True},
         "encoding": {
             "x": {
                 "field": "from",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples
+from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import Record
 
@@ -117,12 +117,13 @@ def _curves(data: ReportData) -> Chart | None:
         "encoding": {"x": x, "y": y, "color": model_colour(data, names)},
         "layer": [
             {
-                "mark": {"type": "line", "strokeWidth": 1.1},
+                "params": [zoom("x", "y")],
+                "mark": {"type": "line", "strokeWidth": 1.1, "clip": True},
                 "encoding": {"detail": {"field": "run", "type": "nominal"}, "opacity": fade(0.55)},
             },
             {
                 "transform": [{"filter": "datum.chosen === 1"}],
-                "mark": {"type": "point", "filled": True, "size": 36},
+                "mark": {"type": "point", "filled": True, "size": 36, "clip": True},
                 "encoding": {"opacity": fade(), "tooltip": tooltip},
             },
         ],

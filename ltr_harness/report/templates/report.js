@@ -56,7 +56,8 @@
   const views = new Map();
   const fitted = (spec, width) => {
     if (!spec.facet) return spec;
-    const panels = spec.usermeta.panels;
+    const { panels, labels } = spec.usermeta;
+    width -= labels;
     const most = Math.max(1, Math.min(panels, Math.floor(width / 235)));
     const columns = Math.ceil(panels / Math.ceil(panels / most)); // rows of even length
     const room = Math.floor((width - 62 - 22 * (columns - 1)) / columns);

@@ -1,0 +1,207 @@
+"""For which queries: the comparison within parts of the query set, with intervals that hold for all parts together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.comparison.result import Verdict
+from ltr_harness.stats.corrections import max_t
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.comparison import Comparison
+
+PARTS = 4
+"""Numbers with more distinct values than this are cut into as many parts of about equally many queries."""
+
+LARGEST = 8
+"""Categories shown by name; the rest of them is one part."""
+
+SMALLEST = 5
+"""Parts with fewer defined queries are counted and not compared: their interval would say nothing."""
+
+TRAFFIC = ("query_weight", "frequency", "query_frequency", "traffic", "impressions", "searches")
+"""Attributes that say how often a query is asked: cut into head and tail."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the queries, chosen by a fact that no model has changed.
+
+    Attributes:
+        attribute: the fact, such as ``rows``.
+        label: its values here, such as ``"21 to 80"``.
+        queries: bool (n_queries,).
+    """
+
+    attribute: str
+    label: str
+    queries: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SliceResult:
+    """One model against the baseline on one part, at the primary metric.
+
+    Attributes:
+        n: queries of the part that both models have a value for.
+        baseline_mean, model_mean: over those.
+        ci_low, ci_high, p: corrected over all models and parts together (max-T); NaN where n is too small.
+    """
+
+    attribute: str
+    label: str
+    model: str
+    n: int
+    baseline_mean: float
+    model_mean: float
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    verdict: Verdict
+
+
+def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
+    """The query set cut along each attribute; an attribute that all queries share cuts nothing.
+
+    Example:
+        >>> [part.label for part in parts_of({"rows": np.array([5, 5, 9, 120])})]
+        ['5', '9', '120']
+    """
+    found = []
+    for name, values in attributes.items():
+        cut = [(label, queries) for label, queries in _cut(name, np.asarray(values)) if queries.any()]
+        if len(cut) > 1:
+            found += [Part(name, label, queries) for label, queries in cut]
+    return found
+
+
+def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
+    """Every model against the baseline on every part, as one family of hypotheses.
+
+    One randomisation over all parts and models (`stats.corrections.max_t`) gives intervals that hold all at
+    once: looking into twenty parts for one that differs costs nothing here, because it is paid for.
+    """
+    baseline = comparison.entrant(comparison.baseline)
+    parts = parts_of(baseline.query_attributes)
+    rivals = [model for model in comparison.ranking if model != comparison.baseline]
+    if not parts or not rivals:
+        return ()
+    base = baseline.per_query(comparison.primary)
+    columns, places = [], []
+    for model in rivals:
+        d = comparison.query_differences(model)
+        for part in parts:
+            column = np.where(part.queries, d, np.nan)
+            places.append((model, part, column))
+            if np.count_nonzero(~np.isnan(column)) >= SMALLEST:
+                columns.append(column)
+    method = comparison.method
+    found = None
+    if columns:
+        found = max_t(
+            np.stack(columns, axis=1), confidence=method.confidence, draws=method.draws, seed=method.seed
+        )
+    results, at = [], 0
+    for model, part, column in places:
+        both = ~np.isnan(column)
+        n = int(both.sum())
+        low = high = p = math.nan
+        if found is not None and n >= SMALLEST:
+            low, high, p = float(found.low[at]), float(found.high[at]), float(found.p[at])
+            at += 1
+        mean = float(base[both].mean()) if n else math.nan
+        difference = float(column[both].mean()) if n else math.nan
+        results.append(
+            SliceResult(
+                part.attribute,
+                part.label,
+                model,
+                n,
+                mean,
+                mean + difference,
+                difference,
+                low,
+                high,
+                p,
+                _verdict(low, high, p, method.alpha, comparison.higher_is_better[comparison.primary]),
+            )
+        )
+    return tuple(results)
+
+
+def _verdict(low: float, high: float, p: float, alpha: float, higher: bool) -> Verdict:
+    if p < alpha and (low > 0 or high < 0):
+        return "better" if (low > 0) == higher else "worse"
+    return "not distinguishable"
+
+
+def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    numbers = _numbers(values)
+    if numbers is None:
+        yield from _categories(values)
+        return
+    missing = np.isnan(numbers)
+    if name.removeprefix("data.").lower() in TRAFFIC and np.nansum(numbers) > 0:
+        yield from _head_and_tail(numbers)
+    else:
+        yield from _ranges(numbers)
+    if missing.any():
+        yield "missing", missing
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The values as numbers; None for categories, truth values among them."""
+    if values.dtype.kind not in "iuf":
+        return None
+    return values.astype(np.float64)
+
+
+def _ranges(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    distinct, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    if distinct.size <= PARTS:
+        for value in distinct:
+            yield f"{value:g}", numbers == value
+        return
+    # Equal values stay together: a part ends with the value that fills its share of the queries.
+    filled = np.cumsum(counts) / counts.sum()
+    ends = np.unique(np.searchsorted(filled, np.arange(1, PARTS) / PARTS))
+    first = 0
+    for end in [*ends.tolist(), distinct.size - 1]:
+        if end < first:
+            continue
+        low, high = distinct[first], distinct[end]
+        yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
+        first = end + 1
+
+
+def _head_and_tail(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Head: the most frequent queries that together make half of the traffic."""
+    traffic = np.where(np.isnan(numbers), 0.0, numbers)
+    distinct, inverse = np.unique(traffic, return_inverse=True)
+    by_value = np.bincount(inverse, traffic)[::-1]
+    at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
+    edge = distinct[::-1][min(at, distinct.size - 1)]
+    head = traffic >= edge
+    yield f"head, from {edge:g}: half of the traffic", head & ~np.isnan(numbers)
+    yield f"tail, below {edge:g}", ~head & ~np.isnan(numbers)
+
+
+def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    texts = np.array(
+        ["missing" if value is None or value != value else str(value) for value in values.tolist()]
+    )
+    names, counts = np.unique(texts, return_counts=True)
+    by_size = names[np.lexsort((names, -counts))]
+    shown = by_size if by_size.size <= LARGEST + 1 else by_size[:LARGEST]
+    for name in shown.tolist():
+        yield name, texts == name
+    rest = ~np.isin(texts, shown)
+    if rest.any():
+        yield f"{by_size.size - shown.size} others", rest

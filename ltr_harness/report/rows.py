@@ -1,0 +1,119 @@
+"""The test rows behind a comparison: labels once, scores model by model, read from the run folders when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric
+from ltr_harness.runs.run import TEST_SCORES
+
+if TYPE_CHECKING:
+    from ltr_harness.report.data import ReportData
+    from ltr_harness.runs import Run
+
+
+@dataclass(frozen=True, eq=False)
+class TestRows:
+    """Rows of all folds in one order, that of the folds and their files.
+
+    Attributes:
+        judgments: the labels of every row, and which rows form a query.
+        positions: query id, as the comparison calls it, to its place in the judgments.
+        order: int64 (n_queries,), for each query of the comparison its place in the judgments.
+        runs: model to the runs of each of its replicates, fold by fold.
+    """
+
+    __test__ = False  # its name is about test data, not about pytest
+
+    judgments: Judgments
+    positions: Mapping[str, int]
+    order: NDArray[np.int64]
+    runs: Mapping[str, Sequence[Sequence[Run]]]
+
+    def scores(self, model: str, replicate: int = 0) -> NDArray[np.float64]:
+        """float64 (n_rows,), what one training of the model gave every row.
+
+        Raises:
+            DataError: a file is gone, changed, or about other rows.
+        """
+        parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
+        scores = np.concatenate(parts).astype(np.float64, copy=False)
+        if scores.size != self.judgments.groups.n_rows:
+            raise DataError(
+                f"{model}: {scores.size} stored scores for {self.judgments.groups.n_rows} test rows; "
+                "run the experiment again to restore them"
+            )
+        return scores
+
+    def per_query(self, model: str, metrics: Sequence[Metric]) -> NDArray[np.float64]:
+        """(n_metrics, n_queries) in the comparison's order of queries, averaged over the model's replicates."""
+        binding = self._bound(tuple(metrics))
+        replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
+        mean: NDArray[np.float64] = np.mean(replicates, axis=0)[:, self.order]
+        return mean
+
+    def rows_of(self, query_id: str) -> slice:
+        """Where the rows of a query are."""
+        boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
+        return slice(int(boundaries[at]), int(boundaries[at + 1]))
+
+    def _bound(self, metrics: tuple[Metric, ...]) -> Binding:
+        if metrics not in self._bindings:
+            self._bindings[metrics] = Binding(metrics, self.judgments)
+        return self._bindings[metrics]
+
+    @cached_property
+    def _bindings(self) -> dict[tuple[Metric, ...], Binding]:
+        return {}
+
+
+def read_test_rows(data: ReportData) -> TestRows | None:
+    """The rows of every model's runs; None where some model has no stored scores.
+
+    Raises:
+        DataError: a file is gone or changed.
+    """
+    runs = {model: _replicates(data, model) for model in data.models}
+    if not all(runs.values()):
+        return None
+    reference = next(iter(runs.values()))[0]
+    labels, sizes, documents, names = [], [], [], []
+    known = set(data.entrants[data.baseline].query_ids.tolist())
+    for run in reference:
+        columns = run.score_columns("label", "document_id")
+        labels.append(columns["label"])
+        documents.append(columns.get("document_id"))
+        sizes.append(run.per_query["rows"].to_numpy(np.int64))
+        for query in run.per_query["query_id"].tolist():
+            pooled = f"{run.record.fold}/{query}"
+            names.append(pooled if pooled in known else str(query))
+    groups = QueryGroups.from_sizes(np.concatenate(sizes))
+    judgments = Judgments.checked(
+        np.concatenate(labels),
+        groups,
+        document_ids=None
+        if any(column is None for column in documents)
+        else np.concatenate([column for column in documents if column is not None]),
+    )
+    positions = {name: at for at, name in enumerate(names)}
+    ids: list[Any] = data.entrants[data.baseline].query_ids.tolist()
+    return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
+
+
+def _replicates(data: ReportData, model: str) -> list[list[Run]]:
+    """The runs of each replicate in the order of their folds; empty where some have no scores."""
+    found = []
+    runs = [run for run in data.runs_of(model) if TEST_SCORES in run.record.files]
+    for label in data.entrants[model].replicates:
+        folds = {run.record.fold: run for run in runs if str(run.record.seed) == label}
+        found.append([folds[fold] for fold in sorted(folds)])
+    folds_of = {tuple(run.record.fold for run in replicate) for replicate in found}
+    return found if len(folds_of) == 1 and all(found) else []

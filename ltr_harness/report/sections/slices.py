@@ -1,0 +1,174 @@
+"""For which queries does a model gain or lose?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Estimate,
+    Heading,
+    Paragraph,
+    Table,
+)
+from ltr_harness.report.charts import ZOOM_X, fade, model_colour, small_multiples
+from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.formats import difference as difference_text
+from ltr_harness.report.sections.verdict import TONES
+
+LABELS = {"rows": "rows per query", "n_relevant": "relevant rows", "query_weight": "traffic"}
+"""What the harness's own attributes are called; those of the data keep their names."""
+
+
+def section(data: ReportData) -> list[Block]:
+    results = slice_results(data.comparison)
+    if not any(result.n for result in results):
+        return []
+    attributes = list(dict.fromkeys(result.attribute for result in results))
+    files = file_names(attributes)
+    tables = tuple(_table(data, name, files[name], results) for name in attributes)
+    n = sum(1 for result in results if result.n >= SMALLEST)
+    blocks: list[Block] = [
+        Heading("Slices"),
+        Paragraph(
+            f"The same paired differences at {data.primary} within parts of the query set. The {n} intervals hold all "
+            f"together with {data.confidence_label} confidence, and p is corrected over all of them (max-T), so a part "
+            "may be picked out after looking. A part that is not distinguishable is small more often than equal."
+        ),
+        _chart(data, results),
+    ]
+    if len(tables) == 1:
+        return [*blocks, *tables]
+    return [*blocks, Details("The numbers, attribute by attribute", tables)]
+
+
+def label_of(attribute: str) -> str:
+    return LABELS.get(attribute, attribute)
+
+
+def _table(data: ReportData, attribute: str, file: str, results: Sequence[SliceResult]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for result in results:
+        if result.attribute != attribute:
+            continue
+        rows.append(
+            (
+                data.model_name(result.model),
+                result.label,
+                result.n,
+                result.baseline_mean,
+                result.model_mean,
+                Estimate(result.difference, result.ci_low, result.ci_high),
+                result.p,
+                Badge(result.verdict, TONES[result.verdict])
+                if result.n >= SMALLEST
+                else Badge("too few queries", "muted"),
+            )
+        )
+    return Table(
+        name=f"slices_{file}",
+        caption=f"By {label_of(attribute)}, at {data.primary} against {data.baseline}.",
+        columns=(
+            Column("Model"),
+            Column(label_of(attribute)),
+            Column("Queries", "count", hint="Queries of this part with a value."),
+            Column("Baseline", "metric"),
+            Column("Mean", "metric"),
+            Column(f"Difference [{data.confidence_label} simultaneous]", "difference"),
+            Column("p (max-T)", "p"),
+            Column("Verdict"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
+    order: dict[str, int] = {}
+    rows: list[dict[str, Any]] = []
+    sure: dict[str, list[str]] = {result.model: [] for result in results}
+    for result in results:
+        part = f"{label_of(result.attribute)}: {result.label}"
+        order.setdefault(part, len(order))
+        if result.n < SMALLEST:
+            continue
+        rows.append(
+            {
+                "model": result.model,
+                "part": part,
+                "at": order[part],
+                "n": result.n,
+                "difference": round(result.difference, 6),
+                "low": round(result.ci_low, 6),
+                "high": round(result.ci_high, 6),
+                "zero": 0,
+            }
+        )
+        if result.verdict in ("better", "worse"):
+            sure[result.model].append(f"{result.verdict} by {difference_text(result.difference)} on {part}")
+    names = [name for name in data.rivals if any(row["model"] == name for row in rows)]
+    words = [f"{name}: {'; '.join(sure[name]) or 'nowhere distinguishable'}." for name in names]
+    y = {
+        "field": "part",
+        "type": "nominal",
+        "title": None,
+        "sort": {"field": "at", "op": "min"},
+        "axis": {"labelLimit": 150},
+    }
+    x = {
+        "type": "quantitative",
+        "title": "difference to the baseline",
+        "axis": {"format": "+.2~f", "tickCount": 4},
+    }
+    tooltip = [
+        {"field": "model"},
+        {"field": "part"},
+        {"field": "n", "title": "queries"},
+        {"field": "difference", "type": "quantitative", "format": "+.4f"},
+        {"field": "low", "type": "quantitative", "format": "+.4f"},
+        {"field": "high", "type": "quantitative", "format": "+.4f"},
+    ]
+    panel = {
+        "height": {"step": 15},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
+                "encoding": {"x": {**x, "field": "zero", "aggregate": "min"}},
+            },
+            {
+                "params": [ZOOM_X],
+                "mark": {"type": "rule", "strokeWidth": 2, "clip": True},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                    "color": model_colour(data, names),
+                    "opacity": fade(0.7),
+                    "tooltip": tooltip,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 42, "clip": True},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "difference"},
+                    "color": model_colour(data, names),
+                    "opacity": fade(),
+                    "tooltip": tooltip,
+                },
+            },
+        ],
+    }
+    return Chart(
+        name="slices",
+        title=f"Difference in {data.primary} to {data.baseline} by part of the query set, with simultaneous "
+        f"{data.confidence_label} intervals; each panel has its own scale",
+        spec=small_multiples(names, rows, panel, labels=110, own_x=True),
+        text=" ".join(words),
+    )

@@ -1,0 +1,128 @@
+"""Parts of the query set: cut where the data say, compared with intervals that allow for having looked everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.slices import SMALLEST, parts_of, slice_results
+from ltr_harness.stats.corrections import max_t
+
+
+def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:
+    return {part.label: int(part.queries.sum()) for part in parts_of(attributes)}
+
+
+def test_numbers_are_cut_into_quarters_that_keep_equal_values_together() -> None:
+    assert labels({"rows": np.arange(1, 101)}) == {
+        "1 to 25": 25,
+        "26 to 50": 25,
+        "51 to 75": 25,
+        "76 to 100": 25,
+    }
+    assert labels({"rows": np.r_[np.zeros(60), np.arange(1, 41)]}) == {"0": 60, "1 to 15": 15, "16 to 40": 25}
+
+
+def test_head_is_half_of_the_traffic() -> None:
+    cut = labels({"frequency": np.array([100.0, 50, 10, 10, 10, 10, 10])})
+    assert cut == {"head, from 100: half of the traffic": 1, "tail, below 100": 6}
+
+
+def test_categories_missing_values_and_the_rest() -> None:
+    assert labels({"country": np.array(["de", "fr", "de", None], dtype=object)}) == {
+        "de": 2,
+        "fr": 1,
+        "missing": 1,
+    }
+    assert labels({"age": np.array([1.0, 2.0, np.nan])}) == {"1": 1, "2": 1, "missing": 1}
+    many = np.repeat([f"c{at:02d}" for at in range(12)], np.arange(12, 0, -1))
+    assert list(labels({"c": many}))[-1] == "4 others"
+    assert sum(labels({"c": many}).values()) == many.size
+
+
+def test_every_query_is_in_one_part_of_each_attribute() -> None:
+    rng = np.random.default_rng(0)
+    attributes = {
+        "rows": rng.integers(1, 90, 500),
+        "traffic": rng.zipf(2, 500),
+        "x": rng.choice(list("abc"), 500),
+    }
+    counts: dict[str, np.ndarray] = {}
+    for part in parts_of(attributes):
+        counts[part.attribute] = counts.get(part.attribute, 0) + part.queries.astype(int)
+    assert all((found == 1).all() for found in counts.values())
+
+
+def test_what_all_queries_share_cuts_nothing() -> None:
+    assert parts_of({"rows": np.full(9, 20), "split": np.array(["test"] * 9)}) == []
+
+
+@pytest.fixture
+def entrants() -> list[Entrant]:
+    """B gains 0.2 on long queries and nothing on short ones; five queries are undefined."""
+    rng = np.random.default_rng(1)
+    n = 200
+    rows = np.repeat([10, 100], n // 2)
+    base = rng.uniform(0.2, 0.6, n)
+    base[:5] = np.nan
+    better = base + np.where(rows == 100, 0.2, 0.0) + rng.normal(0, 0.05, n)
+    ids = np.array([f"q{at:03d}" for at in range(n)])
+    return [
+        Entrant(
+            name,
+            ids,
+            {"ndcg@10": values[None, :]},
+            ("1",),
+            {"ndcg@10": True},
+            query_attributes={"rows": rows, "tiny": np.r_[np.ones(SMALLEST - 1), np.zeros(n - SMALLEST + 1)]},
+        )
+        for name, values in (("A", base), ("B", better))
+    ]
+
+
+def test_the_part_that_differs_is_found_and_the_other_is_not(entrants: list[Entrant]) -> None:
+    found = {(one.attribute, one.label): one for one in slice_results(compare(*entrants))}
+    long, short = found["rows", "100"], found["rows", "10"]
+    assert (long.verdict, short.verdict) == ("better", "not distinguishable")
+    assert (long.n, short.n) == (100, 95)
+    assert long.difference == pytest.approx(0.2, abs=0.02)
+    assert long.model_mean - long.baseline_mean == pytest.approx(long.difference)
+
+
+def test_intervals_are_those_of_the_whole_family(entrants: list[Entrant]) -> None:
+    comparison = compare(*entrants)
+    d = comparison.query_differences("B")
+    rows = comparison.entrant("A").query_attributes["rows"]
+    tiny = comparison.entrant("A").query_attributes["tiny"]
+    family = np.stack([np.where(part, d, np.nan) for part in (rows == 10, rows == 100, tiny == 0)], axis=1)
+    expected = max_t(family, confidence=0.95, draws=10_000, seed=0)
+    results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
+    assert [one.ci_low for one in results] == expected.low.tolist()
+    assert [one.p for one in results] == expected.p.tolist()
+
+
+def test_too_few_queries_are_counted_and_not_compared(entrants: list[Entrant]) -> None:
+    (tiny,) = (
+        one for one in slice_results(compare(*entrants)) if (one.attribute, one.label) == ("tiny", "1")
+    )
+    assert tiny.n == 0  # four queries, all of them undefined
+    assert np.isnan(tiny.ci_low)
+    assert tiny.verdict == "not distinguishable"
+
+
+def test_lower_is_better(entrants: list[Entrant]) -> None:
+    turned = [
+        Entrant(
+            e.name,
+            e.query_ids,
+            e.values,
+            e.replicates,
+            {"ndcg@10": False},
+            query_attributes=e.query_attributes,
+        )
+        for e in entrants
+    ]
+    found = {(one.attribute, one.label): one.verdict for one in slice_results(compare(*turned))}
+    assert found["rows", "100"] == "worse"
