@@ -28,10 +28,11 @@ Examples:
   ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008 --workers 2
   ltr-harness check my_experiment.yaml
   ltr-harness report runs/quickstart
+  ltr-harness evaluate --qrels qrels.txt --run my.run -m ndcg@10
 
 \b
 Exit codes: 0 good; 1 something failed while running (what finished is kept);
-2 usage, configuration or data is wrong, nothing was run.
+2 usage, configuration or data is wrong, nothing was run; 3 a gate failed.
 """
 
 

@@ -88,7 +88,7 @@ def command(
             baseline=None if baseline is None else found.named(baseline),
             common_queries=common_queries,
         )
-    notes = [*found.notes, *notes]
+    notes = [*found.notes, *notes, *(found.comparison_notes if comparison is not None else ())]
     if form == "json":
         click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
     elif form == "csv":

@@ -59,6 +59,12 @@ _OPTIONS = {
     "judged_only": click.option(
         "--judged-only", is_flag=True, help="Take unjudged documents out of the runs (trec_eval -J)."
     ),
+    "depth": click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Look at the first N documents of each query of a run only (trec_eval -M).",
+    ),
     "max_grade": click.option(
         "--max-grade",
         type=float,
@@ -164,6 +170,13 @@ class Rankings:
             source=str(scored.path),
         )
 
+    @property
+    def comparison_notes(self) -> list[str]:
+        """What a comparison does not use."""
+        if self.judgments.query_weights is None:
+            return []
+        return [f"{self.source}: query weights are not used: a comparison counts every query once"]
+
     def named(self, name: str) -> str:
         """The name, in tables, of the ranking that the user calls by its name, run tag or file."""
         for scored in self.all:
@@ -182,6 +195,7 @@ def load_rankings(
     reader_options: Sequence[str] = (),
     all_queries: bool = False,
     judged_only: bool = False,
+    depth: int | None = None,
     max_grade: float | None = None,
 ) -> Rankings:
     """Read what the options name.
@@ -190,13 +204,22 @@ def load_rankings(
         UsageError: the options do not go together.
         DataError: every problem of every file.
     """
-    _check_options(data, qrels, scores, run_files, reader, reader_options, all_queries or judged_only)
+    about_runs = [
+        name
+        for name, value in (
+            ("--all-queries", all_queries),
+            ("--judged-only", judged_only),
+            ("--depth", depth),
+        )
+        if value
+    ]
+    _check_options(data, qrels, scores, run_files, reader, reader_options, about_runs)
     if max_grade is not None and not (np.isfinite(max_grade) and max_grade > 0):
         raise UsageError(f"--max-grade {max_grade:g}; expected a grade above 0")
     if data is not None:
         return _from_scores(data, _reader(data, reader, reader_options), scores, max_grade)
     assert qrels is not None  # or the options would have been refused
-    return _from_runs(qrels, run_files, all_queries, judged_only, max_grade)
+    return _from_runs(qrels, run_files, max_grade, complete=all_queries, judged_only=judged_only, depth=depth)
 
 
 def _check_options(
@@ -206,15 +229,15 @@ def _check_options(
     run_files: Sequence[Path],
     reader: str | None,
     reader_options: Sequence[str],
-    trec_only: bool,
+    about_runs: Sequence[str],
 ) -> None:
     both = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
     if (data is None) == (qrels is None):
         found = "neither --data nor --qrels" if data is None else "both --data and --qrels"
         raise UsageError(f"{found}; {both}")
-    if data is not None and (run_files or trec_only):
-        what = "--run" if run_files else "--all-queries and --judged-only"
-        raise UsageError(f"{what} with --data; {what} go{'es' * bool(run_files)} with --qrels; {both}")
+    if data is not None and (run_files or about_runs):
+        what = "--run" if run_files else about_runs[0]
+        raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
     if qrels is not None and (scores or reader or reader_options):
         what = "--scores" if scores else "--reader" if reader else "--set"
         raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
@@ -238,14 +261,12 @@ def _from_scores(data: Path, reader: Reader, files: Sequence[Path], max_grade: f
 
 
 def _from_runs(
-    qrels_file: Path, files: Sequence[Path], all_queries: bool, judged_only: bool, max_grade: float | None
+    qrels_file: Path, files: Sequence[Path], max_grade: float | None, **how_to_join: Any
 ) -> Rankings:
     from ltr_harness.readers.trec import join, read_qrels, read_run
 
     qrels, *runs = _read_all([partial(read_qrels, qrels_file), *(partial(read_run, path) for path in files)])
-    joined = _read_all(
-        [partial(join, qrels, run, complete=all_queries, judged_only=judged_only) for run in runs]
-    )
+    joined = _read_all([partial(join, qrels, run, **how_to_join) for run in runs])
     tags = [run.tag for run in runs]
     names = tags if len(set(tags)) == len(tags) else _names(files)
     found = tuple(

@@ -132,7 +132,14 @@ def read_run(path: str | Path) -> TrecRun:
     return TrecRun(lines.path, str(tags.values[tags.codes[-1]]), queries, documents, scores, tuple(notes))
 
 
-def join(qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: bool = False) -> Joined:
+def join(
+    qrels: Qrels,
+    run: TrecRun,
+    *,
+    complete: bool = False,
+    judged_only: bool = False,
+    depth: int | None = None,
+) -> Joined:
     """A run beside the judgments of its queries, by trec_eval's rules.
 
     Queries that only one of the files has are left out, and the notes say so. A document that is listed and not
@@ -168,7 +175,12 @@ def join(qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: boo
     query = in_qrels[run.queries.codes]
     line = _judged_lines(qrels, query, run.documents)
     grade = np.where(line >= 0, qrels.grades[line], -1)
-    listed = np.flatnonzero((query >= 0) & (grade >= 0) if judged_only else query >= 0)
+    is_listed = query >= 0
+    if depth is not None:
+        is_listed &= _ranks(run) <= depth
+    if judged_only:
+        is_listed &= grade >= 0
+    listed = np.flatnonzero(is_listed)
     is_unlisted = kept[qrels.queries.codes]
     is_unlisted[line[listed][line[listed] >= 0]] = False
     unlisted = np.flatnonzero(is_unlisted)
@@ -213,6 +225,17 @@ def _judged_lines(qrels: Qrels, query: NDArray[np.int64], documents: Names) -> N
     wanted = query * n_documents + document
     at = order[np.minimum(np.searchsorted(judged, wanted, sorter=order), judged.size - 1)]
     return np.where((query >= 0) & (document >= 0) & (judged[at] == wanted), at, -1)
+
+
+def _ranks(run: TrecRun) -> NDArray[np.int64]:
+    """Each line's rank, from 1: by score, and by document id, descending, where scores tie."""
+    by_name = np.empty(run.documents.values.size, dtype=np.int64)
+    by_name[np.argsort(run.documents.values)] = np.arange(by_name.size)
+    order = np.lexsort((-by_name[run.documents.codes], -run.scores, run.queries.codes))
+    sizes = np.bincount(run.queries.codes)
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+    return ranks
 
 
 def _above_nothing(scores: NDArray[np.float64]) -> NDArray[np.float64]:

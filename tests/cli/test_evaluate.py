@@ -72,7 +72,11 @@ def test_the_official_measures_of_trec_evals_own_test(ltr: Cli, shared_data: Pat
 
 @pytest.mark.parametrize(
     ("expected", "run", "more"),
-    [("out.test.aq", "results.test", ()), ("out.test.aqc", "results.trunc", ("--all-queries",))],
+    [
+        ("out.test.aq", "results.test", ()),
+        ("out.test.aqc", "results.trunc", ("--all-queries",)),
+        ("out.test.aqcM", "results.trunc", ("--all-queries", "--depth", "100")),
+    ],
 )
 def test_per_query_values_of_trec_evals_own_test(
     ltr: Cli, shared_data: Path, expected: str, run: str, more: tuple[str, ...]
@@ -309,6 +313,19 @@ def test_tables_are_read_by_suffix_and_reader_options(ltr: Cli, tmp_path: Path) 
     assert (code, "did you mean 'csv'?" in err) == (2, True)
 
 
+def test_query_weights_count_in_means_and_not_in_comparisons(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n2\n1\n")
+    (tmp_path / "b.txt").write_text("2\n1\n2\n1\n")
+    (tmp_path / "t.csv").write_text("query_id,label,w,f\n7,1,3,0\n7,0,3,0\n9,1,1,0\n9,0,1,0\n")
+    arguments = ("evaluate", "--data", "t.csv", "--set", "weight=w", "-m", "mrr", "--scores", "a.txt")
+    _, out, err = ltr(*arguments)
+    assert "mrr    0.6250" in out  # (3 * 1/2 + 1 * 1) / 4
+    assert "weights" not in err
+    _, out, err = ltr(*arguments, "--scores", "b.txt")
+    assert "0.7500" in out
+    assert "t.csv: query weights are not used: a comparison counts every query once" in err
+
+
 def test_several_runs_are_compared(ltr: Cli) -> None:
     arguments = ("evaluate", "--qrels", "qrels", "--run", "good.run", "--run", "bad.run", "-m", "mrr,map")
     code, out, _ = ltr(*arguments)
@@ -399,7 +416,7 @@ def test_unjudged_documents(ltr: Cli) -> None:
         (("--qrels", "qrels", "--scores", "up.txt"), "--scores with --qrels; --scores goes with --data"),
         (
             ("--data", "data.txt", "--scores", "up.txt", "--all-queries"),
-            "--all-queries and --judged-only with --data",
+            "--all-queries with --data; --all-queries goes with --qrels",
         ),
         (
             ("--data", "data.txt", "--scores", "up.txt", "-m", "ndgc@10"),

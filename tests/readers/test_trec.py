@@ -225,6 +225,20 @@ def test_judged_only_closes_the_ranks_up(write: Write) -> None:
     assert joined.retrieved.sum() == 3
 
 
+def test_depth_counts_before_unjudged_documents_go(write: Write) -> None:
+    qrels, run = read_qrels(write(QRELS, "q")), read_run(write(RUN, "r"))
+    joined = join(qrels, run, depth=2)
+    assert joined.retrieved.tolist() == [True, True, False, False, False, True, False]
+    assert metrics(joined, "recall")["recall"].per_query.tolist() == [1 / 2, 1.0]
+    joined = join(qrels, run, depth=2, judged_only=True)
+    assert joined.retrieved.sum() == 2
+    assert metrics(joined, "mrr")["mrr"].per_query.tolist() == [1.0, 1.0]
+    tied = read_run(write("1 Q0 a 1 5 t\n1 Q0 c 1 5 t\n1 Q0 b 1 5 t\n", "r"))
+    joined = join(qrels, tied, depth=1)
+    assert joined.judgments.document_ids is not None
+    assert joined.judgments.document_ids[joined.retrieved].tolist() == ["c"]
+
+
 def test_no_shared_query_is_an_error(write: Write) -> None:
     with pytest.raises(
         DataError, match=r"has no query of .*q: its queries are 001, those of the qrels 1, 2, 3"
