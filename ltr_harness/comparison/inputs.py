@@ -146,13 +146,8 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
         return [(run, run.record.model) for run in runs]
     if not path.is_file():
         raise DataError(Problem(str(path), "no such file or folder", "a run folder or a table"))
-    import pandas as pd
-
-    if path.suffix == ".parquet":
-        return [(pd.read_parquet(path), path.stem)]
-    if path.suffix in (".csv", ".tsv"):
-        separator = "," if path.suffix == ".csv" else "\t"
-        return [(pd.read_csv(path, sep=separator, dtype={"query_id": str}), path.stem)]
+    if path.suffix in (".parquet", ".csv", ".tsv"):
+        return [(_read_table(path), path.stem)]
     raise DataError(
         Problem(
             str(path),
@@ -160,6 +155,27 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
             "a run folder, or a .parquet, .csv or .tsv table with query_id and one column per metric",
         )
     )
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    import warnings
+
+    import pandas as pd
+
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        with warnings.catch_warnings():
+            # rows longer than the header: pandas would cut them, or take their first field for an index
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            separator = "," if path.suffix == ".csv" else "\t"
+            return pd.read_csv(path, sep=separator, dtype={"query_id": str}, index_col=False)
+    # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
+    except (ValueError, OSError, pd.errors.ParserWarning) as problem:
+        reason = str(problem).strip().splitlines()[0]
+        raise DataError(
+            Problem(str(path), f"cannot be read as a table: {reason}", "query_id and metric columns")
+        ) from None
 
 
 def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[str]) -> Entrant:
