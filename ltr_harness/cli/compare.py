@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ltr_harness.runs import Run
 
 EXPERIMENT = "experiment.yaml"
+TABLES = (".csv", ".tsv", ".parquet")
 
 
 @click.command(
@@ -171,6 +172,7 @@ class _Found:
             entrants = self._evaluated(files, texts, gates, given)
         else:
             self._refuse_alone(given)
+            self._refuse_scores(files)
             if texts:
                 self.metrics = [*asked_metrics.split(texts), *(str(gate.metric) for gate in gates)]
         self.items: list[Any] = []
@@ -212,6 +214,20 @@ class _Found:
             path: found.entrant(scored, scored.evaluate(scaled))
             for path, scored in zip(files, found.all, strict=True)
         }
+
+    def _refuse_scores(self, files: Sequence[Path]) -> None:
+        """Files that could only be scores, and nothing to measure them against."""
+        problems = [
+            Problem(
+                str(path),
+                "is neither a run folder nor a table",
+                "--data FILE for scores, or --qrels FILE for TREC runs",
+            )
+            for path in files
+            if path.suffix not in TABLES
+        ]
+        if problems:
+            raise UsageError(problems)
 
     def _refuse_alone(self, given: dict[str, Any]) -> None:
         """Options that mean something only beside --data or --qrels."""

@@ -68,9 +68,13 @@ class Lines:
         self._found: list[tuple[int, Problem]] = []
         self._n_found = 0
         counts = counts[:n_rows]
+        wrong = counts < n_fields if more else counts != n_fields
+        every = f", like all {n_rows:,}" if wrong.all() and n_rows > 1 else ""
+        if every:  # a file of another kind, not a file with mistakes: one line says it
+            wrong = np.arange(n_rows) == 0
         self.report(
-            counts < n_fields if more else counts != n_fields,
-            lambda row: f"the line has {counts[row]} field{'s' if counts[row] != 1 else ''}",
+            wrong,
+            lambda row: f"the line has {counts[row]} field{'s' if counts[row] != 1 else ''}{every}",
             f"`{form}`",
         )
         self.finish()

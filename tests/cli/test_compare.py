@@ -198,12 +198,34 @@ def test_a_gate_on_a_stored_comparison_must_be_about_a_stored_metric(ltr: Cli) -
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", b""),
+        ("t.csv", b"query_id,mrr\n1,2\n4,5,6,7,8\n"),
+        ("t.csv", b"query_id,mrr\n1,2,3\n4,5,6\n"),
+        ("t.csv", b"query_id,mrr\n\xff\xfe,1\n"),
+        ("t.tsv", b""),
+        ("t.parquet", b"PAR1 and nothing more"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    code, _, err = ltr(tmp_path / name)
+    assert code == 2
+    assert f"{name}: cannot be read as a table: " in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nothing",), "nothing: no such file or folder; expected run folders, files of scores, or tables"),
         (("runs/none/*",), "runs/none/*: matches nothing"),
         (("runs",), "runs: holds no run"),
-        (("fine.txt",), "cannot tell what a .txt is"),
+        (
+            ("fine.txt", "up.run"),
+            "fine.txt: is neither a run folder nor a table; expected --data FILE for scores",
+        ),
         (("fine.txt", "--max-grade", "3"), "--max-grade without --data or --qrels"),
         (("runs/tiny", "--set", "label=x"), "--set without --data or --qrels"),
         (("runs/tiny", "--data", "data.txt"), "--data or --qrels without a file of scores"),
@@ -212,9 +234,9 @@ def test_a_gate_on_a_stored_comparison_must_be_about_a_stored_metric(ltr: Cli) -
         (("runs/tiny", "--test", "tt"), "unknown test 'tt'"),
         (
             ("fine.txt", "data.txt", "--data", "data.txt"),
-            "data.txt:1: the line has 4 fields; expected `score`",
+            "data.txt:1: the line has 4 fields, like all",
         ),
-        (("up.run", "fine.txt", "--qrels", "qrels"), "fine.txt:1: the line has 1 field; expected `query Q0"),
+        (("up.run", "fine.txt", "--qrels", "qrels"), "fine.txt:1: the line has 1 field, like all"),
     ],
 )
 def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:

@@ -439,12 +439,12 @@ def test_unjudged_documents(ltr: Cli) -> None:
         ),
         (("--data", "dat.txt", "--scores", "up.txt"), "dat.txt: no such file; . has "),
         (("--data", "data.txt", "--scores", "upp.txt"), "upp.txt: no such file"),
-        (("--data", "data.txt", "--scores", "qrels"), "qrels:1: the line has 4 fields; expected `score`"),
+        (("--data", "data.txt", "--scores", "qrels"), "qrels:1: the line has 4 fields, like all"),
         (
             ("--qrels", "good.run", "--run", "good.run"),
-            "good.run:1: the line has 6 fields; expected `query iteration",
+            "good.run:1: the line has 6 fields, like all",
         ),
-        (("--qrels", "qrels", "--run", "qrels"), "qrels:1: the line has 4 fields; expected `query Q0"),
+        (("--qrels", "qrels", "--run", "qrels"), "qrels:1: the line has 4 fields, like all"),
         (("--data", "qrels", "--scores", "up.txt"), "qrels: no row has a feature"),
         (
             ("--data", "data.txt", "--scores", "up.txt", "-m", "err@10", "--max-grade", "1"),

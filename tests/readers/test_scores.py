@@ -80,7 +80,11 @@ def test_ids_are_text(tmp_path: Path) -> None:
             "s.txt:3: the score is 'x'; expected a number: what has no score has no rank",
         ),
         ("s.txt", "1\n2\n\n4\nnan\n", "s.txt:5: the score is 'nan'"),
-        ("s.txt", "7 1\n7 2\n7 3\n9 1\n9 2\n", "s.txt:1: the line has 2 fields; expected `score`"),
+        (
+            "s.txt",
+            "7 1\n7 2\n7 3\n9 1\n9 2\n",
+            "s.txt:1: the line has 2 fields, like all 5; expected `score`",
+        ),
         ("s.txt", "", "s.txt: the file is empty"),
         ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
         ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),

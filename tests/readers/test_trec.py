@@ -170,6 +170,14 @@ def test_problems_beyond_the_first_are_counted(write: Write) -> None:
     assert "and 30 more such lines" in str(error.value)
 
 
+def test_a_file_of_another_kind_is_told_in_one_line(write: Write) -> None:
+    with pytest.raises(DataError) as error:
+        read_run(write("0.5\n0.25\n0.125\n"))
+    assert str(error.value).endswith(
+        "file:1: the line has 1 field, like all 3; expected `query Q0 document rank score tag`"
+    )
+
+
 def test_a_missing_file_is_named_with_what_is_there(write: Write, tmp_path: Path) -> None:
     write("1 Q0 a 1 2 t\n", "good.run")
     with pytest.raises(DataError, match=r"god\.run: no such file; .* has good\.run"):
