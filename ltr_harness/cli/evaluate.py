@@ -89,13 +89,14 @@ def command(
             common_queries=common_queries,
         )
     notes = [*found.notes, *notes, *(found.comparison_notes if comparison is not None else ())]
+    if form != "csv":
+        notes += _cautions(evaluations[0])
     if form == "json":
         click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
     elif form == "csv":
         _write_csv(found, evaluations, per_query)
     else:
         _print(found, evaluations, comparison, per_query)
-        notes += _cautions(evaluations[0])
     if form != "json":
         for note in notes:
             click.echo(f"note: {note}", err=True)

@@ -97,7 +97,11 @@ def _from_table(table: Delimited | ParquetTable, judgments: Judgments) -> NDArra
             Problem(str(file), "has no column 'score'", cure=did_you_mean("score", table.columns))
         )
     named_by = _naming_columns(table, judgments)
-    numbers = [name for name in ("score", "row", "label") if name in table.columns]
+    numbers = [
+        "score",
+        *(["row"] if "row" in named_by else []),
+        *(["label"] if "label" in table.columns else []),
+    ]
     texts = [name for name in ("query_id", "document_id") if name in named_by]
     columns = table.read(numbers, texts)
     scores = _floats(columns["score"])
