@@ -363,7 +363,7 @@ def test_official_values_of_the_robust_track(shared_data: Path, run: str) -> Non
     }
     joined = join(read_qrels(folder / "robust03_qrels.txt"), read_run(folder / f"input.{run}.gz"))
     found = metrics(joined, "map(as=trec_eval)", "rprec(as=trec_eval)")
-    assert tuple(round(value.mean, 4) for value in found._values.values()) == official[run]
+    assert tuple(round(found[name].mean, 4) for name in found.metrics) == official[run]
     assert found["map(as=trec_eval)"].n_queries == 100
 
 
