@@ -100,7 +100,7 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         MetricError: something that is neither.
 
     Example:
-        >>> asked(["map", "P.5,10", "rbp(p=0.8)"])
+        >>> asked(["P.10,5", "rbp(p=0.8)", "map"])
         {'map': (), 'P': ('5', '10'), 'rbp(p=0.8)': ()}
     """
     found: dict[str, tuple[str, ...]] = {}
@@ -111,7 +111,8 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>\d+(?:,\d+)*))?", text)
         name = form["name"] if form else ""
         if form is not None and "{k}" in METRICS.get(name, ""):
-            found[name] = (*found.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ()))
+            cutoffs = {*found.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ())}
+            found[name] = tuple(sorted(cutoffs, key=int))
         elif text in _ORDER:
             found[text] = ()
         else:
