@@ -22,7 +22,7 @@ _IN_MEMORY = 64 << 20
 # What a file starts with that is certainly not text, and what to do about it.
 _NOT_TEXT = {
     b"PAR1": ("a Parquet file", "use `reader: parquet`"),
-    b"ARROW1": ("an Arrow file", "write it as Parquet and use `reader: parquet`"),
+    b"ARROW1": ("an Arrow file", "use `reader: parquet`, which reads Arrow files too"),
     b"PK\x03\x04": ("a zip archive", "unpack it first"),
     b"BZh": ("compressed with bzip2", "unpack it first, or compress it with gzip or zstd"),
     b"\xfd7zXZ\x00": ("compressed with xz", "unpack it first, or compress it with gzip or zstd"),

@@ -7,15 +7,65 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.files import unreadable
-from ltr_harness.readers.tables import TableReader
+from ltr_harness.readers.files import located, unreadable
+from ltr_harness.readers.memory import ArrowColumns
+from ltr_harness.readers.tables import Table, TableReader, is_numeric
 
 
 class Parquet(TableReader):
-    """Parquet tables with named columns; null and NaN in a feature are missing values."""
+    """Parquet and Arrow tables with named columns; null and NaN in a feature are missing values.
 
-    def opened(self, path: Path) -> ParquetTable:
-        return ParquetTable(path)
+    A folder, as Spark, Arrow or Dask write it, stands for the ``.parquet`` files in it, in the order of their
+    names. Arrow IPC files (``.arrow``, ``.feather``) are read as well.
+    """
+
+    def paths(self, files: Sequence[str], root: Path) -> list[Path]:
+        paths: list[Path] = []
+        problems: list[Problem] = []
+        for path in located(files, root, folders=True):
+            if not path.is_dir():
+                paths.append(path)
+                continue
+            inside = sorted(
+                file
+                for file in path.rglob("*.parquet")
+                if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
+            )
+            folders = {part for file in inside for part in file.relative_to(path).parts[:-1] if "=" in part}
+            if not inside:
+                problems.append(Problem(str(path), "the folder has no .parquet file", "at least one"))
+            if folders:
+                names = ", ".join(sorted({folder.partition("=")[0] for folder in folders}))
+                problems.append(
+                    Problem(
+                        str(path),
+                        f"the folder is partitioned by {names}, whose values are in no file",
+                        "files that hold all their columns",
+                        f"name one such folder, as {sorted(folders)[0]}, or write without partitions",
+                    )
+                )
+            paths += inside
+        if problems:
+            raise DataError(problems)
+        return paths
+
+    def opened(self, path: Path) -> Table:
+        try:
+            with open(path, "rb") as stream:
+                is_arrow = stream.read(6) == b"ARROW1"
+        except OSError as problem:
+            raise unreadable(path, problem) from None
+        return _arrow(path) if is_arrow else ParquetTable(path)
+
+
+def _arrow(path: Path) -> Table:
+    from pyarrow import ArrowException, ipc, memory_map
+
+    try:
+        with memory_map(str(path)) as source, ipc.open_file(source) as file:
+            return ArrowColumns(file.read_all(), path)
+    except (ArrowException, OSError) as problem:
+        raise DataError(Problem(str(path), f"the Arrow file is damaged: {problem}")) from None
 
 
 class ParquetTable:
@@ -39,7 +89,7 @@ class ParquetTable:
 
     def numeric_columns(self) -> set[str]:
         """Columns of numbers or truth values."""
-        return {field.name for field in self._schema if _is_numeric(field.type)}
+        return {field.name for field in self._schema if is_numeric(field.type)}
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""
@@ -50,7 +100,7 @@ class ParquetTable:
                 str(self.path), f"column {name!r} has the type {self._schema.field(name).type}", "numbers"
             )
             for name in numbers
-            if not _is_numeric(self._schema.field(name).type)
+            if not is_numeric(self._schema.field(name).type)
         ]
         if problems:
             raise DataError(problems)
@@ -64,17 +114,3 @@ class ParquetTable:
     def place(self, row: int) -> str:
         """File and row, counted from 1."""
         return f"{self.path}: row {row + 1}"
-
-
-def _is_numeric(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )

@@ -55,5 +55,13 @@ class FileReader(Reader):
         "files of a split. When false, scattered queries are an error.",
     )
 
+    def paths(self, files: Sequence[str], root: Path) -> list[Path]:
+        """The files to read, in order.
+
+        Raises:
+            DataError: a file does not exist.
+        """
+        return located(files, root)
+
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
-        return tuple(located(files, root))
+        return tuple(self.paths(files, root))

@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, blocks_of, limited, query_ids
 
@@ -78,13 +77,18 @@ class TableReader(FileReader):
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         tables: list[Table] = []
         problems: list[Problem] = []
-        for path in located(files, root):
+        for path in self.paths(files, root):
             try:
                 tables.append(self.opened(path))
             except DataError as problem:
                 problems += problem.problems
         if problems:
             raise DataError(problems)
+        return self.assembled(tables, ", ".join(files))
+
+    def assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
+        """The rows of opened tables, one after the other."""
+        problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
         parts = []
         for table in tables:
@@ -106,7 +110,7 @@ class TableReader(FileReader):
         problems += [problem for part in parts for problem in part.problems]
         if problems:
             raise DataError(limited(problems, len(problems), "problems"))
-        return assembled(_joined(parts, features, notes), ", ".join(files), regroup=self.regroup)
+        return assembled(_joined(parts, features, notes), source, regroup=self.regroup)
 
     def _roles(self) -> list[str]:
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
@@ -221,6 +225,21 @@ class Part:
             for row in rows[:SHOWN]
         ]
         self.problems += limited(listed, len(rows), f"such rows in column {name!r}")
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers or truth values."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
 
 
 def place_in(parts: Sequence[Part]) -> Callable[[int], str]:

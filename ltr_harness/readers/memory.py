@@ -1,0 +1,237 @@
+"""Data that is in memory already: NumPy arrays, and frames of pandas, Polars or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import QueryGroups, as_column
+from ltr_harness.readers.rows import Rows, assembled, blocks_of
+from ltr_harness.readers.tables import is_numeric
+
+
+def from_arrays(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    query_ids: ArrayLike | None = None,
+    group_sizes: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    document_ids: ArrayLike | None = None,
+    attributes: Mapping[str, ArrayLike] | None = None,
+    regroup: bool = False,
+    source: str = "arrays",
+) -> RankingDataset:
+    """A ranking dataset from arrays with one entry per row.
+
+    Args:
+        features: (n_rows, n_features); NaN means missing. Stored as float32.
+        labels: (n_rows,), finite and >= 0.
+        query_ids: (n_rows,), the query of each row; or
+        group_sizes: (n_queries,), rows per query, in row order.
+        feature_names: one per column; default ``"0"``, ``"1"``, …
+        weights: (n_rows,) >= 0; a query's weight is the mean of its rows'.
+        positions: (n_rows,) whole numbers.
+        document_ids: (n_rows,).
+        attributes: name to (n_rows,) values that are equal within a query.
+        regroup: bring scattered queries together, with a note; otherwise they are an error.
+        source: how messages call this data.
+
+    Raises:
+        DataError: every array whose shape or values do not fit.
+
+    Example:
+        >>> data = from_arrays([[0.5], [1.0], [0.1]], [1, 0, 2], query_ids=["a", "a", "b"])
+        >>> data.n_queries, data.features.dtype
+        (2, dtype('float32'))
+    """
+    matrix = _matrix(features)
+    n_rows = len(matrix)
+    if (query_ids is None) == (group_sizes is None):
+        raise DataError("give either query_ids, one per row, or group_sizes, one per query")
+    if group_sizes is not None:
+        groups = QueryGroups.from_sizes(group_sizes)
+        starts, ids = groups.boundaries[:-1], groups.ids
+        if groups.n_rows != n_rows:
+            raise DataError(
+                f"group_sizes add up to {groups.n_rows:,}; expected {n_rows:,}, the rows of features"
+            )
+    else:
+        rows = as_column(query_ids, "query_ids")  # type: ignore[arg-type]
+        if len(rows) != n_rows:
+            raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
+        if n_rows:
+            QueryGroups.from_ids(rows)  # refuses missing ids
+        rows = rows.astype(np.str_) if rows.dtype.kind == "O" else rows
+        starts, ids = blocks_of(rows, [0])
+    names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
+    columns = {
+        "labels": labels,
+        "weights": weights,
+        "positions": positions,
+        "document_ids": document_ids,
+        **{f"attribute {name!r}": values for name, values in (attributes or {}).items()},
+    }
+    checked = {name: None if values is None else as_column(values, name) for name, values in columns.items()}
+    problems = [
+        Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")
+        for name, values in checked.items()
+        if values is not None and len(values) != n_rows
+    ]
+    if len(names) != matrix.shape[1] or len(set(names)) != len(names):
+        found = f"{len(names)} feature names, {len(set(names))} of them different"
+        problems.append(Problem(source, found, f"{matrix.shape[1]} different ones, one per column"))
+    if not problems:
+        problems += _value_problems(source, checked)
+    if problems:
+        raise DataError(problems)
+    found_positions = checked["positions"]
+    return assembled(
+        Rows(
+            matrix,
+            np.asarray(checked["labels"], dtype=np.float64),
+            np.asarray(starts, dtype=np.int64),
+            ids,
+            lambda row: f"{source}: row {row}",
+            names,
+            None if checked["weights"] is None else checked["weights"].astype(np.float64),
+            None if found_positions is None else found_positions.astype(np.int32),
+            _plain(checked["document_ids"]),
+            {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+        ),
+        source,
+        regroup=regroup,
+    )
+
+
+def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingDataset:
+    """A ranking dataset from a frame of pandas, Polars or Arrow.
+
+    Args:
+        frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``).
+        source: how messages call this data.
+        columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
+            `weight`, `position`, `document_id`, `attributes`, `regroup`.
+
+    Raises:
+        DataError: a column is missing, or holds what it must not; rows are counted from 1.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"query_id": [7, 7], "label": [1, 0], "bm25": [2.5, 0.5]})
+        >>> from_frame(frame).feature_names
+        ('bm25',)
+    """
+    import pyarrow
+    from pydantic import ValidationError
+
+    from ltr_harness.readers.parquet import Parquet
+
+    try:
+        table = (
+            pyarrow.Table.from_pandas(frame, preserve_index=False)
+            if hasattr(frame, "iloc")
+            else pyarrow.table(frame)
+        )
+    except (TypeError, ValueError, pyarrow.ArrowException) as problem:
+        raise DataError(
+            Problem(source, f"is no table: {problem}", "a frame of pandas, Polars or Arrow")
+        ) from None
+    try:
+        reader = Parquet(**columns)
+    except ValidationError as problem:
+        raise DataError(
+            [
+                Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])
+                for wrong in problem.errors()
+            ]
+        ) from None
+    return reader.assembled([ArrowColumns(table, Path(source))], source)
+
+
+class ArrowColumns:
+    """An Arrow table, opened as the table readers want it."""
+
+    def __init__(self, table: Any, path: Path) -> None:
+        self.path = path
+        self.columns: list[str] = list(table.schema.names)
+        self._table = table
+
+    def numeric_columns(self) -> set[str]:
+        return {field.name for field in self._table.schema if is_numeric(field.type)}
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        problems = [
+            Problem(
+                str(self.path),
+                f"column {name!r} has the type {self._table.schema.field(name).type}",
+                "numbers",
+            )
+            for name in numbers
+            if not is_numeric(self._table.schema.field(name).type)
+        ]
+        if problems:
+            raise DataError(problems)
+        if self._table.num_rows == 0:
+            raise DataError(Problem(str(self.path), "has no rows", "rows"))
+        return self._table.select([*numbers, *texts])
+
+    def place(self, row: int) -> str:
+        """Row, counted from 1."""
+        return f"{self.path}: row {row + 1}"
+
+
+def _matrix(features: ArrayLike) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore", under="ignore"):
+            matrix = np.ascontiguousarray(features, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError("features are not numbers; expected an array (n_rows, n_features)") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    infinite = np.argwhere(np.isinf(matrix))
+    if len(infinite):
+        row, column = infinite[0]
+        raise DataError(
+            f"features[{row}, {column}] is infinite or beyond the range of float32 ({len(infinite):,} such); "
+            "expected finite numbers, NaN where a value is missing"
+        )
+    return matrix
+
+
+def _value_problems(source: str, columns: Mapping[str, NDArray[Any] | None]) -> list[Problem]:
+    problems = []
+    for name, expected in (
+        ("labels", "finite numbers >= 0"),
+        ("weights", "finite numbers >= 0"),
+        ("positions", "whole numbers >= 0"),
+    ):
+        values = columns[name]
+        if values is None:
+            continue
+        try:
+            numbers = values.astype(np.float64)
+        except (TypeError, ValueError):
+            problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected))
+            continue
+        bad = ~(np.isfinite(numbers) & (numbers >= 0))
+        if name == "positions":
+            bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
+        if bad.any():
+            row = int(np.argmax(bad))
+            problems.append(
+                Problem(source, f"{name}[{row}] is {values[row]} ({int(bad.sum()):,} such)", expected)
+            )
+    return problems
+
+
+def _plain(values: NDArray[Any] | None) -> Any:
+    return values.astype(np.str_) if values is not None and values.dtype.kind == "O" else values

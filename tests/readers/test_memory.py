@@ -1,0 +1,150 @@
+"""Data from Python: arrays, and frames of pandas and Arrow, checked as files are; Parquet folders and Arrow files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.memory import from_arrays, from_frame
+from ltr_harness.readers.parquet import Parquet
+
+FRAME = pd.DataFrame(
+    {
+        "query_id": ["q1", "q1", "q2"],
+        "label": [1, 0, 2],
+        "f": [0.5, np.nan, 1.0],
+        "g": [1, 2, 3],
+        "doc": ["a", "b", "c"],
+        "lang": ["de", "de", "en"],
+    }
+)
+ROLES: dict[str, Any] = {"document_id": "doc", "attributes": ("lang",)}
+
+
+def test_arrays_frames_and_files_agree(tmp_path: Path) -> None:
+    FRAME.to_parquet(tmp_path / "a.parquet")
+    file = Parquet(**ROLES).read(["a.parquet"], tmp_path)
+    arrays = from_arrays(
+        FRAME[["f", "g"]],
+        FRAME["label"],
+        query_ids=FRAME["query_id"],
+        feature_names=["f", "g"],
+        document_ids=FRAME["doc"],
+        attributes={"lang": FRAME["lang"]},
+    )
+    assert fingerprint_dataset(arrays) == fingerprint_dataset(file)
+    assert arrays.query_attributes["lang"].tolist() == ["de", "en"]
+    for frame in (FRAME, FRAME.set_index(FRAME.index + 5), pa.Table.from_pandas(FRAME)):
+        assert fingerprint_dataset(from_frame(frame, **ROLES)) == fingerprint_dataset(file)
+
+
+def test_group_sizes_weights_and_positions() -> None:
+    data = from_arrays(
+        np.ones((3, 1)), [1, 0, 2], group_sizes=[2, 1], weights=[1, 3, 5], positions=[1.0, 2.0, 1.0]
+    )
+    assert data.groups.boundaries.tolist() == [0, 2, 3]
+    assert data.judgments.query_weights is not None
+    assert data.judgments.query_weights.tolist() == [2, 5]
+    assert data.positions is not None
+    assert data.positions.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [1, 0]}, "arrays: 2 labels; expected 3, one for each row of features"),
+        ({"labels": [1, -1, 0]}, r"arrays: labels\[1\] is -1 \(1 such\); expected finite numbers >= 0"),
+        ({"labels": ["a", "b", "c"]}, "labels are not numbers"),
+        ({"features": np.ones(3)}, r"features have shape \(3,\)"),
+        ({"features": [["x"], ["y"], ["z"]]}, "features are not numbers"),
+        ({"features": [[1.0], [np.inf], [1.0]]}, r"features\[1, 0\] is infinite"),
+        (
+            {"features": [[1.0], [1e39], [1.0]]},
+            r"features\[1, 0\] is infinite or beyond the range of float32",
+        ),
+        ({"query_ids": [1, 1]}, "2 query_ids; expected 3"),
+        ({"query_ids": [1, None, 1]}, r"query_ids\[1\] is missing"),
+        ({"query_ids": [1, 2, 1]}, "arrays: row 2: query '1' comes up again after other rows"),
+        ({"query_ids": None}, "give either query_ids, one per row, or group_sizes, one per query"),
+        ({"group_sizes": [3]}, "give either query_ids"),
+        ({"query_ids": None, "group_sizes": [2]}, "group_sizes add up to 2; expected 3"),
+        ({"feature_names": ["a", "b"]}, "2 feature names, 2 of them different; expected 1"),
+        ({"weights": [1, -2, 1]}, r"weights\[1\] is -2"),
+        ({"positions": [1, 2.5, 3]}, r"positions\[1\] is 2.5 \(1 such\); expected whole numbers >= 0"),
+        (
+            {"attributes": {"lang": ["a", "b", "a"]}},
+            "arrays: row 1: attribute 'lang' is b here and a in the first row",
+        ),
+    ],
+)
+def test_what_does_not_fit(change: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"features": np.ones((3, 1)), "labels": [1, 0, 1], "query_ids": [7, 7, 8]}
+    arguments = {**good, **change}
+    with pytest.raises(DataError, match=message):
+        from_arrays(arguments.pop("features"), arguments.pop("labels"), **arguments)
+
+
+def test_regrouping_leaves_a_note() -> None:
+    data = from_arrays([[1.0], [2.0], [3.0]], [1, 0, 1], query_ids=[5, 6, 5], regroup=True)
+    assert data.features[:, 0].tolist() == [1, 3, 2]
+    assert data.notes == ("1 of 2 queries were scattered and have been regrouped (regroup: true)",)
+
+
+def test_a_frame_without_its_columns() -> None:
+    with pytest.raises(DataError, match="frame: has no column 'query_id'; did you mean 'query'"):
+        from_frame(FRAME.rename(columns={"query_id": "query"}))
+    with pytest.raises(DataError, match="frame: is no table"):
+        from_frame(5)
+    with pytest.raises(DataError, match="from_frame, querry: Extra inputs are not permitted"):
+        from_frame(FRAME, querry="q")
+    with pytest.raises(DataError, match="frame: row 3: column 'label' holds -2"):
+        from_frame(FRAME.assign(label=[1, 0, -2]), **ROLES)
+
+
+# --- folders and Arrow files ---------------------------------------------------------------------------------
+
+
+def test_a_folder_of_parquet_files_as_spark_writes_it(tmp_path: Path) -> None:
+    folder = tmp_path / "train"
+    folder.mkdir()
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.parquet.crc").write_text("x")
+    (folder / "_temporary.parquet").write_text("x")
+    FRAME.iloc[:2].to_parquet(folder / "part-00000.snappy.parquet")
+    FRAME.iloc[2:].to_parquet(folder / "part-00001.snappy.parquet")
+    reader = Parquet(**ROLES)
+    assert [path.name[:10] for path in reader.inputs(["train"], tmp_path)] == ["part-00000", "part-00001"]
+    whole = from_frame(FRAME, **ROLES)
+    assert fingerprint_dataset(reader.read(["train"], tmp_path)) == fingerprint_dataset(whole)
+
+
+def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    pq.write_to_dataset(pa.Table.from_pandas(FRAME), tmp_path / "parts", partition_cols=["lang"])
+    with pytest.raises(DataError) as caught:
+        Parquet().read(["empty", "parts"], tmp_path)
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path}/empty: the folder has no .parquet file; expected at least one",
+        f"{tmp_path}/parts: the folder is partitioned by lang, whose values are in no file; expected files that hold "
+        "all their columns; name one such folder, as lang=de, or write without partitions",
+    ]
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zstd"])
+def test_arrow_files(tmp_path: Path, compression: str) -> None:
+    feather.write_feather(FRAME, tmp_path / "a.arrow", compression=compression)
+    read = Parquet(**ROLES).read(["a.arrow"], tmp_path)
+    assert fingerprint_dataset(read) == fingerprint_dataset(from_frame(FRAME, **ROLES))
+    cut = (tmp_path / "a.arrow").read_bytes()[:-20]
+    (tmp_path / "cut.arrow").write_bytes(cut)
+    with pytest.raises(DataError, match=r"cut\.arrow: the Arrow file is damaged"):
+        Parquet().read(["cut.arrow"], tmp_path)
