@@ -246,18 +246,55 @@ def _steps(total: float, divisor_name: str, divisor: float, value: float) -> tup
     )
 
 
-def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
+def as_measured_by(tool: str, metric: Metric) -> Metric:
+    """The question `metric` asks, its cutoff and scale, answered with another tool's conventions.
+
+    Raises:
+        MetricError: the tool does not compute it.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> str(as_measured_by("sklearn", NDCG(k=5, ties="stable")))
+        'ndcg(empty=zero,gain=linear)@5'
+    """
     fields = {field.name: field for field in dataclasses.fields(metric)}
     question = {
         name: getattr(metric, name)
         for name in _QUESTION
         if name in fields and getattr(metric, name) != fields[name].default
     }
+    return type(metric).like(tool, **question)
+
+
+def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
+    """What the other definition does differently, one phrase per choice.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
+        ('a label gains its grade, not 2^grade - 1', 'no relevant row counts 0')
+    """
+    return tuple(_word(name, choice) for name, choice in _differing(metric, theirs).items())
+
+
+def _differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
+    return {
+        field.name: getattr(theirs, field.name)
+        for field in dataclasses.fields(metric)
+        if getattr(theirs, field.name) != getattr(metric, field.name)
+    }
+
+
+def _word(name: str, choice: Any) -> str:
+    return _WHY.get((name, choice), f"{name}={choice}")
+
+
+def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
     found = []
     for tool, metrics in PRESETS.items():
         if metric.name not in metrics:
             continue
-        theirs = type(metric).like(tool, **question)
+        theirs = as_measured_by(tool, metric)
         try:
             other = query.value(theirs)
         except MetricError as problem:
@@ -270,11 +307,7 @@ def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
 
 def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
     """The conventions that move this query's value, each on its own; all that differ where only together."""
-    differ = {
-        field.name: getattr(theirs, field.name)
-        for field in dataclasses.fields(metric)
-        if getattr(theirs, field.name) != getattr(metric, field.name)
-    }
+    differ = _differing(metric, theirs)
     alone = {}
     for name, choice in differ.items():
         try:
@@ -283,9 +316,7 @@ def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
             alone[name] = choice
-    return "; ".join(
-        _WHY.get((name, choice), f"{name}={choice}") for name, choice in (alone or differ).items()
-    )
+    return "; ".join(_word(name, choice) for name, choice in (alone or differ).items())
 
 
 def _same(one: float, other: float) -> bool:

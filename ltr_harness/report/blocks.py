@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 OURS = "written by ltr-harness report"
@@ -26,7 +27,6 @@ Format = Literal[
     "relative",
     "number",
     "seconds",
-    "tally",
     "tally",
 ]
 Mark = Literal["", "better", "worse"]
@@ -196,8 +196,9 @@ class Table:
 
     def is_best(self, row: int, column: int) -> bool:
         """Whether this cell is the best of its column; never with a single row, where best says nothing."""
-        return (row, column) in self._best_cells()
+        return (row, column) in self._best_cells
 
+    @cached_property
     def _best_cells(self) -> frozenset[tuple[int, int]]:
         found: set[tuple[int, int]] = set()
         for at, column in enumerate(self.columns):
@@ -233,11 +234,18 @@ class Chart:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks for the few who want them, folded away where the format allows it."""
+    """Blocks for the few who want them, folded away where the format allows it.
+
+    Attributes:
+        page_only: left out of formats that cannot fold, and of the files in ``tables/``.
+        open: not folded at first.
+    """
 
     kind: ClassVar[str] = "details"
     summary: str
     blocks: tuple[Block, ...]
+    page_only: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,10 +267,10 @@ Block = Heading | Paragraph | Bullets | Table | Chart | Details | Definitions | 
 
 
 def walk(blocks: tuple[Block, ...]) -> Iterator[Block]:
-    """All blocks, those inside Details included, in reading order."""
+    """All blocks of every format, those inside Details included, in reading order."""
     for block in blocks:
         yield block
-        if isinstance(block, Details):
+        if isinstance(block, Details) and not block.page_only:
             yield from walk(block.blocks)
 
 

@@ -98,6 +98,8 @@ def _block(block: Block, with_charts: bool) -> str:
         case Chart():
             picture = f"![{escape(block.text)}](charts/{block.name}.svg)\n\n" if with_charts else ""
             return f"{picture}*{inline(block.title).strip()}*"
+        case Details(page_only=True):
+            return ""
         case Details(summary=summary, blocks=blocks):
             inner = "\n\n".join(_block(inside, with_charts) for inside in blocks)
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"

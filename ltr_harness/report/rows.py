@@ -60,6 +60,14 @@ class TestRows:
         mean: NDArray[np.float64] = np.mean(replicates, axis=0)[:, self.order]
         return mean
 
+    def require(self, metric: Metric) -> None:
+        """Whether the metric can be computed on these rows.
+
+        Raises:
+            MetricError: it cannot; the message says why.
+        """
+        self._bound((metric,))
+
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""
         boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]

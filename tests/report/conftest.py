@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.report import ReportData
+from ltr_harness.report.stored import stored_data
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
 
 METRICS = tuple(f"{base}@{k}" for base in ("ndcg", "mrr", "err(max_grade=4)", "map") for k in (1, 3, 5, 10))
@@ -201,3 +203,40 @@ def hostile_names() -> list[str]:
 def data() -> ReportData:
     """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant rows."""
     return made()
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seeds": [1, 2],
+    "data": {
+        "reader": "synthetic",
+        "n_queries": {"train": 20, "valid": 10, "test": 30},
+        "n_features": 12,
+        "max_grade": 4,
+    },
+    "metrics": {"cutoffs": [3, 10], "report": ["ndcg", "err"], "primary": "ndcg@10"},
+    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 4},
+    # Not in alphabetical order: folders are found in another order than the models are declared.
+    "models": {
+        "z-random": {"ranker": "random"},
+        "a-feature": {"ranker": "feature", "feature": "match_1"},
+        "lgbm": {
+            "ranker": "lightgbm",
+            "params": {"num_leaves": 4, "min_data_in_leaf": 2, "bagging_fraction": 0.5, "bagging_freq": 1},
+        },
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def experiment_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real experiment, trained in a second."""
+    runs = tmp_path_factory.mktemp("runs")
+    run_experiment(SMALL, runs=runs)
+    return runs / "small"
+
+
+@pytest.fixture(scope="session")
+def stored(experiment_folder: Path) -> ReportData:
+    """A report about real runs: models, scores and rows are what training left behind."""
+    return stored_data([experiment_folder])

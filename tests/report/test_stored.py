@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,27 +14,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.stored import stored_data
 
-SMALL: dict[str, Any] = {
-    "name": "small",
-    "seeds": [1, 2],
-    "data": {
-        "reader": "synthetic",
-        "n_queries": {"train": 20, "valid": 10, "test": 30},
-        "n_features": 12,
-        "max_grade": 4,
-    },
-    "metrics": {"cutoffs": [3, 10], "report": ["ndcg", "err"], "primary": "ndcg@10"},
-    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 4},
-    # Not in alphabetical order: folders are found in another order than the models are declared.
-    "models": {"z-random": {"ranker": "random"}, "a-feature": {"ranker": "feature", "feature": "match_1"}},
-}
-
-
-@pytest.fixture(scope="module")
-def experiment_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    runs = tmp_path_factory.mktemp("runs")
-    run_experiment(SMALL, runs=runs)
-    return runs / "small"
+from .conftest import SMALL  # type: ignore[import-not-found]
 
 
 def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path) -> None:

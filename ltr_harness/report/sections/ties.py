@@ -1,0 +1,73 @@
+"""How much of the numbers is decided by the order of equal scores?"""
+
+from __future__ import annotations
+
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics import TieAudit, parse_metric, tie_audit
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, split_cutoff
+
+
+def section(data: ReportData) -> list[Block]:
+    audits = tie_audits(data)
+    if not audits:
+        return []
+    k = split_cutoff(data.primary)[1]
+    positions = "positions" if k is None else f"top-{k} positions"
+    heading = Heading("Equal scores")
+    if not any(audit.share_tied_positions for audit in audits.values()):
+        return [
+            heading,
+            Paragraph(
+                f"No two rows of a query have equal scores in the {positions}: no tie rule moves {data.primary}."
+            ),
+        ]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            data.model_name(model),
+            audit.mean,
+            audit.mean_low,
+            audit.mean_high,
+            audit.mean_high - audit.mean_low,
+            audit.share_touched,
+            audit.share_tied_positions,
+        )
+        for model, audit in audits.items()
+    ]
+    return [
+        heading,
+        Paragraph(
+            "Rows with equal scores have no order; a tool that takes them as they come reports the order of the file. "
+            f"Between the worst and the best order {data.primary} could be anything in the interval below; here it is "
+            "what its own tie rule says, by default the mean over all orders."
+        ),
+        Table(
+            name="ties",
+            caption=f"{data.primary} over the orders of equal scores, each model's first seed.",
+            columns=(
+                Column("Model"),
+                Column("As evaluated", "metric"),
+                Column("Worst order", "metric"),
+                Column("Best order", "metric"),
+                Column("Width", "metric", best="min"),
+                Column(
+                    "Queries touched", "percent", hint="Queries whose value depends on the order of ties."
+                ),
+                Column("Tied positions", "percent", hint=f"{positions.capitalize()} whose row has an equal."),
+            ),
+            rows=tuple(rows),
+        ),
+    ]
+
+
+def tie_audits(data: ReportData) -> dict[str, TieAudit]:
+    """Each model's audit at the primary metric, first seed; empty where the scores are not at hand."""
+    if data.rows is None:
+        return {}
+    try:
+        metric = parse_metric(data.primary)
+        return {
+            model: tie_audit(metric, data.rows.judgments, data.rows.scores(model)) for model in data.models
+        }
+    except MetricError:  # a metric from outside, or one without a worst and a best order
+        return {}

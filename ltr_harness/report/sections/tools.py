@@ -1,0 +1,152 @@
+"""What would another tool print for these very scores?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.explain import as_measured_by, differences_in_words
+from ltr_harness.metrics.presets import PRESETS
+from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.data import ReportData, file_names, split_cutoff
+from ltr_harness.report.rows import TestRows
+
+
+class Convention(NamedTuple):
+    """One way of computing a metric, and whose way it is."""
+
+    names: tuple[str, ...]  # tools and choices that share it
+    metric: Metric
+
+
+class Recomputed(NamedTuple):
+    """A metric under every convention: means over queries, averaged over seeds."""
+
+    metric: str
+    conventions: tuple[Convention, ...]
+    means: dict[str, tuple[float, ...]]  # model -> one mean per convention
+    refused: tuple[str, ...]  # tools whose convention cannot be applied to these data, and why
+
+
+def section(data: ReportData) -> list[Block]:
+    found = recomputed(data)
+    if not found:
+        return []
+    tables = [_table(data, one, name) for one, name in zip(found, _names(found), strict=True)]
+    blocks: list[Block] = [
+        Heading("The same numbers in other tools"),
+        Paragraph(
+            "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
+            "the number of a log here before suspecting the model. Below, what the tool does differently."
+        ),
+        tables[0],
+        _words(found[0], "tools_words"),
+    ]
+    rest: list[Block] = []
+    for one, table in zip(found[1:], tables[1:], strict=True):
+        rest += [table, _words(one, f"{table.name}_words")]
+    if rest:
+        blocks.append(Details(f"The other {len(found) - 1} metrics at this K", tuple(rest)))
+    return blocks
+
+
+def recomputed(data: ReportData) -> tuple[Recomputed, ...]:
+    """The primary metric and the others at its K; empty where the scores are not at hand."""
+    if data.rows is None:
+        return ()
+    k = split_cutoff(data.primary)[1]
+    at_k = [name for name in data.metrics if split_cutoff(name)[1] == k and name != data.primary]
+    plans = []
+    for name in [data.primary, *at_k]:
+        try:
+            own = parse_metric(name)
+        except MetricError:  # a metric from outside has no conventions that we know
+            continue
+        conventions, refused = _conventions(own, data.rows)
+        if len(conventions) > 1:
+            plans.append((name, conventions, refused))
+    metrics = list(dict.fromkeys(one.metric for _, conventions, _ in plans for one in conventions))
+    if not metrics:
+        return ()
+    means: dict[str, dict[Metric, float]] = {}
+    for model in data.models:
+        values = data.rows.per_query(model, metrics)
+        defined = (~np.isnan(values)).sum(axis=1)
+        sums = np.nansum(values, axis=1)
+        means[model] = {
+            metric: float(total / n) if n else float("nan")
+            for metric, total, n in zip(metrics, sums, defined, strict=True)
+        }
+    return tuple(
+        Recomputed(
+            name,
+            conventions,
+            {model: tuple(found[one.metric] for one in conventions) for model, found in means.items()},
+            refused,
+        )
+        for name, conventions, refused in plans
+    )
+
+
+def _conventions(own: Metric, rows: TestRows) -> tuple[tuple[Convention, ...], tuple[str, ...]]:
+    """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
+    named: dict[Metric, list[str]] = {own: ["here"]}
+    if getattr(own, "gain", None) == "exp":
+        named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
+    refused = []
+    for tool, metrics in PRESETS.items():
+        if own.name not in metrics:
+            continue
+        try:
+            theirs = as_measured_by(tool, own)
+            rows.require(theirs)
+        except MetricError as problem:
+            refused.append(f"{tool}: {problem}")
+            continue
+        named.setdefault(theirs, []).append(tool)
+    return tuple(Convention(tuple(names), metric) for metric, names in named.items()), tuple(refused)
+
+
+def _names(found: Sequence[Recomputed]) -> list[str]:
+    files = file_names([one.metric for one in found])
+    return ["tools", *(f"tools_{files[one.metric]}" for one in found[1:])]
+
+
+def _table(data: ReportData, one: Recomputed, name: str) -> Table:
+    rows: list[tuple[Cell, ...]] = [(data.model_name(model), *one.means[model]) for model in data.models]
+    return Table(
+        name=name,
+        caption=("Mean ", code(one.metric), " under other conventions."),
+        columns=(
+            Column("Model"),
+            *(
+                Column(", ".join(convention.names), "metric", hint=str(convention.metric))
+                for convention in one.conventions
+            ),
+        ),
+        rows=tuple(rows),
+        notes=tuple(f"Not computed: {reason}" for reason in one.refused),
+    )
+
+
+def _words(one: Recomputed, name: str) -> Table:
+    own = one.conventions[0].metric
+    return Table(
+        name=name,
+        caption=("What the others do differently from ", code(one.metric), "."),
+        columns=(Column("Convention"), Column("In full", "code"), Column("What differs")),
+        rows=tuple(
+            (
+                ", ".join(convention.names),
+                str(convention.metric),
+                "; ".join(differences_in_words(own, convention.metric)),
+            )
+            for convention in one.conventions[1:]
+        ),
+        sortable=False,
+    )

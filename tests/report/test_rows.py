@@ -1,0 +1,187 @@
+"""What is computed from the stored scores: other tools' numbers, ties, and the lists of single queries."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate, run_experiment
+from ltr_harness.errors import DataError
+from ltr_harness.metrics import parse_metric
+from ltr_harness.report import ReportData, build_report
+from ltr_harness.report.blocks import Badge, Block, Details, Paragraph, Table, plain
+from ltr_harness.report.rows import TestRows, read_test_rows
+from ltr_harness.report.sections import queries, ties, tools
+from ltr_harness.report.stored import stored_data
+
+from .conftest import SMALL  # type: ignore[import-not-found]
+
+
+@pytest.fixture(scope="module")
+def rows(stored: ReportData) -> TestRows:
+    found = stored.rows
+    assert found is not None
+    return found
+
+
+def test_stored_scores_give_the_numbers_of_the_comparison(stored: ReportData, rows: TestRows) -> None:
+    for model in stored.models:
+        values = rows.per_query(model, [parse_metric(name) for name in stored.metrics])
+        for name, found in zip(stored.metrics, values, strict=True):
+            expected = stored.entrants[model].per_query(name)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+
+
+def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
+    """Both folds test the same queries, so the fold's name is part of the id."""
+    config = SMALL | {
+        "name": "folded",
+        "data": {
+            "reader": "synthetic",
+            "splits": {
+                "one": {"train": "train", "valid": "valid", "test": "test"},
+                "two": {"train": "valid", "valid": "train", "test": "test"},
+            },
+            "n_queries": {"train": 20, "valid": 10, "test": 30},
+            "n_features": 12,
+        },
+    }
+    run_experiment(config, runs=tmp_path)
+    data = stored_data([tmp_path / "folded"])
+    found = read_test_rows(data)
+    assert found is not None
+    assert len({query.partition("/")[0] for query in data.entrants["lgbm"].query_ids.tolist()}) == 2
+    primary = parse_metric(data.primary)
+    np.testing.assert_allclose(
+        found.per_query("lgbm", [primary])[0], data.entrants["lgbm"].per_query(data.primary), atol=1e-15
+    )
+
+
+def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
+    first = tools.recomputed(stored)[0]
+    assert first.metric == "ndcg@10"
+    by_name = {name: at for at, one in enumerate(first.conventions) for name in one.names}
+    for model in stored.models:
+        assert first.means[model][by_name["here"]] == pytest.approx(
+            stored.summary(model, "ndcg@10").mean, abs=1e-12
+        )
+    judgments = rows.judgments
+    for tool in ("lightgbm", "xgboost", "catboost", "sklearn"):
+        metric = f"ndcg(as={tool})@10"
+        means = [
+            evaluate(
+                judgments.labels,
+                rows.scores("lgbm", seed),
+                group_sizes=judgments.groups.sizes,
+                metrics=[metric],
+            )
+            for seed in (0, 1)
+        ]
+        expected = np.mean([next(iter(one.means.values())) for one in means])
+        assert first.means["lgbm"][by_name[tool]] == pytest.approx(expected, abs=1e-12)
+    assert {"trec_eval", "gdeval"} == {
+        reason.partition(":")[0] for reason in first.refused
+    }  # no document ids
+
+
+def test_what_differs_is_said_in_words(stored: ReportData) -> None:
+    words = next(t for t in build_report(stored).tables if t.name == "tools_words")
+    (row,) = (row for row in words.rows if "sklearn" in str(row[0]))
+    assert row[1] == "ndcg(empty=zero,gain=linear)@10"
+    assert row[2] == "no relevant row counts 0; a label gains its grade, not 2^grade - 1"
+
+
+def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
+    audits = ties.tie_audits(stored)
+    assert set(audits) == set(stored.models)
+    assert audits["z-random"].share_tied_positions == 0
+    assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart
+    for audit in audits.values():
+        assert audit.mean_low <= audit.mean <= audit.mean_high
+
+
+# ---- queries that changed -------------------------------------------------------------------------------
+
+
+def opened(blocks: list[Block]) -> list[Details]:
+    return [
+        query
+        for block in blocks
+        if isinstance(block, Details) and block.page_only
+        for query in block.blocks
+        if isinstance(query, Details)
+    ]
+
+
+def test_the_largest_gains_and_losses(stored: ReportData) -> None:
+    for model in stored.rivals:
+        won, lost = queries.changes(stored, model)
+        d = stored.comparison.query_differences(model)
+        d = d[~np.isnan(d)]
+        assert [one.difference for one in won] == pytest.approx(sorted(d[d > 0])[::-1][: queries.EACH])
+        assert [one.difference for one in lost] == pytest.approx(sorted(d[d < 0])[: queries.EACH])
+
+
+def test_a_query_opens_to_both_lists(stored: ReportData, rows: TestRows) -> None:
+    won, _ = queries.changes(stored, stored.rivals[0])
+    first = opened(queries.section(stored))[0]
+    assert first.summary.startswith(f"{won[0].query}: ")
+    (table,) = first.blocks
+    assert isinstance(table, Table)
+    at = rows.rows_of(won[0].query)
+    for side, model in ((1, stored.baseline), (5, won[0].model)):
+        scores, labels = rows.scores(model)[at], rows.judgments.labels[at]
+        order = np.argsort(-scores, kind="stable")[:10]
+        assert [row[side] for row in table.rows] == [f"row {row}" for row in order]
+        shown = [cell.text for row in table.rows if isinstance(cell := row[side + 1], Badge)]
+        assert shown == [f"{labels[row]:g}" for row in order]
+        assert [row[side + 2] for row in table.rows] == [f"{scores[row]:.4g}" for row in order]
+    # every row's place in the other list leads back to it
+    for place, row in enumerate(table.rows):
+        there = row[4]
+        assert isinstance(there, int)
+        if there <= len(table.rows):
+            assert table.rows[there - 1][5] == row[1]
+            assert table.rows[there - 1][8] == place + 1
+
+
+def test_lists_stay_on_the_page(stored: ReportData) -> None:
+    from ltr_harness.report import markdown
+
+    report = build_report(stored)
+    assert not [table.name for table in report.tables if table.name.startswith("lists_")]
+    assert "changed_queries" in [table.name for table in report.tables]
+    assert not re.search(r"\| there \|", markdown.render(report))
+
+
+def test_the_seed_of_the_lists_is_said(stored: ReportData) -> None:
+    (intro,) = (plain(block.text) for block in queries.section(stored) if isinstance(block, Paragraph))
+    assert "those of seed 1" in intro
+
+
+# ---- scores that are not there --------------------------------------------------------------------------
+
+
+def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
+    assert data.rows is None
+    assert tools.section(data) == []
+    assert ties.section(data) == []
+    text = " ".join(plain(block.text) for block in queries.section(data) if isinstance(block, Paragraph))
+    assert "cannot be shown" in text
+
+
+def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:
+    import dataclasses
+    import shutil
+
+    copies = []
+    for run in stored.runs:
+        shutil.copytree(run.path, tmp_path / run.path.name)
+        copies.append(dataclasses.replace(run, path=tmp_path / run.path.name))
+    (copies[0].path / "test_scores.parquet").write_bytes(b"something else")
+    damaged = dataclasses.replace(stored, runs=copies)
+    with pytest.raises(DataError, match=r"test_scores\.parquet: not the file its record\.json describes"):
+        build_report(damaged)
