@@ -43,5 +43,8 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     for state in ("done", "score again", "train"):
         if plan.count(state):
             click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")
+    for name, model in prepared.experiment.models.items():
+        for caution in model.ranker.cautions(prepared.threads):
+            click.echo(f"caution: models.{name}: {caution}")
     click.echo(f"primary {plan.primary}; no problems found")
     return 0

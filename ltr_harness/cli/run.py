@@ -58,12 +58,14 @@ def command(
         raise UsageError(f"--workers {workers}; expected at least 1")
     with TerminalProgress(quiet) as progress:
         progress.say("reading the data and checking the models")
-        prepared = prepare(config, overrides=overrides, runs=runs, force=force, verify=verify)
+        prepared = prepare(
+            config, overrides=overrides, runs=runs, force=force, verify=verify, workers=workers
+        )
         if dry_run:
             for task in prepared.plan.tasks:
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0
-        result = run_prepared(prepared, workers=workers, fail_fast=fail_fast, progress=progress)
+        result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
     if result.report is not None and result.report_path is not None:
         if as_json:
             click.echo((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)

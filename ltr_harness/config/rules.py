@@ -66,7 +66,7 @@ def stopping_rules(
     """Either the validation data decides how many rounds to train, or each model says it."""
     for name, model in models.items():
         where: Path = ("models", name)
-        if not trained_in_rounds(model):
+        if not model.ranker.boosted:
             if model.rounds is not None:
                 found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
                 yield (*where, "rounds"), found, "", "leave it out"
@@ -83,11 +83,6 @@ def stopping_rules(
             )
             cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
             yield ("data", "splits", fold), found, "", cure
-
-
-def trained_in_rounds(model: ModelConfig) -> bool:
-    """Whether there is anything to stop: what has a training objective is boosted, a baseline is not."""
-    return "objective" in type(model.ranker).model_fields
 
 
 def baseline_rule(baseline: str, models: Mapping[str, object]) -> Iterator[Finding]:

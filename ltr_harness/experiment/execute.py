@@ -96,6 +96,7 @@ def execute(
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "notes": [*fold.test.notes, *fitted.notes],
+            "learned": dict(fitted.learned),
             "seconds": {
                 "fit": trained - started,
                 "score": scored - trained,

@@ -59,6 +59,17 @@ class Prepared:
     reader: FoldReader
     plan: Plan
     folder: Path
+    workers: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Each worker's share of the cores."""
+        return threads_of(self.workers)
+
+
+def threads_of(workers: int) -> int:
+    """Threads that a model is trained with when so many are trained at once."""
+    return max(1, available_cores() // workers)
 
 
 def prepare(
@@ -68,6 +79,7 @@ def prepare(
     runs: str | Path = "runs",
     force: bool = False,
     verify: bool = False,
+    workers: int = 1,
 ) -> Prepared:
     """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
 
@@ -77,6 +89,7 @@ def prepare(
         runs: folder under which the experiment's folder of runs is kept.
         force: plan to train everything again.
         verify: hash all data again, whatever the cache remembers of the files.
+        workers: processes; each gets its share of the cores, which some settings depend on.
 
     Raises:
         UsageError: every problem found.
@@ -85,7 +98,8 @@ def prepare(
     experiment = load_experiment(source, overrides)
     reader = FoldReader(experiment.data, DataCache(verify=verify))
     folder = Path(runs) / encoded(experiment.name)
-    return Prepared(experiment, reader, plan(experiment, reader, Path(runs), force=force), folder)
+    planned = plan(experiment, reader, Path(runs), threads=threads_of(workers), force=force)
+    return Prepared(experiment, reader, planned, folder, workers)
 
 
 def run_experiment(
@@ -115,12 +129,12 @@ def run_experiment(
     """
     if workers < 1:
         raise UsageError(f"workers={workers}; expected at least 1")
-    prepared = prepare(config, overrides=overrides, runs=runs, force=force)
-    return run_prepared(prepared, workers=workers, fail_fast=fail_fast, progress=progress)
+    prepared = prepare(config, overrides=overrides, runs=runs, force=force, workers=workers)
+    return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
 
 
 def run_prepared(
-    prepared: Prepared, *, workers: int = 1, fail_fast: bool = False, progress: Progress | None = None
+    prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains."""
     watcher = progress or Progress()
@@ -130,7 +144,7 @@ def run_prepared(
     (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
     write_plan(folder, [task.folder.name for task in plan_.tasks])
     todo = [task for task in plan_.tasks if task.state != "done"]
-    threads = max(1, available_cores() // workers)
+    threads, workers = prepared.threads, prepared.workers
     watcher.planned(plan_, threads)
     results = (
         run_here(todo, prepared.experiment, plan_, prepared.reader, threads, watcher)

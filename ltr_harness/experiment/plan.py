@@ -60,13 +60,16 @@ class Plan:
         return sum(task.state == state for task in self.tasks)
 
 
-def plan(experiment: Experiment, reader: FoldReader, runs: Path, *, force: bool = False) -> Plan:
+def plan(
+    experiment: Experiment, reader: FoldReader, runs: Path, *, threads: int, force: bool = False
+) -> Plan:
     """Read the data, check every model against it, and list what has to be done.
 
     Args:
         experiment: the resolved configuration.
         reader: the experiment's data.
         runs: folder in which the experiment's folder is.
+        threads: of each model; part of the identity of those that they can move.
         force: train everything again.
 
     Raises:
@@ -88,7 +91,7 @@ def plan(experiment: Experiment, reader: FoldReader, runs: Path, *, force: bool 
         raise UsageError(problems)
     parent = runs / encoded(experiment.name)
     tasks = [
-        _task(experiment, model, seed, fold, metrics, stopping, parent, force)
+        _task(experiment, model, seed, fold, metrics, stopping, parent, threads, force)
         for fold in folds
         for model, config in experiment.models.items()
         for seed in (experiment.seeds if config.ranker.seed_matters else experiment.seeds[:1])
@@ -104,6 +107,7 @@ def _task(
     metrics: Sequence[Metric],
     stopping: StoppingRule | None,
     parent: Path,
+    threads: int,
     force: bool,
 ) -> Task:
     config = experiment.models[model]
@@ -118,7 +122,7 @@ def _task(
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if "valid" in fold.facts else None,
         packages=package_versions(ranker.packages),
-        threads=None,
+        threads=threads if ranker.threads_matter else None,
     )
     evaluation = evaluation_identity(
         identity, [definition(metric) for metric in metrics], fold.facts["test"].fingerprint
@@ -140,7 +144,7 @@ def _state(folder: Path, identity: str, evaluation: str) -> State:
 
 def ranker_facts(config: ModelConfig) -> dict[str, Any]:
     """A ranker's name and every field, with the digest of the file it comes from if it is the user's own."""
-    facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.model_dump(mode="json")}
+    facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.facts()}
     if is_own_file(config.ranker_name):
         facts["ranker"] = own_file_digest(config.ranker_name)
     return facts

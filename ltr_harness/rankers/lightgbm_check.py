@@ -40,14 +40,23 @@ _FRAME = {"bagging_fraction", "bagging_freq", "boosting", "data_sample_strategy"
 _MONOTONE_METHODS = ("basic", "intermediate", "advanced")  # LightGBM takes any other word for basic
 
 
-def problems(objective: str, params: Mapping[str, Any], facts: Facts | None) -> list[Problem]:
-    """Everything LightGBM would reject, ignore or misread."""
+def problems(
+    objective: str, params: Mapping[str, Any], facts: Facts | None, besides: Mapping[str, Any]
+) -> list[Problem]:
+    """Everything LightGBM would reject, ignore or misread.
+
+    Args:
+        objective: as in the experiment file.
+        params: as in the experiment file.
+        facts: of the training data, if it is known.
+        besides: what other fields of the definition give the library, under its names.
+    """
     if objective not in OBJECTIVES:
         # in `params`, LightGBM takes an unknown objective as a reason to stop, but None for regression
         return [
             Problem("objective", f"unknown objective {objective!r}", cure=did_you_mean(objective, OBJECTIVES))
         ]
-    given = canonical(params)
+    given = {**canonical(params), **besides}
     found = name_problems(
         params, "LightGBM", canonical_names(), OWNED, lambda name, _: without_effect(name, objective, given)
     )

@@ -177,11 +177,52 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
     )
 
 
+def threads_matter(params: Mapping[str, Any]) -> bool:
+    """Whether another number of threads gives another model (measured; see docs/boosters.md)."""
+    return bool(notes(params, threads=2))
+
+
+# Parameters that say how trees are grown and not how features are binned; any other may change the bins.
+_GROWING_ONLY = {
+    *OBJECTIVES["lambdarank"],
+    "bagging_by_query",
+    "bagging_fraction",
+    "bagging_freq",
+    "boosting",
+    "data_sample_strategy",
+    "extra_trees",
+    "feature_fraction",
+    "feature_fraction_bynode",
+    "label_gain",
+    "lambda_l1",
+    "lambda_l2",
+    "lambdarank_position_bias_regularization",
+    "learning_rate",
+    "max_delta_step",
+    "max_depth",
+    "metric",
+    "min_gain_to_split",
+    "min_sum_hessian_in_leaf",
+    "num_leaves",
+    "objective",
+    "path_smooth",
+    "seed",
+    "verbosity",
+}
+
+
+def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The parameters that a binned Dataset depends on, in a form that can be compared."""
+    return tuple(
+        sorted((name, repr(value)) for name, value in canonical(handed).items() if name not in _GROWING_ONLY)
+    )
+
+
 def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     """Settings whose results depend on the threads (measured; boosting alone says nothing)."""
     given = canonical(params)
     found = []
-    if threads > 1 and is_on(given.get("bagging_by_query")):
+    if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
         found.append(
             f"bagging_by_query with {threads} threads gives another model in every run; one thread repeats"
         )
@@ -201,14 +242,14 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
         (_LAMBDARANK_ONLY, objective == "lambdarank", f"with the objective {objective}"),
         (_REGRESSION_ONLY, objective == "regression", f"with the objective {objective}"),
         (_OTHER_LOSSES, False, f"with the objective {objective}"),
-        (["lambdarank_position_bias_regularization"], False, "without display positions"),
+        (["lambdarank_position_bias_regularization"], "position" in given, "without position_bias: true"),
         (_DART_ONLY, boosting == "dart", "without boosting: dart"),
         (
             _GOSS_ONLY,
             "goss" in (boosting, given.get("data_sample_strategy")),
             "without data_sample_strategy: goss",
         ),
-        (_CATEGORICAL_ONLY, False, "without categorical features"),
+        (_CATEGORICAL_ONLY, "categorical_feature" in given, "without categorical features"),
         (["linear_lambda"], is_on(given.get("linear_tree")), "without linear_tree: true"),
         (_QUANTIZED_ONLY, is_on(given.get("use_quantized_grad")), "without use_quantized_grad: true"),
         (_MONOTONE_ONLY, "monotone_constraints" in given, "without monotone_constraints"),

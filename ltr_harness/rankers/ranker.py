@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,6 +17,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
+from ltr_harness.fingerprint import file_digest
 from ltr_harness.metrics import Metric
 
 VALID = "valid"
@@ -101,6 +102,8 @@ class Facts:
         n_fractional: rows whose label is not a whole number.
         has_weights: its queries have weights.
         stopping: training stops early.
+        n_blank: queries without a relevant row.
+        has_positions: rows know where they were displayed.
     """
 
     feature_names: tuple[str, ...]
@@ -111,6 +114,8 @@ class Facts:
     n_fractional: int
     has_weights: bool
     stopping: bool
+    n_blank: int = 0
+    has_positions: bool = False
 
     @classmethod
     def of(cls, train: RankingDataset, stopping: bool) -> Facts:
@@ -124,6 +129,8 @@ class Facts:
             n_fractional=int((labels != np.floor(labels)).sum()),
             has_weights=train.judgments.query_weights is not None,
             stopping=stopping,
+            n_blank=int(np.count_nonzero(np.maximum.reduceat(labels, train.groups.boundaries[:-1]) <= 0)),
+            has_positions=train.positions is not None,
         )
 
 
@@ -137,6 +144,7 @@ class FittedModel(ABC):
         rounds_trained: rounds it was trained for before the best was kept.
         history: the learning curves: `(round, data, metric, value)`, on the split `VALID`.
         notes: what a reader of its numbers must know, such as that the model is constant.
+        learned: what training found out besides the model, such as the bias of each display position.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -144,6 +152,7 @@ class FittedModel(ABC):
     rounds_trained: int | None = None
     history: Sequence[Measured] = ()
     notes: tuple[str, ...] = ()
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
     @abstractmethod
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
@@ -179,6 +188,9 @@ class Ranker(BaseModel, ABC):
     packages: ClassVar[tuple[str, ...]] = ()
     """Distributions whose version can move a tree: part of a run's identity."""
 
+    boosted: ClassVar[bool] = False
+    """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
+
     @abstractmethod
     def check(self, facts: Facts | None = None) -> list[Problem]:
         """Everything the library would reject, ignore or misread; empty when it can work.
@@ -191,6 +203,28 @@ class Ranker(BaseModel, ABC):
     @abstractmethod
     def seed_matters(self) -> bool:
         """Whether another seed can give another model; if not, one replicate stands for all."""
+
+    @property
+    def threads_matter(self) -> bool:
+        """Whether another number of threads can give another model; if so, they are part of its identity."""
+        return False
+
+    def cautions(self, threads: int) -> list[str]:
+        """What a reader should know before training with that many threads; `check` prints it."""
+        return []
+
+    def inputs(self) -> tuple[Path, ...]:
+        """Files that the ranker reads besides the data; their content is part of a run's identity."""
+        return ()
+
+    def facts(self) -> dict[str, Any]:
+        """Everything about the definition that can move a score, for the run's identity and record."""
+        facts = self.model_dump(mode="json")
+        digests = {}
+        for path in self.inputs():
+            with suppress(OSError):  # `check` says that it is not there
+                digests[path.name] = file_digest(path)
+        return {**facts, "inputs": digests} if digests else facts
 
     @abstractmethod
     def fit(self, training: Training) -> FittedModel:

@@ -12,14 +12,16 @@ import numpy as np
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.feature_names import safe_feature_names
-from ltr_harness.rankers.parameters import culprits, is_on, name_problems
+from ltr_harness.rankers.parameters import as_number, culprits, is_on, name_problems
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.rankers.xgboost_parameters import (
     OBJECTIVES,
     OWNED,
+    XENDCG,
     canonical,
     canonical_names,
     complete,
+    for_library,
     without_effect,
 )
 
@@ -30,14 +32,26 @@ _FRAME = {"booster", "device", "grow_policy", "tree_method"}
 
 
 def problems(
-    objective: str, params: Mapping[str, Any], relevant: int | None, facts: Facts | None
+    objective: str,
+    params: Mapping[str, Any],
+    relevant: int | None,
+    facts: Facts | None,
+    besides: Mapping[str, Any],
 ) -> list[Problem]:
-    """Everything XGBoost would reject, ignore or misread."""
+    """Everything XGBoost would reject, ignore or misread.
+
+    Args:
+        objective: as in the experiment file.
+        params: as in the experiment file.
+        relevant: as in the experiment file.
+        facts: of the training data, if it is known.
+        besides: what other fields of the definition give the library, under its names.
+    """
     if objective not in OBJECTIVES:
         return [
             Problem("objective", f"unknown objective {objective!r}", cure=did_you_mean(objective, OBJECTIVES))
         ]
-    given = canonical(params)
+    given = {**canonical(params), **besides}
     names = canonical_names()
     for name in params:
         if name not in names and _is_used(objective, name, params[name]):
@@ -91,7 +105,7 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tupl
     import xgboost
 
     rows = np.tile(np.arange(4.0, dtype=np.float32)[:, None], len(features))
-    handed = {**complete(objective, params, seed=0, threads=1), "verbosity": 1}
+    handed = {**for_library(complete(objective, params, seed=0, threads=1)), "verbosity": 1}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -158,12 +172,38 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
                     cure=cure,
                 )
             )
+    if objective == XENDCG:
+        found += _xendcg_limits(given, facts)
     if facts.stopping and given.get("booster") == "dart":
         found.append(
             Problem(
                 "params.booster",
                 "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
                 cure="give the model a fixed number of `rounds:`, or use booster: gbtree",
+            )
+        )
+    return found
+
+
+def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    found = []
+    if facts.n_fractional:
+        found.append(
+            Problem(
+                "objective",
+                f"{facts.n_fractional} training labels are not whole numbers, and rank_xendcg truncates them",
+                "whole grades",
+                "rescale the labels, or use objective: rank:pairwise",
+            )
+        )
+    mass = as_number(given.get("min_child_weight"), 1.0)
+    if not facts.has_weights and 2 * mass >= facts.n_queries:
+        found.append(
+            Problem(
+                "params.min_child_weight",
+                f"a query's hessian sums to less than 1 in rank_xendcg, so {facts.n_queries} training queries cannot "
+                f"be split into two leaves of {mass:g} each: the model would be constant",
+                f"well below {facts.n_queries / 2:g}; 1 is XGBoost's default",
             )
         )
     return found

@@ -19,7 +19,9 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:ndcg": {**_PAIRS, "ndcg_exp_gain": True},
     "rank:pairwise": _PAIRS,
     "rank:map": _PAIRS,
+    "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
 }
+XENDCG = "rank_xendcg"
 
 DEFAULT_MAX_BIN = 256
 
@@ -39,7 +41,17 @@ OWNED = {
     "nthread": "the harness divides the machine's cores among the workers",
     **dict.fromkeys(["verbosity", "silent", "validate_parameters", "verbose_eval"], _HARNESS),
     **dict.fromkeys(
-        ["group", "qid", "weight", "enable_categorical", "missing", "feature_types", "data"], _DATA
+        [
+            "group",
+            "qid",
+            "weight",
+            "feature_weights",
+            "enable_categorical",
+            "missing",
+            "feature_types",
+            "data",
+        ],
+        _DATA,
     ),
     **dict.fromkeys(["num_class", "num_target", "multi_strategy"], "a ranker has one score per row"),
     **dict.fromkeys(
@@ -118,7 +130,7 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-    """What XGBoost is handed: the objective's own parameters written out, yours, and the harness's."""
+    """The whole definition: the objective's own parameters written out, yours, and the harness's."""
     loss = dict(OBJECTIVES[objective])
     if params.get("lambdarank_pair_method") == "mean":
         loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
@@ -137,14 +149,27 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
     return handed
 
 
-def seed_matters(params: Mapping[str, Any]) -> bool:
+def for_library(handed: Mapping[str, Any]) -> dict[str, Any]:
+    """What XGBoost is handed of it: an objective it does not know becomes one whose predictions are raw scores."""
+    return {**handed, "objective": "reg:squarederror"} if handed["objective"] == XENDCG else dict(handed)
+
+
+def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The parameters that a binned matrix depends on, in a form that can be compared."""
+    named = ("max_bin", "nthread", "tree_method", "device")
+    return tuple((name, repr(handed.get(name))) for name in named)
+
+
+def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
     """Whether anything in this training is drawn at random by the seed.
 
     Sampled pairs (`lambdarank_pair_method: mean`) are not: XGBoost seeds them with the round's number.
     """
     given = canonical(params)
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
-    return given.get("booster") == "dart" or any(as_number(given.get(share), 1.0) < 1 for share in shares)
+    if objective == XENDCG or given.get("booster") == "dart":
+        return True
+    return any(as_number(given.get(share), 1.0) < 1 for share in shares)
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
@@ -152,6 +177,7 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     hist = given.get("tree_method", "hist") in ("hist", "auto")
     conditions: list[tuple[list[str], bool, str]] = [
         (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
+        ([*_PAIRS, "lambdarank_bias_norm"], objective != XENDCG, f"with the objective {objective}"),
         (_OTHER_LOSSES, False, f"with the objective {objective}"),
         (
             ["lambdarank_bias_norm"],
@@ -159,7 +185,7 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
             "without lambdarank_unbiased: true",
         ),
         (_DART_ONLY, given.get("booster") == "dart", "without booster: dart"),
-        (_CATEGORICAL_ONLY, False, "without categorical features"),
+        (_CATEGORICAL_ONLY, "feature_types" in given, "without categorical features"),
         (["max_bin"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
         (["max_cached_hist_node"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
         (["fail_on_invalid_gpu_id"], False, "on a CPU"),

@@ -39,9 +39,10 @@ def test_every_file_that_defines_a_ranker_is_in_the_table() -> None:
     folder = Path(package.__path__[0])
     for file in sorted(folder.glob("*.py")):
         for node in ast.parse(file.read_text()).body:
-            if isinstance(node, ast.ClassDef) and any(
-                getattr(base, "id", "") == "Ranker" for base in node.bases
-            ):
+            bases = [getattr(base, "id", "") for base in getattr(node, "bases", [])]
+            if isinstance(node, ast.ClassDef) and {"Ranker", "BoostedRanker"} & set(bases):
+                if node.name == "BoostedRanker":
+                    continue
                 target = f"ltr_harness.rankers.{file.stem}:{node.name}"
                 assert target in RANKERS.values(), f'add to RANKERS: "{file.stem}": "{target}"'
 

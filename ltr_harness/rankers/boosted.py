@@ -1,0 +1,287 @@
+"""What all gradient boosted rankers share: how features and queries are chosen, and what a model of trees can tell."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import Problem, RankerError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.rankers.presets import PRESETS
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
+
+Importance = Literal["gain", "split"]
+Name = int | str
+
+
+class BoostedRanker(Ranker):
+    """Trees, grown round by round until the stopping rule ends it."""
+
+    boosted: ClassVar[bool] = True
+    library: ClassVar[str]
+
+    objective: str
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="The library's own parameters, untouched."
+    )
+    preset: str | None = Field(
+        None,
+        description="Parameters to start from: small (hundreds of queries) or web (thousands and more); `params` win.",
+    )
+    features: tuple[Name, ...] | None = Field(
+        None, description="Learn from these features alone; ids or column names. All unless given."
+    )
+    exclude: tuple[Name, ...] = Field((), description="Learn from all features but these.")
+    categorical: tuple[Name, ...] = Field(
+        (), description="Features whose values are codes 0, 1, 2 … without an order."
+    )
+    monotone: dict[str, Literal[-1, 1]] = Field(
+        default_factory=dict,
+        description="Feature to 1 (more never lowers the score) or -1 (never raises it).",
+    )
+    drop_blank: bool = Field(
+        False,
+        description="For rank_xendcg: leave training queries without a relevant row out; it learns noise from them.",
+    )
+    position_bias: bool = Field(
+        False, description="Learn the bias of display positions beside the trees, where labels are clicks."
+    )
+    init_model: Path | None = Field(
+        None, description="Go on from this model: a run folder, or a model file of the same library."
+    )
+
+    # --- what the fields mean ---
+
+    def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """Preset, `params` on top, and monotone constraints, which are by position and so need the features' names."""
+        given = {self.canonical_name(name) for name in self.params}
+        preset = PRESETS.get((self.library, self.objective), {}).get(self.preset or "", {})
+        params = {name: value for name, value in preset.items() if self.canonical_name(name) not in given}
+        params |= self.params
+        if self.monotone and names is not None:
+            params["monotone_constraints"] = [self.monotone.get(name, 0) for name in names]
+        return params
+
+    @classmethod
+    @abstractmethod
+    def canonical_name(cls, parameter: str) -> str:
+        """The name that an alias stands for."""
+
+    def facts(self) -> dict[str, Any]:
+        # a preset may change between versions of the harness; what it stood for is what moved the trees
+        return {**super().facts(), "preset": None, "params": self.library_params()}
+
+    def inputs(self) -> tuple[Path, ...]:
+        return () if self.init_model is None else (self.init_model_file(),)
+
+    def init_model_file(self) -> Path:
+        """The model to go on from, in a run folder or by itself."""
+        assert self.init_model is not None
+        return self.init_model / self.model_file if self.init_model.is_dir() else self.init_model
+
+    model_file: ClassVar[str]
+
+    def prepared(self, train: RankingDataset) -> RankingDataset:
+        """The training data as the library gets it.
+
+        Raises:
+            RankerError: a categorical feature with values that are no codes.
+        """
+        if self.drop_blank:
+            best = np.maximum.reduceat(train.labels, train.groups.boundaries[:-1])
+            train = train.take(np.flatnonzero(best > 0))
+        if self.categorical:
+            _check_codes(train, self._columns(train.feature_names, self.categorical))
+        left_out = self._columns(train.feature_names, self.left_out(train.feature_names))
+        if left_out.size:
+            # A constant column is never split on, so the model keeps its width and scores the data as they are.
+            features = np.array(train.features)
+            features[:, left_out] = 0
+            train = replace(train, features=features)
+        return train
+
+    def selection(self) -> tuple[Any, ...]:
+        """What `prepared` depends on besides the data."""
+        return (self.drop_blank, self.features, self.exclude, self.categorical, self.position_bias)
+
+    def selection_notes(self, train: RankingDataset) -> list[str]:
+        """What a reader must know of the rows and columns that were learned from."""
+        notes = []
+        n_blank = Facts.of(train, stopping=False).n_blank
+        if self.objective == "rank_xendcg" and n_blank:
+            share = f"{n_blank:,} of {train.n_queries:,} training queries have no relevant row"
+            notes.append(
+                f"{share} and are left out of training (drop_blank)"
+                if self.drop_blank
+                else f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"
+            )
+        if left_out := self.left_out(train.feature_names):
+            notes.append(f"learned from {train.n_features - len(left_out)} of {train.n_features} features")
+        if self.init_model is not None:
+            notes.append(f"training went on from {self.init_model.name}; rounds count from its first tree")
+        return notes
+
+    def left_out(self, names: Sequence[str]) -> list[str]:
+        """Features that the model must not learn from."""
+        chosen = set(names if self.features is None else map(str, self.features)) - set(
+            map(str, self.exclude)
+        )
+        return [name for name in names if name not in chosen]
+
+    def categorical_columns(self, names: Sequence[str]) -> list[int]:
+        return [int(column) for column in self._columns(names, self.categorical)]
+
+    def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
+        place = {name: column for column, name in enumerate(names)}
+        return np.array([place[str(name)] for name in wanted], dtype=np.int64)
+
+    # --- what can be wrong with them ---
+
+    def field_problems(self, facts: Facts | None) -> list[Problem]:
+        """Problems of the fields above; those of `params` are the library's."""
+        found = []
+        known = PRESETS.get((self.library, self.objective), {})
+        if self.preset is not None and self.preset not in known:
+            found.append(
+                Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, known))
+            )
+        if self.drop_blank and self.objective != "rank_xendcg":
+            found.append(
+                Problem(
+                    "drop_blank",
+                    f"has no effect with the objective {self.objective}: queries without a relevant row have no pairs",
+                    cure="leave it out",
+                )
+            )
+        if self.drop_blank and facts is not None and facts.n_blank == facts.n_queries:
+            found.append(Problem("drop_blank", "no training query has a relevant row: nothing would be left"))
+        if self.features is not None and self.exclude:
+            found.append(Problem("exclude", "given beside `features`", "one of them"))
+        for name in set(map(str, self.categorical)) & self.monotone.keys():
+            found.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
+        if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
+            found.append(Problem("monotone", "given beside params.monotone_constraints", "one of them"))
+        if facts is not None:
+            found += self._unknown_features(facts.feature_names)
+            if self.position_bias and not facts.has_positions:
+                found.append(
+                    Problem(
+                        "position_bias",
+                        "the training data has no display positions",
+                        "`position:` among the reader's options, or a .position file",
+                    )
+                )
+        if self.init_model is not None:
+            found += self._init_problems()
+        return found
+
+    def _unknown_features(self, names: Sequence[str]) -> list[Problem]:
+        wanted: dict[str, Iterable[Name]] = {
+            "features": self.features or (),
+            "exclude": self.exclude,
+            "categorical": self.categorical,
+            "monotone": self.monotone,
+        }
+        found = [
+            Problem(field, f"the data has no feature {str(name)!r}", cure=did_you_mean(str(name), names))
+            for field, some in wanted.items()
+            for name in some
+            if str(name) not in names
+        ]
+        if not found and len(self.left_out(names)) == len(names):
+            found.append(
+                Problem("features" if self.features is not None else "exclude", "no feature is left")
+            )
+        return found
+
+    def _init_problems(self) -> list[Problem]:
+        path = self.init_model_file()
+        if path.is_file():
+            return []
+        return [
+            Problem(
+                "init_model",
+                f"{path}: no such file",
+                f"a run folder with a {self.model_file}, or such a file",
+            )
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeModel(FittedModel):
+    """A model of trees: besides scores, it tells what they come from and what they cost."""
+
+    @property
+    @abstractmethod
+    def n_leaves(self) -> int:
+        """Of all trees together."""
+
+    @abstractmethod
+    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+        """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
+
+    @abstractmethod
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        """SHAP values, float64 (n_rows, n_features + 1): what each feature adds to a row's score.
+
+        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
+        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
+        """
+
+    @abstractmethod
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        """`score` of the model's first rounds alone, float64 (n_rows,)."""
+
+
+def by_position(train: RankingDataset) -> RankingDataset:
+    """The rows of each query in the order in which they were displayed."""
+    assert train.positions is not None  # field_problems has looked
+    query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
+    order = np.lexsort((train.positions, query))
+    judgments = train.judgments
+    ids = judgments.document_ids
+    return replace(
+        train,
+        features=np.ascontiguousarray(train.features[order]),
+        judgments=Judgments(
+            judgments.labels[order],
+            QueryGroups(train.groups.boundaries, train.groups.ids),
+            judgments.query_weights,
+            None if ids is None else ids[order],
+        ),
+        positions=train.positions[order],
+    )
+
+
+def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
+    """Position biases as records keep them: position to value, or values."""
+    positions = sorted(columns[0])
+    return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}
+
+
+def _check_codes(train: RankingDataset, columns: NDArray[np.int64]) -> None:
+    problems = []
+    for column in columns:
+        values = train.features[:, column]
+        bad = np.flatnonzero(
+            ~(np.isnan(values) | ((values >= 0) & (values == np.floor(values)) & (values < 2**24)))
+        )
+        if bad.size:
+            problems.append(
+                Problem(
+                    "categorical",
+                    f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} ({bad.size:,} such rows)",
+                    "codes 0, 1, 2 …; missing values are fine",
+                )
+            )
+    if problems:
+        raise RankerError(problems)
