@@ -28,6 +28,7 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     limits, and prints the data and the plan. All problems are listed at once; exit 2 if there are any.
     """
     from ltr_harness.experiment.experiment import prepare
+    from ltr_harness.metrics.cautions import cautions
 
     prepared = prepare(config, overrides=overrides, runs=runs, verify=verify)
     for name in prepared.reader.names():
@@ -40,6 +41,10 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
                 f"{place}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features{blank}"
             )
     plan = prepared.plan
+    tests = [prepared.reader.read(name).test.judgments for name in prepared.reader.names()]
+    said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]
+    for text in dict.fromkeys(said):  # folds have much in common
+        click.echo(f"caution: {text}")
     for state in ("done", "score again", "train"):
         if plan.count(state):
             click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")

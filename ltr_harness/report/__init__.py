@@ -21,6 +21,7 @@ from ltr_harness.report.data import ReportData as ReportData
 SECTIONS = {
     "verdict": "ltr_harness.report.sections.verdict:section",
     "metrics": "ltr_harness.report.sections.metrics:section",
+    "cautions": "ltr_harness.report.sections.cautions:section",
     "paired": "ltr_harness.report.sections.paired:section",
     "cutoffs": "ltr_harness.report.sections.cutoffs:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
