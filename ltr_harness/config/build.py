@@ -32,6 +32,7 @@ from ltr_harness.config.normal import absolute_path, from_plain
 from ltr_harness.config.presets import PRESETS
 from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.known_sets import SETS
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 
@@ -105,6 +106,10 @@ class _Build:
         path: Path = ("data",)
         node = self.mapping("data")
         if node is None:
+            return None
+        known = node.mapping.get("set")
+        if known is not None:  # one that is known is gone from the normal form
+            self.add(known.place, f"data.set is {shown(known)}", cure=did_you_mean(str(known.plain()), SETS))
             return None
         name, kind = self.named(node, path, "reader", readers.catalog, Reader)
         if kind is None:  # nobody knows which keys are the reader's: check only those that are ours

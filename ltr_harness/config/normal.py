@@ -1,7 +1,8 @@
 """Short forms spelt out, on the tree: afterwards there is one way to say everything, and places are kept.
 
-A flat ``{train, valid, test}`` becomes the fold ``all``; what a metrics preset implies is filled in; the
-baseline is the first model; paths are absolute. What is malformed is left for `build` to complain about.
+A flat ``{train, valid, test}`` becomes the fold ``all``; a public set becomes its reader, options and splits;
+what a metrics preset implies is filled in; the baseline is the first model; paths are absolute. What is
+malformed is left for `build` to complain about.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from ltr_harness.catalog import is_own_file
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
 from ltr_harness.config.yaml_tree import Node, Place
+from ltr_harness.known_sets import SETS
 
 
 def normal_form(tree: Node) -> Node:
@@ -54,6 +56,13 @@ def from_plain(value: Any, place: Place) -> Node:
 
 
 def _data(data: Node, tree: Node) -> Node:
+    known = data.mapping.get("set")
+    if known is not None and isinstance(known.value, str) and known.value in SETS:
+        data = data.without("set")
+        for key, value in SETS[known.value].data_section().items():
+            own_division = key == "splits" and not {"folds", "files"}.isdisjoint(data.mapping)
+            if key not in data.mapping and not own_division:
+                data = data.with_entry(key, from_plain(value, known.place))
     data = data.with_entry("root", absolute_path(data.mapping.get("root", Node(".", tree.place))))
     if "reader" in data.mapping:
         data = data.with_entry("reader", _own_file(data.mapping["reader"]))

@@ -23,6 +23,7 @@ from ltr_harness.config.experiment import (
     StoppingConfig,
 )
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
+from ltr_harness.known_sets import SETS
 
 Schema = dict[str, Any]
 
@@ -43,6 +44,11 @@ def json_schema() -> Schema:
 
     header = taken(Header)["properties"]
     layout = taken(DataLayout)["properties"]
+    layout["set"] = {
+        "enum": list(SETS),
+        "description": "A public set in its published layout, under `root`: supplies reader, options, splits and "
+        "max_grade where they are not given.",
+    }
     layout["splits"] = _flat_or_by_fold(layout["splits"])
     options = taken(ModelOptions)["properties"]
     metrics = taken(MetricsConfig)

@@ -1,0 +1,22 @@
+"""Public ranking sets: where they come from, under which terms, what their files are called and must contain."""
+
+from __future__ import annotations
+
+from ltr_harness.errors import DataError
+from ltr_harness.known_sets.known_set import Counts, Download, KnownSet
+from ltr_harness.known_sets.table import SETS
+
+__all__ = ["SETS", "Counts", "Download", "KnownSet", "known_set"]
+
+
+def known_set(name: str) -> KnownSet:
+    """The set of a name.
+
+    Raises:
+        DataError: there is no such set.
+    """
+    from ltr_harness.catalog import did_you_mean
+
+    if name not in SETS:
+        raise DataError(f"no known set is called {name!r}; {did_you_mean(name, SETS)}")
+    return SETS[name]
