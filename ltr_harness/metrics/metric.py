@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -109,6 +110,10 @@ class Metric:
 
     def __str__(self) -> str:
         """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> str:  # asked for at every round of boosting
         return self._spelt(self.name)
 
     @property

@@ -7,6 +7,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -57,6 +58,7 @@ def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str
     return _digest({"training": identity, "metrics": list(metrics), "test": test})
 
 
+@cache
 def environment() -> dict[str, str]:
     """Python, platform and the versions of everything whose change could change a number."""
     facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
@@ -66,15 +68,16 @@ def environment() -> dict[str, str]:
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
     """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
-    found = {}
-    for name in names:
-        for distribution in (name, f"{name}-cpu"):
-            try:
-                found[name] = version(distribution)
-                break
-            except PackageNotFoundError:
-                continue
-    return found
+    found = {name: _installed(name) or _installed(f"{name}-cpu") for name in names}
+    return {name: version_ for name, version_ in found.items() if version_ is not None}
+
+
+@cache
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 def _digest(value: Mapping[str, Any]) -> str:
