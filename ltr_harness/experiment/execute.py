@@ -18,11 +18,12 @@ from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.plan import Plan, Task, ranker_facts, stopping_facts
 from ltr_harness.metrics import bind
+from ltr_harness.rankers.boosted import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.runs.folder import finish, replace_files, unfinished
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import MetricSummary, Record, StoppingFacts
-from ltr_harness.runs.run import HISTORY, PER_QUERY, TEST_SCORES, Run, load_run
+from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,6 +88,8 @@ def execute(
         _write_table(folder / HISTORY, _history_table(fitted))
         _write_table(folder / TEST_SCORES, _scores_table(fold.test, scores))
         _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
+        if isinstance(fitted, TreeModel):
+            _write_table(folder / IMPORTANCE, _importance_table(fold.train, fitted))
         rule = plan.stopping if fitted.best_round is not None else None
         record |= {
             "status": "complete",
@@ -96,6 +99,7 @@ def execute(
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "notes": [*fold.test.notes, *fitted.notes],
+            "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
             "learned": dict(fitted.learned),
             "seconds": {
                 "fit": trained - started,
@@ -221,6 +225,18 @@ def _per_query_table(test: RankingDataset, evaluation: Evaluation) -> pa.Table:
     # NaN stays NaN: "undefined" is a value here, not a missing one
     columns |= {name: pa.array(evaluation[name].per_query, from_pandas=False) for name in evaluation.metrics}
     return pa.table(columns)
+
+
+def _importance_table(train: RankingDataset, fitted: TreeModel) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "feature": pa.array(list(train.feature_names)),
+            "gain": pa.array(fitted.importance("gain")),
+            "split": pa.array(fitted.importance("split")),
+        }
+    )
 
 
 def _write_table(path: Path, table: pa.Table) -> None:

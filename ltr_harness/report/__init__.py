@@ -33,6 +33,7 @@ SECTIONS = {
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
     "data": "ltr_harness.report.sections.data:section",
+    "features": "ltr_harness.report.sections.features:section",
     "failures": "ltr_harness.report.sections.failures:section",
     "definitions": "ltr_harness.report.sections.definitions:section",
     "provenance": "ltr_harness.report.sections.provenance:section",

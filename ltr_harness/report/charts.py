@@ -71,17 +71,23 @@ def small_multiples(
     panel: Mapping[str, Any],
     *,
     labels: int = 0,
+    each: int = 0,
     own_x: bool = False,
+    own_y: bool = False,
 ) -> dict[str, Any]:
     """One panel per model, in the order of the names, all on the same scales.
 
     Args:
         labels: width of the labels left of the first panel beyond what a number needs.
+        each: width of the labels between the panels, likewise.
         own_x: every panel has its own horizontal scale.
+        own_y: every panel has its own vertical scale.
     """
+    own = {axis: "independent" for axis, wanted in (("x", own_x), ("y", own_y)) if wanted}
+    panels = len({row["model"] for row in rows})
     return spec(
         {
-            "usermeta": {"panels": len({row["model"] for row in rows}), "labels": labels},
+            "usermeta": {"panels": panels, "labels": labels, "each": each},
             "data": {"values": placed(rows, names)},
             "facet": {
                 "field": "model",
@@ -91,7 +97,7 @@ def small_multiples(
                 "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
             },
             "columns": 3,
-            "resolve": {"axis": {"x": "independent"}} | ({"scale": {"x": "independent"}} if own_x else {}),
+            "resolve": {"axis": {"x": "independent"}, "scale": own},
             "spec": {**PANEL, **panel},
         }
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PER_QUERY = "per_query.parquet"
 TEST_SCORES = "test_scores.parquet"
 HISTORY = "history.parquet"
+IMPORTANCE = "importance.parquet"
 PLAN = "plan.json"
 
 
@@ -67,6 +68,11 @@ class Run:
     def history(self) -> pd.DataFrame:
         """One row per evaluated round, split and metric: round (from 1), split, metric, value."""
         return self._table(HISTORY)
+
+    @cached_property
+    def importance(self) -> pd.DataFrame | None:
+        """One row per feature: feature, gain (the loss its splits took away), split (how many); None without trees."""
+        return self._table(IMPORTANCE) if IMPORTANCE in self.record.files else None
 
     @cached_property
     def model(self) -> FittedModel:

@@ -86,7 +86,7 @@ def background(page: Any) -> str:
 
 def test_every_chart_is_drawn(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path)
-    assert page.locator(".plot svg").count() == 6
+    assert page.locator(".plot svg").count() == 7
     assert page.locator("#chart-paired_differences svg path").count() > 4
 
 

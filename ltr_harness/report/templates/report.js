@@ -56,11 +56,11 @@
   const views = new Map();
   const fitted = (spec, width) => {
     if (!spec.facet) return spec;
-    const { panels, labels } = spec.usermeta;
+    const { panels, labels, each } = spec.usermeta;
     width -= labels;
-    const most = Math.max(1, Math.min(panels, Math.floor(width / 235)));
+    const most = Math.max(1, Math.min(panels, Math.floor(width / (235 + each))));
     const columns = Math.ceil(panels / Math.ceil(panels / most)); // rows of even length
-    const room = Math.floor((width - 62 - 22 * (columns - 1)) / columns);
+    const room = Math.floor((width - 62 - each - (22 + each) * (columns - 1)) / columns);
     return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
   };
   const draw = async (plot) => {
