@@ -71,7 +71,7 @@ def execute(
                 )
             )
             trained = time.perf_counter()
-            scores = fitted.score(fold.test.features)
+            scores = fitted.score_split(fold.test)
             scored = time.perf_counter()
             evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
         except Exception as problem:
@@ -116,7 +116,7 @@ def _score_again(task: Task, plan: Plan, fold: Fold) -> Run:
     """New metrics, or new test data, for a model that is trained already."""
     run = load_run(task.folder)
     started = time.perf_counter()
-    scores = run.model.score(fold.test.features)
+    scores = run.model.score_split(fold.test)
     scored = time.perf_counter()
     evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
 

@@ -192,7 +192,8 @@ def _model_problems(
     problems: list[Problem] = []
     for name, config in experiment.models.items():
         for fold in folds:
-            for problem in config.ranker.check(Facts.of(fold.train, stopping is not None)):
+            wrong = config.ranker.check(Facts.of(fold.train, stopping is not None))
+            for problem in wrong or config.ranker.check_scoring(fold.test):
                 place = f"models.{name}" + (f".{problem.place}" if problem.place else "")
                 problems.append(Problem(place, problem.found, problem.expected, problem.cure))
     return _each_once(problems)

@@ -162,6 +162,10 @@ class FittedModel(ABC):
             DataError: a wrong number of columns.
         """
 
+    def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
+        """`score` of a split's rows; what goes by their ids instead of their features says so here."""
+        return self.score(split.features)
+
     @abstractmethod
     def save(self, folder: Path) -> str:
         """Write the model into an existing folder; the name of the file."""
@@ -198,6 +202,10 @@ class Ranker(BaseModel, ABC):
         Args:
             facts: of the training data; None checks what needs no data.
         """
+
+    def check_scoring(self, test: RankingDataset) -> list[Problem]:
+        """What would keep a trained model from scoring the test split; empty for all that score features."""
+        return []
 
     @property
     @abstractmethod

@@ -26,13 +26,16 @@ from ltr_harness.readers.trec_lines import Lines
 _NUMBER = "a number: what has no score has no rank"
 
 
-def read_scores(path: str | Path, judgments: Judgments) -> NDArray[np.float64]:
+def read_scores(
+    path: str | Path, judgments: Judgments, *, other_queries: bool = False
+) -> NDArray[np.float64]:
     """One score for every row of the judgments.
 
     Args:
         path: text with one number per line, ``.npy``, ``.csv``, ``.tsv`` or ``.parquet``; text may be
             gzip-compressed.
         judgments: the rows that the scores belong to.
+        other_queries: rows of queries that the judgments do not have are passed over; otherwise an error.
 
     Returns:
         float64 (n_rows,) in the judgments' row order.
@@ -45,9 +48,9 @@ def read_scores(path: str | Path, judgments: Judgments) -> NDArray[np.float64]:
     if name.endswith(".npy"):
         return _in_row_order(file, _read_array(file), judgments)
     if name.endswith((".parquet", ".pq")):
-        return _from_table(ParquetTable(file), judgments)
+        return _from_table(ParquetTable(file), judgments, other_queries)
     if name.endswith((".csv", ".tsv", ".tab")):
-        return _from_table(Delimited(file, "," if name.endswith(".csv") else "\t"), judgments)
+        return _from_table(Delimited(file, "," if name.endswith(".csv") else "\t"), judgments, other_queries)
     lines = Lines(file, "score", more=False)
     scores = lines.numbers("score", _NUMBER)
     lines.finish()
@@ -90,7 +93,9 @@ def _in_row_order(file: Path, scores: NDArray[np.float64], judgments: Judgments)
     return scores
 
 
-def _from_table(table: Delimited | ParquetTable, judgments: Judgments) -> NDArray[np.float64]:
+def _from_table(
+    table: Delimited | ParquetTable, judgments: Judgments, other_queries: bool
+) -> NDArray[np.float64]:
     file = table.path
     if "score" not in table.columns:
         raise DataError(
@@ -123,13 +128,13 @@ def _from_table(table: Delimited | ParquetTable, judgments: Judgments) -> NDArra
     if named_by == ["query_id"]:
         _in_row_order(file, scores, judgments)
         _same_queries(table, columns, query, judgments)
-        at = np.arange(scores.size)
+        at = used = np.arange(scores.size)
     else:
-        at = _rows_of(table, columns, query, named_by[1], judgments)
+        at, used = _rows_of(table, columns, query, named_by[1], judgments, other_queries)
     if "label" in table.columns:
-        _same_labels(table, _floats(columns["label"]), at, judgments)
+        _same_labels(table, _floats(columns["label"]), at, used, judgments)
     ordered = np.empty(scores.size)
-    ordered[at] = scores
+    ordered[at] = scores[used]
     return ordered
 
 
@@ -148,8 +153,9 @@ def _rows_of(
     query: NDArray[np.int64],
     second: str,
     judgments: Judgments,
-) -> NDArray[np.int64]:
-    """The data's row that each row of the table names: every one exactly once."""
+    other_queries: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
     groups = judgments.groups
     data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
     if second == "row":
@@ -178,8 +184,9 @@ def _rows_of(
     key = query * span + part
     at: NDArray[np.int64] = order[np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)]
     unknown = (query < 0) | (part < 0) | (data_key[at] != key)
+    strange = unknown & (query >= 0) if other_queries else unknown
     problems = _listed(
-        table, columns, np.flatnonzero(unknown), second, "is no row of the data", "scores of these rows alone"
+        table, columns, np.flatnonzero(strange), second, "is no row of the data", "scores of these rows alone"
     )
     at = at[~unknown]
     times = np.bincount(at, minlength=groups.n_rows)
@@ -201,7 +208,7 @@ def _rows_of(
         )
     if problems:
         raise DataError(problems)
-    return at
+    return at, source
 
 
 def _listed(
@@ -240,16 +247,20 @@ def _same_queries(
 
 
 def _same_labels(
-    table: Delimited | ParquetTable, labels: NDArray[np.float64], at: NDArray[np.int64], judgments: Judgments
+    table: Delimited | ParquetTable,
+    labels: NDArray[np.float64],
+    at: NDArray[np.int64],
+    used: NDArray[np.int64],
+    judgments: Judgments,
 ) -> None:
     """A table that carries labels says which data it was made for."""
-    other = np.flatnonzero(labels != judgments.labels[at])
+    other = np.flatnonzero(labels[used] != judgments.labels[at])
     if other.size:
-        row = int(other[0])
+        row, wanted = int(used[other[0]]), judgments.labels[at[other[0]]]
         raise DataError(
             Problem(
                 table.place(row),
-                f"label {labels[row]:g} where the data has {judgments.labels[at[row]]:g} ({other.size:,} such rows)",
+                f"label {labels[row]:g} where the data has {wanted:g} ({other.size:,} such rows)",
                 "scores of the same rows: is this another split, or another order?",
             )
         )

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from ltr_harness.testing.metric_suite import MetricSuite as MetricSuite
+from ltr_harness.testing.ranker_suite import RankerSuite as RankerSuite
 
-__all__ = ["MetricSuite"]
+__all__ = ["MetricSuite", "RankerSuite"]

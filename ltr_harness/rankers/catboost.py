@@ -1,0 +1,305 @@
+"""Gradient boosted rankers trained by CatBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.boosting.stopping import Stopper
+from ltr_harness.boosting.watching import Measured
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, MissingExtraError, Problem
+from ltr_harness.metrics import bind
+from ltr_harness.rankers.binned import shared
+from ltr_harness.rankers.boosted import BoostedRanker, Importance, TreeModel
+from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.parameters import name_problems
+from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+
+OBJECTIVES = ("YetiRank", "QueryRMSE", "PairLogit")
+
+_METRICS = "say it under `metrics:`; the harness evaluates with its own metrics"
+_STOPPING = "say it under `stopping:`; one rule stops every library"
+_FILES = "runs store models and scores themselves"
+_HARNESS = "the harness sets it, so that a run can be repeated"
+OWNED = {
+    "loss_function": "say it as the model's `objective:`",
+    "iterations": "say it as `stopping.max_rounds`, or as the model's `rounds:`",
+    "random_seed": "say it under `seeds:`",
+    "thread_count": "the harness divides the machine's cores among the workers",
+    "cat_features": "say it as the model's `categorical:`",
+    "ignored_features": "say it as the model's `exclude:`",
+    **dict.fromkeys(["eval_metric", "custom_metric"], _METRICS),
+    **dict.fromkeys(
+        ["od_pval", "od_wait", "od_type", "use_best_model", "best_model_min_trees", "early_stopping_rounds"],
+        _STOPPING,
+    ),
+    **dict.fromkeys(
+        ["train_dir", "save_snapshot", "snapshot_file", "snapshot_interval", "allow_writing_files", "name"],
+        _FILES,
+    ),
+    **dict.fromkeys(["verbose", "silent", "logging_level", "metric_period", "metadata"], _HARNESS),
+}
+_ALIASES = {
+    "objective": "loss_function",
+    "num_boost_round": "iterations",
+    "n_estimators": "iterations",
+    "num_trees": "iterations",
+    "random_state": "random_seed",
+    "eta": "learning_rate",
+    "max_depth": "depth",
+    "reg_lambda": "l2_leaf_reg",
+    "colsample_bylevel": "rsm",
+    "max_bin": "border_count",
+    "min_child_samples": "min_data_in_leaf",
+    "num_leaves": "max_leaves",
+}
+
+
+class CatBoostRanker(BoostedRanker):
+    """CatBoost's YetiRank, QueryRMSE or PairLogit; needs the extra `catboost`.
+
+    CatBoost's own metrics see no queries, and its early stopping sees its own metrics. So it trains all rounds
+    allowed, the rule is applied to the model's stages afterwards, and the best one is kept: what stopping would
+    have kept, for the price of the rounds after it.
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ("catboost",)
+    library: ClassVar[str] = "catboost"
+    model_file: ClassVar[str] = "model.cbm"
+
+    objective: str = Field("YetiRank", description="YetiRank, QueryRMSE or PairLogit.")
+
+    @classmethod
+    def canonical_name(cls, parameter: str) -> str:
+        return _ALIASES.get(parameter, parameter)
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        _catboost()
+        if self.objective not in OBJECTIVES:
+            cure = did_you_mean(self.objective, OBJECTIVES)
+            return [Problem("objective", f"unknown objective {self.objective!r}", cure=cure)]
+        found = self.field_problems(facts)
+        found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        for field, given, instead in (
+            ("position_bias", self.position_bias, "LightGBM's lambdarank or XGBoost"),
+            ("init_model", self.init_model is not None, "LightGBM or XGBoost"),
+        ):
+            if given:
+                found.append(Problem(field, "is not available with CatBoost", instead))
+        if not found:
+            found += self._refusals(facts)
+        return found
+
+    def _refusals(self, facts: Facts | None) -> list[Problem]:
+        """Values that CatBoost refuses: it is asked, on a handful of rows."""
+        catboost = _catboost()
+        names = ("a", "b") if facts is None else facts.feature_names
+        params = self.library_params(None if facts is None else names)
+        if facts is None:
+            params.pop("monotone_constraints", None)
+        rng = np.random.default_rng(0)
+        pool = catboost.Pool(
+            rng.normal(size=(8, len(names))), label=[0, 1, 0, 1, 0, 1, 0, 1], group_id=[0] * 4 + [1] * 4
+        )
+        try:
+            catboost.CatBoost({**self._complete(params, 0, 1), "iterations": 1}).fit(pool)
+        except (catboost.CatBoostError, TypeError, ValueError) as problem:
+            return [Problem("params", f"refused: {spoken(str(problem))}")]
+        return []
+
+    @property
+    def seed_matters(self) -> bool:
+        return (
+            True  # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
+        )
+
+    def fit(self, training: Training) -> CatBoostModel:
+        catboost = _catboost()
+        self.require(training)
+        params = self.library_params(training.train.feature_names)
+        left_out = self.left_out(training.train.feature_names)
+        handed = self._complete(params, training.seed, training.threads)
+        if left_out:
+            handed["ignored_features"] = [training.train.feature_names.index(name) for name in left_out]
+        rounds = training.max_rounds
+        with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=spoken):
+            pool = shared("catboost", training, None, lambda: _pool(training.train))
+            booster = catboost.CatBoost({**handed, "iterations": rounds})
+            booster.fit(pool)
+            trained = booster.tree_count_
+            history, best = self._watched(booster, training, trained)
+            if best < trained:
+                booster.shrink(ntree_end=best)
+        splits = 0 if best == 0 else int(np.log2(np.maximum(booster.get_tree_leaf_counts(), 1)).sum())
+        return CatBoostModel(
+            booster=booster,
+            threads=training.threads,
+            n_features=training.train.n_features,
+            params=handed,
+            best_round=best,
+            rounds_trained=trained,
+            history=history,
+            notes=(
+                *self.selection_notes(training.train),
+                *training_notes(splits, best, trained, rounds, training.stopping),
+            ),
+        )
+
+    def _watched(self, booster: Any, training: Training, trained: int) -> tuple[list[Measured], int]:
+        """The learning curve up to where the rule would have stopped, and the round to keep."""
+        if training.valid is None or not training.watched:
+            return [], trained
+        rule = training.stopping
+        every = 1 if rule is None else rule.every
+        stopper = None if rule is None else Stopper(rule)
+        binding = bind(training.watched, training.valid.judgments)
+        stages = booster.staged_predict(
+            training.valid.features,
+            prediction_type="RawFormulaVal",
+            eval_period=every,
+            thread_count=training.threads,
+        )
+        history: list[Measured] = []
+        for stage, scores in enumerate(stages, start=1):
+            at = min(stage * every, trained)
+            means = binding.means(scores)
+            measured = [
+                Measured(at, VALID, name, float(mean))
+                for name, mean in zip(binding.names, means, strict=True)
+            ]
+            history += measured
+            training.report(measured)
+            if stopper is not None and stopper.update(at, float(means[0])):
+                break
+        return history, trained if stopper is None else stopper.best_round
+
+    def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
+        return {
+            "loss_function": self.objective,
+            **params,
+            "random_seed": seed,
+            "thread_count": threads,
+            "allow_writing_files": False,
+            "logging_level": "Silent",
+        }
+
+    def field_problems(self, facts: Facts | None) -> list[Problem]:
+        found = super().field_problems(facts)
+        if self.categorical:  # CatBoost would want them as text, in training and whenever it scores
+            found.append(Problem("categorical", "is not available with CatBoost here", "LightGBM or XGBoost"))
+        return found
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> CatBoostModel:
+        return CatBoostModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CatBoostModel(TreeModel):
+    """A CatBoost model cut to its best round; scores are raw."""
+
+    FILE: ClassVar[str] = CatBoostRanker.model_file
+    booster: Any
+    n_features: int
+    threads: int | None = None
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        return self.score_after(features, 0)
+
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.n_features)
+        if not len(matrix):
+            return np.empty(0)
+        scores = self.booster.predict(
+            matrix, prediction_type="RawFormulaVal", ntree_end=rounds, thread_count=self.threads or -1
+        )
+        return np.asarray(scores, dtype=np.float64)
+
+    @property
+    def n_leaves(self) -> int:
+        return int(sum(self.booster.get_tree_leaf_counts()))
+
+    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+        if kind == "split":
+            raise DataError("CatBoost does not count splits by feature; expected kind='gain'")
+        return np.asarray(
+            self.booster.get_feature_importance(type="PredictionValuesChange"), dtype=np.float64
+        )
+
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        pool = _catboost().Pool(as_matrix(features, self.n_features))
+        return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)
+
+    def save(self, folder: Path) -> str:
+        self.booster.save_model(str(Path(folder) / self.FILE))
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        path = model_file(folder, cls.FILE)
+        catboost = _catboost()
+        booster = catboost.CatBoost()
+        try:
+            booster.load_model(str(path))
+        except catboost.CatBoostError as problem:
+            raise DataError(f"{path}: CatBoost cannot read it: {spoken(str(problem))}") from problem
+        return cls(
+            booster=booster,
+            n_features=len(booster.feature_names_),
+            threads=threads,
+            best_round=booster.tree_count_,
+        )
+
+
+def _pool(split: RankingDataset) -> Any:
+    weights = split.judgments.query_weights
+    sizes = split.groups.sizes
+    return _catboost().Pool(
+        split.features,
+        label=split.labels,
+        group_id=np.repeat(np.arange(split.n_queries), sizes),
+        group_weight=None if weights is None else np.repeat(weights, sizes),
+        feature_names=safe_feature_names(split.feature_names),
+    )
+
+
+def spoken(message: str) -> str:
+    """CatBoost's message without its source file and line.
+
+    Example:
+        >>> spoken("catboost/libs/options/plain.cpp:511: Unknown option {x} with value \\"1\\"")
+        'Unknown option {x} with value "1"'
+    """
+    place, _, text = message.partition(": ")
+    return " ".join((text if place.rpartition(":")[2].isdigit() else message).split())
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Every name that CatBoost accepts to the one it stands for."""
+    import inspect
+
+    taken: Sequence[str] = list(inspect.signature(_catboost().CatBoostRegressor.__init__).parameters)[1:]
+    return {name: _ALIASES.get(name, name) for name in taken}
+
+
+def _catboost() -> Any:
+    try:
+        import catboost
+    except ImportError:
+        raise MissingExtraError(
+            Problem(
+                "", "ranker catboost needs the package catboost", cure="pip install 'ltr-harness[catboost]'"
+            )
+        ) from None
+    return catboost

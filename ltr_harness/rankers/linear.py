@@ -1,0 +1,124 @@
+"""A weighted sum of features: the formula that many a search engine starts from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+
+Weight = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class LinearRanker(Ranker):
+    """Ranks by a weighted sum of features, as in `0.7 bm25 + 0.3 clicks`; the weights are given, not learned."""
+
+    weights: dict[str, Weight] = Field(
+        description="Feature to its weight; negative where low values are good."
+    )
+    standardise: bool = Field(
+        False, description="Weigh (value - mean) / standard deviation, both taken from the training rows."
+    )
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        if not self.weights:
+            return [Problem("weights", "no feature has a weight", "at least one, such as {bm25: 1.0}")]
+        if facts is None:
+            return []
+        known = facts.feature_names
+        return [
+            Problem("weights", f"the data has no feature {name!r}", cure=did_you_mean(name, known))
+            for name in self.weights
+            if name not in known
+        ]
+
+    @property
+    def seed_matters(self) -> bool:
+        return False
+
+    def fit(self, training: Training) -> LinearModel:
+        self.require(training)
+        names = training.train.feature_names
+        columns = [names.index(name) for name in self.weights]
+        values = training.train.features[:, columns].astype(np.float64)
+        present = ~np.isnan(values)
+        weights = np.array(list(self.weights.values()))
+        centre = np.zeros(len(columns))
+        notes = []
+        if self.standardise:
+            count = np.maximum(present.sum(axis=0), 1)
+            centre = np.where(present, values, 0).sum(axis=0) / count
+            spread = np.sqrt((np.where(present, values - centre, 0) ** 2).sum(axis=0) / count)
+            constant = [name for name, one in zip(self.weights, spread, strict=True) if one == 0]
+            if constant:
+                notes.append(f"constant in training and so without effect: {', '.join(constant)}")
+            weights = np.divide(weights, spread, out=np.zeros_like(weights), where=spread > 0)
+        n_missing = int((~present).any(axis=1).sum())
+        if n_missing:
+            counts_as = "the training rows' mean" if self.standardise else "0"
+            notes.append(f"{n_missing} training rows lack a feature; a missing value counts as {counts_as}")
+        return LinearModel(
+            columns=tuple(columns),
+            weights=tuple(weights.tolist()),
+            centre=tuple(centre.tolist()),
+            n_features=len(names),
+            params={"weights": dict(self.weights), "standardise": self.standardise},
+            notes=tuple(notes),
+        )
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> LinearModel:
+        return LinearModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearModel(FittedModel):
+    """sum of weight * (value - centre); a missing value adds nothing.
+
+    Example:
+        >>> model = LinearModel(columns=(0, 1), weights=(2.0, -1.0), centre=(0.0, 1.0), n_features=2)
+        >>> model.score([[1.0, 3.0], [float("nan"), 1.0]]).tolist()
+        [0.0, 0.0]
+    """
+
+    FILE: ClassVar[str] = "model.json"
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    centre: tuple[float, ...]
+    n_features: int
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        values = as_matrix(features, self.n_features)[:, list(self.columns)].astype(np.float64)
+        values -= np.array(self.centre)
+        values[np.isnan(values)] = 0
+        scores: NDArray[np.float64] = (values * np.array(self.weights)).sum(axis=1)
+        return scores
+
+    def save(self, folder: Path) -> str:
+        content = {
+            "ranker": "linear",
+            "columns": self.columns,
+            "weights": self.weights,
+            "centre": self.centre,
+            "n_features": self.n_features,
+        }
+        (Path(folder) / self.FILE).write_text(json.dumps(content) + "\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        content = json.loads(model_file(folder, cls.FILE).read_text())
+        return cls(
+            columns=tuple(content["columns"]),
+            weights=tuple(content["weights"]),
+            centre=tuple(content["centre"]),
+            n_features=content["n_features"],
+        )

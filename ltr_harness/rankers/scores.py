@@ -1,0 +1,129 @@
+"""Any other system in the same table, by the scores it gave: a neural ranker, yesterday's production, a TREC run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
+from ltr_harness.readers.scores import read_scores
+from ltr_harness.readers.trec import read_run
+
+_TREC = (".run", ".trec")
+_KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".txt", ".scores", *_TREC)
+
+
+class ScoresRanker(Ranker):
+    """Scores of another system, from a file; rows are found by query and document id, or query and row.
+
+    Every test row must have a score. Rows of queries that are not in the test split are passed over, so one file
+    can serve all folds.
+    """
+
+    file: Path = Field(
+        description="Table (.parquet, .csv, .tsv) with query_id, score and document_id or row (from 0 within the "
+        "query); .npy or one number per line, in the order of the test data; or a TREC run (.run, .trec)."
+    )
+
+    def inputs(self) -> tuple[Path, ...]:
+        return (self.file,)
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        if not self.file.is_file():
+            return [Problem("file", f"{self.file}: no such file", f"one of {', '.join(_KNOWN)}")]
+        return []
+
+    def check_scoring(self, test: RankingDataset) -> list[Problem]:
+        try:
+            _scores(self.file, test)
+        except UsageError as error:
+            return [
+                Problem(
+                    "file", f"{one.place}: {one.found}" if one.place else one.found, one.expected, one.cure
+                )
+                for one in error.problems
+            ]
+        return []
+
+    @property
+    def seed_matters(self) -> bool:
+        return False
+
+    def fit(self, training: Training) -> ScoresModel:
+        self.require(training)
+        return ScoresModel(file=self.file, params={"file": self.file.name})
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> ScoresModel:
+        return ScoresModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoresModel(FittedModel):
+    """A table of scores; the run keeps a copy, so that it can be read when the original is gone."""
+
+    STEM: ClassVar[str] = "model.scores"
+    file: Path
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        raise DataError(
+            "scores from a file belong to its own rows and not to features; expected a ranker that is trained"
+        )
+
+    def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
+        return _scores(self.file, split)
+
+    def save(self, folder: Path) -> str:
+        name = self.STEM + "".join(
+            self.file.suffixes[-2:] if self.file.suffix == ".gz" else self.file.suffixes[-1:]
+        )
+        shutil.copyfile(self.file, Path(folder) / name)
+        return name
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        found = sorted(Path(folder).glob(f"{cls.STEM}*"))
+        return cls(file=found[0] if found else model_file(folder, cls.STEM))
+
+
+def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
+    if not file.name.removesuffix(".gz").endswith(_TREC):
+        return read_scores(file, split.judgments, other_queries=True)
+    return _from_run(file, split)
+
+
+def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
+    documents = split.judgments.document_ids
+    if documents is None:
+        raise DataError(
+            Problem(
+                str(file),
+                "a TREC run names documents, and the data has no document ids",
+                "data with document ids, or a table with query_id, row and score",
+            )
+        )
+    run = read_run(file)
+    queries = run.queries.values[run.queries.codes].tolist()
+    named = run.documents.values[run.documents.codes].tolist()
+    known = dict(zip(zip(queries, named, strict=True), run.scores.tolist(), strict=True))
+    ids = np.repeat(split.groups.ids.astype(str), split.groups.sizes).tolist()
+    wanted = list(zip(ids, documents.astype(str).tolist(), strict=True))
+    without = [row for row, key in enumerate(wanted) if key not in known]
+    if without:
+        query, document = wanted[without[0]]
+        raise DataError(
+            Problem(
+                str(file),
+                f"{len(without):,} of {split.n_rows:,} rows have no score, first in query {query!r}: {document!r}",
+                "a score for every row: leaving rows out would change every metric",
+            )
+        )
+    return np.array([known[key] for key in wanted])

@@ -1,0 +1,144 @@
+"""Every ranker of ours, and one of a user's own, keeps what RankerSuite asks of any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from ltr_harness.testing import RankerSuite
+from ltr_harness.testing.ranker_suite import ranking_data
+
+SAMPLED = {"num_leaves": 5, "min_data_in_leaf": 5, "bagging_fraction": 0.7, "bagging_freq": 1}
+XGB = {"max_depth": 3, "subsample": 0.7}
+
+
+class TestFeature(RankerSuite):
+    ranker = "feature"
+    fields: ClassVar[dict[str, Any]] = {"feature": "one"}
+
+
+class TestLinear(RankerSuite):
+    ranker = "linear"
+    fields: ClassVar[dict[str, Any]] = {"weights": {"one": 1.0, "two": -0.5}, "standardise": True}
+
+
+class TestRandom(RankerSuite):
+    ranker = "random"
+    by_row = False
+
+
+class TestScores(RankerSuite):
+    ranker = "scores"
+    scores_features = False
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+        test = ranking_data(3)
+        path = tmp_path_factory.mktemp("scores") / "neural.npy"
+        np.save(path, np.random.default_rng(0).normal(size=test.n_rows))
+        monkeypatch.setattr(type(self), "fields", {"file": path})
+
+
+class TestLambdarank(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"params": {"num_leaves": 5, "min_data_in_leaf": 5}}
+
+
+class TestSampledLambdarank(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"params": SAMPLED, "exclude": ["four"], "monotone": {"one": 1}}
+
+
+class TestLightGBMXendcg(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"objective": "rank_xendcg", "params": SAMPLED, "drop_blank": True}
+
+
+class TestLightGBMSmall(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"objective": "regression", "preset": "small"}
+
+
+class TestXGBoostNDCG(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 3}}
+
+
+class TestXGBoostSmall(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"objective": "rank:pairwise", "preset": "small", "exclude": ["three"]}
+
+
+class TestXGBoostMap(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"objective": "rank:map", "relevant": 1, "params": XGB}
+
+
+class TestXGBoostXendcg(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"objective": "rank_xendcg", "params": XGB, "drop_blank": True}
+
+
+class _CatBoost(RankerSuite):
+    ranker = "catboost"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
+
+
+class TestYetiRank(_CatBoost):
+    fields: ClassVar[dict[str, Any]] = {"objective": "YetiRank", "params": {"depth": 3}}
+
+
+class TestQueryRMSE(_CatBoost):
+    fields: ClassVar[dict[str, Any]] = {"objective": "QueryRMSE", "preset": "small", "exclude": ["four"]}
+
+
+class TestPairLogit(_CatBoost):
+    fields: ClassVar[dict[str, Any]] = {
+        "objective": "PairLogit",
+        "params": {"depth": 3},
+        "monotone": {"one": 1},
+    }
+
+
+OWN = '''
+import json
+from dataclasses import dataclass
+import numpy as np
+from ltr_harness.rankers import FittedModel, Ranker
+
+class Sum(Ranker):
+    """Adds the features up."""
+    sign: float = 1.0
+    def check(self, facts=None): return []
+    @property
+    def seed_matters(self): return False
+    def fit(self, training): return Model(sign=self.sign)
+    @classmethod
+    def load(cls, folder, threads=None): return Model.load(folder, threads)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model(FittedModel):
+    sign: float
+    def score(self, features): return self.sign * np.asarray(features, np.float64).sum(axis=1)
+    def save(self, folder):
+        (folder / "model.json").write_text(json.dumps(self.sign))
+        return "model.json"
+    @classmethod
+    def load(cls, folder, threads=None): return cls(sign=json.loads((folder / "model.json").read_text()))
+'''
+
+
+class TestOwn(RankerSuite):
+    fields: ClassVar[dict[str, Any]] = {"sign": -1.0}
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+        path: Path = tmp_path_factory.mktemp("own") / "my_ranker.py"
+        path.write_text(OWN)
+        monkeypatch.setattr(type(self), "ranker", f"{path}:Sum", raising=False)
