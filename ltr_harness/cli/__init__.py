@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": ("ltr_harness.cli.explain", "The arithmetic of one query, row by row."),
     "compare": ("ltr_harness.cli.compare", "Compare runs, score files or TREC runs; gates for CI."),
     "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
+    "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
     "show": ("ltr_harness.cli.show", "Show a resolved configuration or a run."),
     "schema": ("ltr_harness.cli.schema", "Print the JSON Schema of experiment files."),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness.cli import options
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.experiment import Prepared
 
 
 @click.command(
@@ -25,7 +29,8 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     """Find every problem of an experiment before training.
 
     Parses and resolves CONFIG, reads the data, checks models and metrics against it and the libraries'
-    limits, and prints the data and the plan. All problems are listed at once; exit 2 if there are any.
+    limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
+    the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
     from ltr_harness.experiment.experiment import prepare
     from ltr_harness.metrics.cautions import cautions
@@ -51,5 +56,26 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     for name, model in prepared.experiment.models.items():
         for caution in model.ranker.cautions(prepared.threads):
             click.echo(f"caution: models.{name}: {caution}")
+    findings = _suspicions(prepared)
+    for line in findings:
+        click.echo(line)
+    n_errors = sum(line.startswith("error: ") for line in findings)
+    if n_errors:
+        click.echo(f"primary {plan.primary}; {n_errors} errors in the data, see above")
+        return 2
     click.echo(f"primary {plan.primary}; no problems found")
     return 0
+
+
+def _suspicions(prepared: Prepared) -> list[str]:
+    """What the data lints say, each once, the worst first."""
+    from ltr_harness.inspection import data_card, lint
+
+    said: dict[str, None] = {}
+    for name in prepared.reader.names():
+        fold = prepared.reader.read(name)
+        prefix = "" if name == "all" else f"{name} "
+        for finding in lint(data_card(fold.splits)):
+            said[f"{finding.severity}: {prefix}{finding.place}: {finding.found}; {finding.cure}"] = None
+    order = ("error", "warning", "note")
+    return sorted(said, key=lambda line: order.index(line.partition(":")[0]))

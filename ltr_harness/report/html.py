@@ -22,7 +22,10 @@ from ltr_harness.report.formats import cell_text, interval, value_text
 from ltr_harness.report.vega import vega_bundle
 
 if TYPE_CHECKING:
+    import jinja2
+
     from ltr_harness.report import Report
+    from ltr_harness.report.data_card import Page
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -45,6 +48,34 @@ class CellView:
 
 def render(report: Report) -> str:
     """The page's text."""
+    charts = {chart.name: chart.spec for chart in report.charts}
+    scripts = [_page_script()]
+    if charts:
+        scripts.insert(0, vega_bundle())
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+                css=_file("report.css"),
+            scripts=scripts,
+            policy=content_security_policy(scripts),
+            charts_json=safe_json({"specs": charts, "theme": page_theme()}),
+        )
+    )
+
+
+def render_page(page: Page) -> str:
+    """A page of sections without runs behind it, in the same look."""
+    scripts = [_page_script()]
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(page=page, css=_file("report.css"), scripts=scripts, policy=content_security_policy(scripts))
+    )
+
+
+def _environment() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
@@ -55,18 +86,7 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(spans=spans, plain=plain, cells=table_views, footer_cells=footer_views)
-    charts = {chart.name: chart.spec for chart in report.charts}
-    scripts = [_page_script()]
-    if charts:
-        scripts.insert(0, vega_bundle())
-    return environment.get_template("report.html.jinja").render(
-        report=report,
-        data=report.data,
-        css=_file("report.css"),
-        scripts=scripts,
-        policy=content_security_policy(scripts),
-        charts_json=safe_json({"specs": charts, "theme": page_theme()}),
-    )
+    return environment
 
 
 # ---- tables ---------------------------------------------------------------------------------------------

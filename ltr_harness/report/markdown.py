@@ -26,11 +26,12 @@ from ltr_harness.report.formats import cell_text
 
 if TYPE_CHECKING:
     from ltr_harness.report import Report
+    from ltr_harness.report.data_card import Page
 
 MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 
 
-def render(report: Report, *, with_charts: bool = True) -> str:
+def render(report: Report | Page, *, with_charts: bool = True) -> str:
     """Markdown text; charts refer to the files in ``charts/``."""
     parts = [f"# {escape(report.title)}"]
     for section in report.sections:

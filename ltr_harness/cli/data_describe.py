@@ -1,0 +1,77 @@
+"""`ltr-harness data describe`: the data card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+from ltr_harness.cli.data_source import is_experiment, read_splits, reader_option, reader_options
+
+
+@click.command(
+    "describe",
+    epilog="""\b
+Examples:
+  ltr-harness data describe configs/quickstart.yaml
+  ltr-harness data describe train.txt vali.txt test.txt -o card/
+  ltr-harness data describe rows.csv --option query=session --option label=grade --json
+""",
+)
+@click.argument("what", nargs=-1, required=True, type=click.Path(path_type=Path))
+@options.overrides
+@reader_option
+@reader_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for data_card.html and .md.",
+)
+@options.as_json
+def describe_command(
+    what: tuple[Path, ...],
+    overrides: tuple[str, ...],
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Show what is in data, and what in it should worry you.
+
+    WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
+    """
+    import json
+
+    from ltr_harness.inspection import data_card, lint
+    from ltr_harness.report.data_card import card_page, card_text, write_card
+
+    if is_experiment(what):
+        from ltr_harness.config import load_experiment
+        from ltr_harness.experiment.folds import FoldReader
+
+        experiment = load_experiment(what[0], overrides, check_rankers=False)
+        reader = FoldReader(experiment.data)
+        sets = {name: dict(reader.read(name).splits) for name in reader.names()}
+        title = f"Data of {experiment.name}"
+    else:
+        sets = {"all": read_splits(what, reader_name, reader_options)}
+        title = f"Data: {', '.join(path.name for path in what)}"
+    found = {}
+    for fold, splits in sets.items():
+        card = data_card(splits)
+        findings = lint(card)
+        if not as_json:
+            if fold != "all":
+                click.echo(f"== {fold}")
+            click.echo(card_text(card, findings), nl=fold != list(sets)[-1])
+        found[fold] = card.facts() | {"findings": [vars(finding) for finding in findings]}
+        if output is not None:
+            whole = fold == "all"
+            page = card_page(card, findings, title if whole else f"{title}, {fold}")
+            for path in write_card(page, output if whole else output / fold):
+                click.echo(f"wrote {path}", err=True)
+    if as_json:
+        click.echo(json.dumps(found["all"] if list(found) == ["all"] else found, indent=1, allow_nan=False))
+    return 0

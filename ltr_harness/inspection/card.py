@@ -1,0 +1,99 @@
+"""The card of a data set: every split, and what splits have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.inspection.split_facts import SplitCard, split_card
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What two splits share.
+
+    Attributes:
+        first, second: the splits.
+        n_queries: queries of the same name; 0 where queries have no names.
+        queries: the first few of them.
+        n_same_content: of those, queries that also have an identical row on both sides.
+        n_rows: rows of the second whose features a row of the first has.
+    """
+
+    first: str
+    second: str
+    n_queries: int
+    queries: tuple[str, ...]
+    n_same_content: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """All splits and their overlaps."""
+
+    splits: tuple[SplitCard, ...]
+    overlaps: tuple[Overlap, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON; NaN is None."""
+        return {
+            "splits": [_split_facts(split) for split in self.splits],
+            "overlaps": [vars(overlap) | {"queries": list(overlap.queries)} for overlap in self.overlaps],
+        }
+
+
+def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
+    """The card of splits by name.
+
+    Example:
+        >>> from ltr_harness.readers.memory import from_arrays
+        >>> data = from_arrays([[1.0], [2.0], [2.0]], [0, 1, 0], query_ids=["a", "a", "b"])
+        >>> card = data_card({"train": data, "test": data})
+        >>> card.splits[0].grades, card.overlaps[0].n_queries
+        ({0.0: 2, 1.0: 1}, 2)
+    """
+    cards = tuple(split_card(name, dataset) for name, dataset in splits.items())
+    return DataCard(cards, tuple(_overlap(a, b) for a, b in combinations(cards, 2)))
+
+
+def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
+    n_rows = int(np.isin(b.content.rows, a.content.rows).sum()) if a.n_features == b.n_features else 0
+    if not (a.named_queries and b.named_queries):
+        return Overlap(a.name, b.name, 0, (), 0, n_rows)
+    position = {str(name): q for q, name in enumerate(a.dataset.groups.ids.tolist())}
+    shared = [
+        (str(name), position[str(name)], q)
+        for q, name in enumerate(b.dataset.groups.ids.tolist())
+        if str(name) in position
+    ]
+    same = sum(not _rows(a, p).isdisjoint(_rows(b, q)) for _, p, q in shared)
+    return Overlap(a.name, b.name, len(shared), tuple(name for name, _, _ in shared[:5]), same, n_rows)
+
+
+def _rows(card: SplitCard, query: int) -> set[int]:
+    start, end = card.dataset.groups.boundaries[query : query + 2]
+    return set(card.content.rows[start:end].tolist())
+
+
+def _split_facts(split: SplitCard) -> dict[str, Any]:
+    facts = {
+        key: value
+        for key, value in vars(split).items()
+        if key not in ("content", "dataset", "features", "feature_names")
+    }
+    facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
+    facts["random_ndcg"] = _number(split.random_ndcg)
+    facts["features"] = [
+        {key: _number(value) for key, value in vars(feature).items()} for feature in split.features
+    ]
+    return facts
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value

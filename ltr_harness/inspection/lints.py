@@ -1,0 +1,222 @@
+"""What in a data set should worry somebody who is about to believe numbers made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ltr_harness.inspection.card import DataCard
+from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
+
+Severity = Literal["error", "warning", "note"]
+_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+
+LEAK = 0.98
+"""A single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8."""
+STEEP_GRADE = 7
+"""From this grade on, 2^g - 1 lets one row outweigh a hundred others."""
+SORTED_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to look at.
+
+    Attributes:
+        lint: short name of what was looked for.
+        severity: ``error``: numbers from this data mislead; ``warning``: they may; ``note``: good to know.
+        place: split or splits.
+        found: what is there.
+        cure: what to do about it.
+    """
+
+    lint: str
+    severity: Severity
+    place: str
+    found: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.place}: {self.found}; {self.cure}"
+
+
+def lint(card: DataCard) -> list[Finding]:
+    """Everything found, the worst first."""
+    found = [*_overlaps(card), *_columns(card)]
+    for split in card.splits:
+        found += [*_labels(split), *_features(split), *_rows(split)]
+    return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+
+
+def _overlaps(card: DataCard) -> Iterator[Finding]:
+    size = {split.name: split.n_rows for split in card.splits}
+    for overlap in card.overlaps:
+        place = f"{overlap.first} and {overlap.second}"
+        if overlap.n_queries:
+            names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
+            same = overlap.n_same_content
+            yield Finding(
+                "query in two splits",
+                "error" if same else "warning",
+                place,
+                f"{_count(overlap.n_queries, 'query is', 'queries are')} in both ({names}); "
+                + (f"{same:,} of them with identical rows" if same else "their rows differ"),
+                "divide by query: `ltr-harness data split`"
+                if same
+                else "make sure that equal names mean different queries, or divide by query",
+            )
+        share = overlap.n_rows / size[overlap.second]
+        if overlap.n_rows and not overlap.n_same_content:
+            yield Finding(
+                "identical rows",
+                "warning" if share > 0.01 else "note",
+                place,
+                f"{_count(overlap.n_rows, 'row', 'rows')} of {overlap.second} ({share:.1%}) "
+                f"have the features of a row of {overlap.first}",
+                "look whether they are the same documents; rows that are all zero are often the reason",
+            )
+
+
+def _columns(card: DataCard) -> Iterator[Finding]:
+    first = card.splits[0]
+    for split in card.splits[1:]:
+        if split.feature_names != first.feature_names:
+            yield Finding(
+                "different features",
+                "error",
+                f"{first.name} and {split.name}",
+                f"{first.n_features} features against {split.n_features}",
+                "name the features, or set `n_features`, so that a column means the same everywhere",
+            )
+            continue
+        outside = [
+            known.name
+            for known, new in zip(first.features, split.features, strict=True)
+            if _far_outside(known, new)
+        ]
+        if outside:
+            yield Finding(
+                "other range",
+                "warning",
+                f"{first.name} and {split.name}",
+                f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}",
+                "look whether both were made by the same code, with the same units",
+            )
+
+
+def _far_outside(known: FeatureFacts, new: FeatureFacts) -> bool:
+    width = known.high - known.low
+    return width > 0 and max(new.high - known.high, known.low - new.low) > 10 * width
+
+
+def _labels(split: SplitCard) -> Iterator[Finding]:
+    highest = max(split.grades)
+    if highest == 0:
+        yield Finding("nothing relevant", "error", split.name, "no row is relevant", "look at the labels")
+        return
+    if highest >= STEEP_GRADE:
+        at_top = split.grades[highest]
+        yield Finding(
+            "steep gain",
+            "error" if highest > 31 else "warning",
+            split.name,
+            f"with exponential gain grade {highest:g} ({_count(at_top, 'row', 'rows')}) weighs "
+            f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1",
+            "use ndcg(gain=linear), or map the labels to grades such as 0 to 4",
+        )
+    if len(split.grades) == 1:
+        yield Finding(
+            "one grade",
+            "error",
+            split.name,
+            "all rows have the same label",
+            "rows that are not relevant belong into the data",
+        )
+    elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
+        yield Finding(
+            "sorted labels",
+            "warning",
+            split.name,
+            f"in {split.n_sorted:,} of {split.n_several_grades:,} queries the rows stand in the order of their labels",
+            "ties keep this order in many tools and look like knowledge: shuffle the rows, or use ties=expected",
+        )
+    barren = split.n_without_relevant / split.n_queries
+    if barren > 0.1:
+        yield Finding(
+            "without relevant rows",
+            "note",
+            split.name,
+            f"{split.n_without_relevant:,} of {split.n_queries:,} queries ({barren:.0%}) have no relevant row",
+            "tools count them as 0, as 1 or not at all: compare only numbers with the same rule",
+        )
+
+
+def _features(split: SplitCard) -> Iterator[Finding]:
+    leaks = [feature for feature in split.features if feature.ndcg > LEAK]
+    if leaks and split.random_ndcg < 0.9:
+        leaks.sort(key=lambda feature: -feature.ndcg)
+        yield Finding(
+            "leaking feature",
+            "error",
+            split.name,
+            f"{_names([feature.name for feature in leaks])} alone ranks with NDCG@10 of {leaks[0].ndcg:.4f} "
+            f"(random order: {split.random_ndcg:.4f})",
+            "look whether it is made from the labels or known only after the fact, and leave it out",
+        )
+    constant = [feature.name for feature in split.features if feature.constant]
+    if constant:
+        yield Finding(
+            "constant features",
+            "note",
+            split.name,
+            f"{_names(constant)} {'has' if len(constant) == 1 else 'have'} one value in all rows",
+            "no harm; they could be left out",
+        )
+    twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
+    if twins:
+        yield Finding(
+            "duplicate features",
+            "note",
+            split.name,
+            f"{_names(twins)} {'repeats' if len(twins) == 1 else 'repeat'} another feature in all rows",
+            "no harm to trees; importance is shared between twins",
+        )
+    absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
+    if absent:
+        yield Finding(
+            "missing values",
+            "note",
+            split.name,
+            f"{_names(absent)} {'is' if len(absent) == 1 else 'are'} missing in more than half of the rows",
+            "look whether that is meant",
+        )
+
+
+def _rows(split: SplitCard) -> Iterator[Finding]:
+    if split.n_forced_ties > 0.01 * split.n_rows:
+        yield Finding(
+            "forced ties",
+            "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note",
+            split.name,
+            f"{_count(split.n_forced_ties, 'row', 'rows')} ({split.n_forced_ties / split.n_rows:.1%}) have the "
+            "features of another row of their query, but another label",
+            "no model of these features can tell them apart",
+        )
+    if split.n_single > 0.1 * split.n_queries:
+        yield Finding(
+            "one-row queries",
+            "note",
+            split.name,
+            f"{split.n_single:,} of {split.n_queries:,} queries have a single row",
+            "they are always ranked perfectly and lift every mean",
+        )
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return f"{len(names)} features ({shown})" if len(names) > 1 else f"feature {shown}"
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"

@@ -1,0 +1,199 @@
+"""The facts of one split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.inspection.content import Content
+from ltr_harness.metrics import NDCG, bind
+from ltr_harness.splits import shuffled
+
+SAMPLED_QUERIES = 1000
+"""Feature by feature NDCG is computed on so many queries, drawn with a fixed seed, and said to be."""
+
+
+@dataclass(frozen=True)
+class FeatureFacts:
+    """One feature in one split.
+
+    Attributes:
+        low, high, mean: of values that are not missing; NaN if all are.
+        ndcg: NDCG@10 of ranking by this feature alone, in the better direction; NaN where nothing is relevant.
+        descending: whether the larger value comes first in that direction.
+        constant: one value in all rows.
+        duplicate_of: another feature with the same values, or "".
+    """
+
+    name: str
+    low: float
+    high: float
+    mean: float
+    n_missing: int
+    n_zero: int
+    ndcg: float
+    descending: bool
+    constant: bool
+    duplicate_of: str
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCard:
+    """One split.
+
+    Attributes:
+        grades: label to rows.
+        sizes: rows per query, quantiles: 0, 25, 50, 75, 90, 100 %.
+        n_without_relevant: queries whose labels are all 0.
+        n_one_grade: queries with a relevant row whose labels are all equal: no ranking is better than another.
+        n_single: queries of one row.
+        n_sorted: queries with several grades whose rows stand in the order of their labels.
+        n_several_grades: queries with several grades.
+        n_repeated_rows: rows whose features an earlier row of the split has already.
+        n_forced_ties: rows with the same features as another row of the same query, but another label: no model of
+            these features can tell them apart.
+        random_ndcg: NDCG@10 that random order gives.
+        n_sampled: queries that `random_ndcg` and the features' NDCG are computed on.
+        content: ranges and hashes.
+    """
+
+    name: str
+    source: str
+    n_queries: int
+    n_rows: int
+    feature_names: tuple[str, ...]
+    grades: Mapping[float, int]
+    sizes: tuple[float, ...]
+    n_without_relevant: int
+    n_one_grade: int
+    n_single: int
+    n_several_grades: int
+    n_sorted: int
+    n_repeated_rows: int
+    n_forced_ties: int
+    random_ndcg: float
+    n_sampled: int
+    features: tuple[FeatureFacts, ...]
+    notes: tuple[str, ...]
+    content: Content
+    dataset: RankingDataset
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def named_queries(self) -> bool:
+        """Whether queries have names; numbers from 0 are only a count."""
+        ids = self.dataset.groups.ids
+        return not (ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))))
+
+
+def split_card(name: str, dataset: RankingDataset) -> SplitCard:
+    """The facts of a split; one pass over the features, and one ranking per feature of a sample of queries."""
+    groups, labels = dataset.groups, dataset.labels
+    starts = groups.boundaries[:-1]
+    best = np.maximum.reduceat(labels, starts)
+    worst = np.minimum.reduceat(labels, starts)
+    several = best > worst
+    values, counts = np.unique(labels, return_counts=True)
+    content = Content.of(dataset.features)
+    sample = _sampled(dataset)
+    ndcg, descending, random = _single_features(sample)
+    names = dataset.feature_names
+    return SplitCard(
+        name=name,
+        source=dataset.source,
+        n_queries=dataset.n_queries,
+        n_rows=dataset.n_rows,
+        feature_names=names,
+        grades=dict(zip(values.tolist(), counts.tolist(), strict=True)),
+        sizes=tuple(np.quantile(groups.sizes, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()),
+        n_without_relevant=int((best == 0).sum()),
+        n_one_grade=int((~several & (best > 0)).sum()),
+        n_single=int((groups.sizes == 1).sum()),
+        n_several_grades=int(several.sum()),
+        n_sorted=_n_sorted(labels, starts, several),
+        n_repeated_rows=content.n_repeated_rows,
+        n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes),
+        random_ndcg=random,
+        n_sampled=sample.n_queries,
+        features=tuple(
+            FeatureFacts(
+                names[j],
+                float(content.low[j]),
+                float(content.high[j]),
+                float(content.mean[j]),
+                int(content.n_missing[j]),
+                int(content.n_zero[j]),
+                float(ndcg[j]),
+                bool(descending[j]),
+                bool(content.constant[j]),
+                names[content.duplicate_of[j]] if content.duplicate_of[j] != j else "",
+            )
+            for j in range(len(names))
+        ),
+        notes=dataset.notes,
+        content=content,
+        dataset=dataset,
+    )
+
+
+def _sampled(dataset: RankingDataset) -> RankingDataset:
+    best = np.maximum.reduceat(dataset.labels, dataset.groups.boundaries[:-1])
+    useful = np.flatnonzero(best > 0)
+    if len(useful) == 0:
+        useful = np.arange(dataset.n_queries)
+    chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
+    return dataset.take(chosen.astype(np.int64))
+
+
+def _single_features(
+    sample: RankingDataset,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+    """NDCG@10 of each feature in its better direction, which that is, and NDCG@10 of random order."""
+    labels = sample.labels
+    whole_grades = bool(labels.max() <= 31 and np.array_equal(labels, np.floor(labels)))
+    # Equal values count as in random order: a constant feature is as good as chance.
+    metric = NDCG(k=10, ties="expected", gain="exp" if whole_grades else "linear")
+    bound = bind([metric], sample.judgments)
+
+    def mean(scores: NDArray[np.float64]) -> float:
+        return evaluate_bound(bound, scores)[metric].mean
+
+    random = mean(np.zeros(sample.n_rows))
+    ndcg = np.full(sample.n_features, np.nan)
+    descending = np.ones(sample.n_features, dtype=bool)
+    for j in range(sample.n_features):
+        values = sample.features[:, j].astype(np.float64)
+        values[np.isnan(values)] = -np.inf
+        up = mean(values)
+        values[np.isinf(values)] = np.inf
+        down = mean(-values)
+        ndcg[j], descending[j] = max(up, down), up >= down
+    return ndcg, descending, random
+
+
+def _n_sorted(labels: NDArray[np.float64], starts: NDArray[np.int64], several: NDArray[np.bool_]) -> int:
+    """Queries with several grades whose labels never rise from row to row."""
+    rises = np.zeros(len(labels), dtype=bool)
+    rises[1:] = labels[1:] > labels[:-1]
+    rises[starts] = False
+    return int((several & ~np.logical_or.reduceat(rises, starts)).sum())
+
+
+def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> int:
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((hashes, query))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (hashes[order][1:] != hashes[order][:-1]) | (query[order][1:] != query[order][:-1])
+    starts = np.flatnonzero(new)
+    best = np.maximum.reduceat(labels[order], starts)
+    worst = np.minimum.reduceat(labels[order], starts)
+    counts = np.diff(np.append(starts, len(order)))
+    return int(counts[best > worst].sum())

@@ -1,0 +1,224 @@
+"""Facts counted by hand, and every lint on data that has what it looks for, and on data that has not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.inspection import data_card, lint, split_card
+from ltr_harness.inspection.content import Content
+from ltr_harness.readers.memory import from_arrays
+from ltr_harness.readers.synthetic import Synthetic
+from ltr_harness.report.data_card import card_page, write_card
+
+
+def test_content_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    nan = np.nan
+    features = np.array(
+        [[1, 5, nan, 0.0, 1], [2, 5, nan, -0.0, 2], [1, 5, nan, 3.0, 1], [1, 5, nan, 0.0, 1]],
+        dtype=np.float32,
+    )
+    for block in (1, 1 << 20):
+        monkeypatch.setattr("ltr_harness.inspection.content._BLOCK", block)
+        content = Content.of(features)
+        assert content.low[[0, 1, 3, 4]].tolist() == [1, 5, 0, 1]
+        assert content.high[[0, 1, 3, 4]].tolist() == [2, 5, 3, 2]
+        assert math.isnan(content.low[2])
+        assert content.mean[[0, 1, 3]].tolist() == [5 / 4, 5, 3 / 4]
+        assert content.n_missing.tolist() == [0, 0, 4, 0, 0]
+        assert content.n_zero.tolist() == [0, 0, 0, 3, 0]
+        assert content.constant.tolist() == [False, True, True, False, False]
+        assert content.duplicate_of.tolist() == [0, 1, 2, 3, 0]
+        assert content.n_repeated_rows == 1
+        assert content.rows[0] == content.rows[3] != content.rows[2]
+    assert features[1, 3] == 0, "the data itself is left alone"
+
+
+def test_split_facts_by_hand() -> None:
+    data = from_arrays(
+        [[1.0], [1.0], [2.0], [0.0], [0.0], [7.0], [3.0], [3.0]],
+        [1, 0, 2, 0, 0, 2, 1, 1],
+        group_sizes=[3, 2, 1, 2],
+        source="x",
+    )
+    card = split_card("train", data)
+    assert card.grades == {0: 3, 1: 3, 2: 2}
+    assert card.sizes[0] == 1
+    assert card.sizes[-1] == 3
+    assert (card.n_without_relevant, card.n_one_grade, card.n_single) == (1, 2, 1)
+    assert (card.n_several_grades, card.n_sorted) == (1, 0)
+    assert card.n_forced_ties == 2, "rows 0 and 1: the same features, labels 1 and 0"
+    assert card.n_repeated_rows == 3
+    assert card.n_sampled == 3
+    # Query 1 by the feature: grade 2 first, then the tie of 1 and 0 in either order; the others are perfect.
+    ideal = 3 + 1 / math.log2(3)
+    first = 3 + (1 / math.log2(3) + 1 / math.log2(4)) / 2
+    assert card.features[0].ndcg == pytest.approx((first / ideal + 1 + 1) / 3)
+    assert card.features[0].descending
+
+
+def test_the_better_direction_is_found_and_missing_values_come_last() -> None:
+    data = from_arrays([[1.0], [2.0], [np.nan]], [2, 1, 0], query_ids=[1, 1, 1])
+    (feature,) = split_card("x", data).features
+    assert feature.ndcg == 1
+    assert not feature.descending
+
+
+# --- lints ---------------------------------------------------------------------------------------------------
+
+
+def made(
+    change: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None] | None = None, **more: Any
+) -> RankingDataset:
+    """40 queries of 10 rows, 4 features; `change` plants something."""
+    draws = np.random.default_rng(more.pop("seed", 0))
+    features = draws.normal(size=(400, 4)).astype(np.float32)
+    labels = draws.integers(0, 3, 400).astype(float)
+    queries = np.char.add(more.pop("prefix", "a"), np.repeat(np.arange(40), 10).astype(str)).astype("U8")
+    if change:
+        change(features, labels, queries)
+    return from_arrays(features, labels, query_ids=queries, **more)
+
+
+def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str, tuple[str, str]]:
+    test = made(seed=1, prefix="b") if test is None else test
+    return {
+        finding.lint: (finding.severity, str(finding))
+        for finding in lint(data_card({"train": train, "test": test}))
+    }
+
+
+def test_sound_data_has_nothing() -> None:
+    assert found(made()) == {}
+    reader = Synthetic(tied=0.0)
+    assert lint(data_card({name: reader.read([name], Path()) for name in ("train", "valid", "test")})) == []
+
+
+def _leak(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = -labels
+
+
+def _sort(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[:] = -np.sort(-labels.reshape(40, 10)).ravel()
+
+
+def _steep(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[5] = 10
+
+
+def _absurd(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[5] = 100
+
+
+def _nothing(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[:] = 0
+
+
+def _one_grade(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[:] = 1
+
+
+def _barren(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    labels[:100] = 0
+
+
+def _flat(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 1] = 3
+
+
+def _twin(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 3] = features[:, 0]
+
+
+def _holes(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:250, 0] = np.nan
+
+
+def _ties(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:100] = 1
+
+
+def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    queries[:50] = [f"s{i}" for i in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("plant", "name", "message"),
+    [
+        (_leak, "leaking feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
+        (_sort, "sorted labels", "warning: train: in 40 of 40 queries the rows stand in the order of their labels"),
+        (_steep, "steep gain", "warning: train: with exponential gain grade 10 (1 row) weighs 1,023 times as much"),
+        (_absurd, "steep gain", "error: train: with exponential gain grade 100 (1 row) weighs 1.268e+30 times"),
+        (_nothing, "nothing relevant", "error: train: no row is relevant"),
+        (_one_grade, "one grade", "error: train: all rows have the same label"),
+        (_barren, "without relevant rows", "note: train: 10 of 40 queries (25%) have no relevant row"),
+        (_flat, "constant features", "note: train: feature 1 has one value in all rows"),
+        (_twin, "duplicate features", "note: train: feature 3 repeats another feature in all rows"),
+        (_holes, "missing values", "note: train: feature 0 is missing in more than half of the rows"),
+        (_ties, "forced ties", "warning: train: 100 rows (25.0%) have the features of another row of their query"),
+        (_singles, "one-row queries", "note: train: 50 of 85 queries have a single row"),
+    ],
+)  # fmt: skip
+def test_what_is_planted_is_found(plant: Any, name: str, message: str) -> None:
+    assert found(made(plant))[name][1].startswith(message)
+
+
+def test_overlaps() -> None:
+    train = made()
+    assert (
+        "40 queries are in both (a0, a1, a2, a3, a4, …); 40 of them with identical rows"
+        in found(train, train)["query in two splits"][1]
+    )
+    other_rows = found(train, made(seed=1))["query in two splits"]
+    assert other_rows[0] == "warning"
+    assert "their rows differ" in other_rows[1]
+    renamed = found(train, made(prefix="b"))
+    assert "query in two splits" not in renamed
+    assert renamed["identical rows"][1].startswith(
+        "warning: train and test: 400 rows of test (100.0%) have the features of a row of train"
+    )
+    unnamed = from_arrays(train.features, train.labels, group_sizes=[10] * 40)
+    assert "query in two splits" not in found(unnamed, unnamed), "numbers from 0 are no names"
+
+
+def test_columns_that_differ() -> None:
+    wide = from_arrays(np.ones((3, 2)), [0, 1, 2], query_ids=["x"] * 3)
+    assert "4 features against 2" in found(made(), wide)["different features"][1]
+
+    def times_hundred(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+        features[:, 1] *= 100
+
+    assert (
+        "values of feature 1 in test reach more than ten times as far"
+        in found(made(), made(times_hundred, prefix="b"))["other range"][1]
+    )
+
+
+def test_the_worst_comes_first() -> None:
+    def several(*arrays: NDArray[Any]) -> None:
+        _twin(*arrays)
+        _leak(*arrays)
+
+    findings = lint(data_card({"train": made(several)}))
+    assert [finding.severity for finding in findings] == ["error", "note"]
+
+
+def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:
+    train = from_arrays(
+        [[1.0], [2.0]], [0, 1], query_ids=["<b>", "<b>"], feature_names=["<script>x</script>"]
+    )
+    card = data_card({"train": train, "test": train})
+    html, markdown = write_card(card_page(card, lint(card), "Data of <i>"), tmp_path)
+    page = html.read_text()
+    assert "&lt;script&gt;x&lt;/script&gt;" in page
+    assert "<script>x" not in page
+    assert "Data of &lt;i&gt;" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "| error | train and test | 1 query is in both (&lt;b&gt;)" in markdown.read_text()
