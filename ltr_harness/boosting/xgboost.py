@@ -264,9 +264,13 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
     def _evaluate(self, model: Any, rounds: int) -> bool:
         assert self._watching is not None
         self._evaluated = rounds
-        # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees
+        # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees. Feature names are
+        # compared in the first round alone: on small data that costs more than the new tree.
+        first = not self._watching.history
         values = {
-            name: self._watching.bindings[name].means(model.predict(matrix, output_margin=True)).tolist()
+            name: self._watching.bindings[name]
+            .means(model.predict(matrix, output_margin=True, validate_features=first))
+            .tolist()
             for name, matrix in self._settings.data.items()
         }
         return self._watching.record(rounds, rounds, values)
