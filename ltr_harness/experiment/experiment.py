@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.workers import available_cores, run_here, run_in_workers
 from ltr_harness.report import ReportData, write_report
 from ltr_harness.report.stored import experiment_data
+from ltr_harness.report.svg import warm_up
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded, sweep_unfinished
 from ltr_harness.runs.run import write_plan
@@ -146,6 +148,8 @@ def run_prepared(
     todo = [task for task in plan_.tasks if task.state != "done"]
     threads, workers = prepared.threads, prepared.workers
     watcher.planned(plan_, threads)
+    if todo:
+        threading.Thread(target=warm_up).start()
     results = (
         run_here(todo, prepared.experiment, plan_, prepared.reader, threads, watcher)
         if workers == 1 or len(todo) < 2
