@@ -54,9 +54,17 @@ def test_the_folder_is_laid_out_as_documented(small: dict[str, Any], tmp_path: P
     for model, file in models.items():
         for seed in (1, 2):
             (run,) = folder.glob(f"{model}--all--s{seed}--*")
-            assert {path.name for path in run.iterdir()} == {
-                "record.json", file, "history.parquet", "test_scores.parquet", "per_query.parquet", "log.txt",
-            }  # fmt: skip
+            wanted = {
+                "record.json",
+                file,
+                "history.parquet",
+                "test_scores.parquet",
+                "per_query.parquet",
+                "log.txt",
+            }
+            if model != "random":
+                wanted.add("importance.parquet")
+            assert {path.name for path in run.iterdir()} == wanted
     assert len(result.runs) == 6
     assert not result.failures
 
