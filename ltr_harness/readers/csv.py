@@ -11,7 +11,7 @@ from ltr_harness.readers.tables import TableReader
 
 
 class Csv(TableReader):
-    r"""Text tables with named columns, plain or gzip-compressed.
+    r"""Text tables with named columns, plain or compressed with gzip or zstd.
 
     An empty cell, ``NULL``, ``NA`` or ``NaN`` in a feature is a missing value. Query ids are taken as they are
     written, so ``7`` and ``007`` are two queries.
@@ -25,5 +25,5 @@ class Csv(TableReader):
     )
 
     def opened(self, path: Path) -> Delimited:
-        is_tsv = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+        is_tsv = path.name.removesuffix(".gz").removesuffix(".zst").endswith((".tsv", ".tab"))
         return Delimited(path, self.separator or ("\t" if is_tsv else ","))

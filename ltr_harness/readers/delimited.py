@@ -22,7 +22,7 @@ class Delimited:
     """One file, opened: its columns are known, its rows are not read yet.
 
     Args:
-        path: plain or gzip-compressed text.
+        path: text, plain or compressed with gzip or zstd.
         separator: one character.
         header: the first row names the columns; otherwise they are called ``"0"``, ``"1"``, …
 

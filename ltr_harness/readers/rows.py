@@ -73,7 +73,7 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
     judgments = Judgments.checked(
         ordered(rows.labels),
         groups,
-        query_weights=None if weights is None else np.add.reduceat(weights, starts) / groups.sizes,
+        query_weights=None if weights is None else _means(weights, starts, groups.sizes),
         document_ids=ordered(rows.document_ids),
     )
     attributes = {
@@ -171,6 +171,15 @@ def _per_query(
             )
         )
     return firsts
+
+
+def _means(
+    values: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Mean of each query's rows; exactly their value where all are equal, which a rounded sum would miss."""
+    equal = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
+    means: NDArray[np.float64] = np.where(equal, values[starts], np.add.reduceat(values, starts) / sizes)
+    return means
 
 
 def _before(order: NDArray[np.int64] | None, row: int) -> int:

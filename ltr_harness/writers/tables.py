@@ -1,0 +1,88 @@
+"""CSV, TSV, Parquet and Arrow tables: one named column for everything a dataset holds."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.writers.places import Temporary
+
+
+def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form: str) -> list[str]:
+    """Write ``query_id``, ``label``, the features by name, and where there are any ``weight``, ``position``,
+    ``document_id`` and the attributes by name.
+
+    Raises:
+        DataError: two columns would have one name.
+    """
+    table = arrow_table(dataset, path)
+    target = temporary(path)
+    if form == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, target, compression="zstd")
+    elif form == "arrow":
+        from pyarrow import feather
+
+        feather.write_feather(table, target, compression="uncompressed")
+    else:
+        _write_csv(table, target, path)
+    notes = []
+    options = [
+        f"{role}={role}" for role in ("weight", "position", "document_id") if role in table.column_names
+    ]
+    if dataset.query_attributes:
+        options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
+    if options:
+        notes.append(f"read it with the options {' '.join(options)}")
+    return notes
+
+
+def arrow_table(dataset: RankingDataset, path: Path) -> Any:
+    """The dataset as a `pyarrow.Table`."""
+    import pyarrow
+
+    sizes, judgments = dataset.groups.sizes, dataset.judgments
+    labels = dataset.labels
+    whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
+    columns: list[tuple[str, Any]] = [
+        ("query_id", np.repeat(dataset.groups.ids, sizes)),
+        ("label", labels.astype(np.int64) if whole else labels),
+    ]
+    if judgments.query_weights is not None:
+        columns.append(("weight", np.repeat(judgments.query_weights, sizes)))
+    if dataset.positions is not None:
+        columns.append(("position", dataset.positions))
+    if judgments.document_ids is not None:
+        columns.append(("document_id", judgments.document_ids))
+    columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
+    columns += [(name, dataset.features[:, j]) for j, name in enumerate(dataset.feature_names)]
+    names = [name for name, _ in columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(Problem(str(path), f"two columns would be called {twice[0]!r}", "different names"))
+    arrays = [
+        pyarrow.array(np.ascontiguousarray(values), from_pandas=True) for _, values in columns
+    ]  # NaN is null
+    return pyarrow.table(arrays, names=names)
+
+
+def _write_csv(table: Any, target: Path, path: Path) -> None:
+    from pyarrow import CompressedOutputStream, csv
+
+    name = path.name.lower()
+    tabs = name.removesuffix(".gz").removesuffix(".zst").endswith((".tsv", ".tab"))
+    options = csv.WriteOptions(delimiter="\t" if tabs else ",")
+    if name.endswith(".gz"):
+        with open(target, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+            csv.write_csv(table, packed, options)
+    elif name.endswith(".zst"):
+        with CompressedOutputStream(str(target), "zstd") as packed:
+            csv.write_csv(table, packed, options)
+    else:
+        csv.write_csv(table, target, options)

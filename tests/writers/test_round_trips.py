@@ -1,0 +1,177 @@
+"""What is written and read back is what was there, to the bit, in every format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.lightgbm import LightGbm
+from ltr_harness.readers.memory import from_arrays
+from ltr_harness.readers.parquet import Parquet
+from ltr_harness.writers import format_of, write_dataset
+
+FILES = {
+    "rows.txt": Letor,
+    "rows.txt.gz": Letor,
+    "rows.letor.zst": Letor,
+    "rows": LightGbm,
+    "rows.csv": Csv,
+    "rows.tsv.gz": Csv,
+    "rows.csv.zst": Csv,
+    "rows.parquet": Parquet,
+    "rows.arrow": Parquet,
+}
+
+ids = st.text("abcXYZ0123456789_-.:é", min_size=1, max_size=6)
+floats = st.floats(width=32, allow_infinity=False, allow_nan=True, allow_subnormal=True)
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> RankingDataset:
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    n_rows, n_features = sum(sizes), draw(st.integers(1, 3))
+    names = draw(st.lists(ids, min_size=len(sizes), max_size=len(sizes), unique=True))
+    rows = st.lists(
+        st.lists(floats, min_size=n_features, max_size=n_features), min_size=n_rows, max_size=n_rows
+    )
+
+    def column(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.none() | st.lists(values, min_size=n_rows, max_size=n_rows)
+
+    grades = st.integers(0, 4) | st.floats(0, 1e300, allow_subnormal=False)
+    weights = draw(st.none() | st.lists(st.floats(0.1, 10), min_size=len(sizes), max_size=len(sizes)))
+    return from_arrays(
+        draw(rows),
+        draw(st.lists(grades, min_size=n_rows, max_size=n_rows)),
+        query_ids=np.repeat(names, sizes),
+        feature_names=[f"f{j}" for j in range(n_features)] if draw(st.booleans()) else None,
+        weights=None if weights is None else np.repeat(weights, sizes),
+        positions=draw(column(st.integers(0, 2**31 - 1))),
+        document_ids=draw(column(ids)),
+        attributes={"lang": np.repeat(draw(st.lists(ids, min_size=len(sizes), max_size=len(sizes))), sizes)},
+    )
+
+
+def options(dataset: RankingDataset) -> dict[str, Any]:
+    there = {
+        "weight": dataset.judgments.query_weights,
+        "position": dataset.positions,
+        "document_id": dataset.judgments.document_ids,
+    }
+    return {
+        **{role: role for role, column in there.items() if column is not None},
+        "attributes": tuple(dataset.query_attributes),
+        "features": dataset.feature_names,
+    }
+
+
+def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset:
+    if kind in (Csv, Parquet):
+        return dataset
+    judgments = dataset.judgments
+    first = 0 if dataset.feature_names[0] == "0" else 1
+    names = tuple(str(first + j) for j in range(dataset.n_features))
+    if kind is Letor:
+        judgments, positions = replace(judgments, query_weights=None), None
+    else:
+        groups = replace(dataset.groups, ids=np.arange(dataset.n_queries))
+        judgments, positions = replace(judgments, document_ids=None, groups=groups), dataset.positions
+    return replace(
+        dataset, judgments=judgments, positions=positions, feature_names=names, query_attributes={}
+    )
+
+
+@pytest.mark.parametrize("file", FILES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(datasets())
+def test_round_trip(tmp_path: Path, file: str, dataset: RankingDataset) -> None:
+    kind = FILES[file]
+    for stale in tmp_path.iterdir():
+        stale.unlink()
+    write_dataset(dataset, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
+    reader = kind(**options(dataset)) if kind in (Csv, Parquet) else kind()
+    read = reader.read([file], tmp_path)
+    expected = what_the_format_holds(dataset, kind)
+    assert fingerprint_dataset(read) == fingerprint_dataset(expected)
+    for name, values in expected.query_attributes.items():
+        assert read.query_attributes[name].astype(str).tolist() == values.tolist()
+
+
+def test_real_data_survives_every_format(shared_data: Path, tmp_path: Path) -> None:
+    data = Letor().read(["mq2008/S1.txt"], shared_data)
+    for file, kind in FILES.items():
+        write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
+        reader = kind(document_id="document_id") if kind in (Csv, Parquet) else kind()
+        read = reader.read([file], tmp_path)
+        assert fingerprint_dataset(read) == fingerprint_dataset(what_the_format_holds(data, kind)), file
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    data = from_arrays([[0.1], [2.0]], [1, 0], query_ids=["a", "a"])
+    for file in ("a.txt.gz", "a.csv.gz", "a.parquet"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        write_dataset(data, tmp_path / file)
+        write_dataset(data, tmp_path / "x" / file)
+        assert (tmp_path / file).read_bytes() == (tmp_path / "x" / file).read_bytes()
+
+
+def test_what_has_no_place_is_said(tmp_path: Path) -> None:
+    data = from_arrays(
+        [[1.0], [2.0]],
+        [1, 0],
+        query_ids=["a", "a"],
+        feature_names=["bm25"],
+        positions=[1, 2],
+        weights=[1, 1],
+        document_ids=["x", "y"],
+        attributes={"lang": ["de", "de"]},
+    )
+    assert write_dataset(data, tmp_path / "a.txt") == [
+        "features are numbered from 1; their names are in a.txt.features",
+        "attributes, positions, query weights have no place in this format and are left out",
+    ]
+    assert (tmp_path / "a.txt.features").read_text() == "bm25\n"
+    assert write_dataset(data, tmp_path / "a", "lightgbm")[1] == (
+        "attributes, query ids, document ids have no place in this format and are left out"
+    )
+    assert write_dataset(data, tmp_path / "a.csv") == [
+        "read it with the options weight=weight position=position document_id=document_id attributes=[lang]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        (
+            "a.txt",
+            {"query_ids": ["a b", "a b"]},
+            r"query id 'a b' \(1 such\); expected ids without blanks and #; write csv",
+        ),
+        ("a.txt", {"query_ids": ["a#", "a#"]}, "query id 'a#'"),
+        (
+            "a.txt",
+            {"document_ids": ["a b", "c"]},
+            r"document id 'a b' \(1 such\); expected ids without blanks; write csv",
+        ),
+        ("a.csv", {"feature_names": ["label"]}, "two columns would be called 'label'"),
+        ("a.what", {}, "does not say its format; expected one of letor, lightgbm, csv, parquet, arrow"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(
+    tmp_path: Path, file: str, change: dict[str, Any], message: str
+) -> None:
+    data = from_arrays([[1.0], [2.0]], [1, 0], **{"query_ids": ["a", "a"], **change})
+    with pytest.raises(DataError, match=message):
+        write_dataset(data, tmp_path / file)
+    assert list(tmp_path.iterdir()) == []
