@@ -16,6 +16,7 @@ COMMANDS = {
     "evaluate": ("ltr_harness.cli.evaluate", "Metrics for scores from anywhere, TREC runs included."),
     "explain": ("ltr_harness.cli.explain", "The arithmetic of one query, row by row."),
     "compare": ("ltr_harness.cli.compare", "Compare runs, score files or TREC runs; gates for CI."),
+    "monitor": ("ltr_harness.cli.monitor", "Production logs against a baseline: what moved, where, why."),
     "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
     "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),

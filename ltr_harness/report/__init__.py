@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.report.blocks import OURS, Chart, Section, Table, walk
+from ltr_harness.report import json_document
+from ltr_harness.report.blocks import OURS, Chart, Section, Table, Text, code, walk
 from ltr_harness.report.data import ReportData as ReportData
 
 # In the order of a reader's questions.
@@ -32,8 +33,8 @@ SECTIONS = {
     "tools": "ltr_harness.report.sections.tools:section",
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
-    "data": "ltr_harness.report.sections.data:section",
     "features": "ltr_harness.report.sections.features:section",
+    "data": "ltr_harness.report.sections.data:section",
     "failures": "ltr_harness.report.sections.failures:section",
     "definitions": "ltr_harness.report.sections.definitions:section",
     "provenance": "ltr_harness.report.sections.provenance:section",
@@ -46,14 +47,19 @@ FORMATS = ("html", "md", "json", "tex", "svg")
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A report without a look: what it is made from, and its sections."""
+    """A report without a look.
 
-    data: ReportData
+    Attributes:
+        title: the page's heading.
+        facts: what stands below it, a few words each.
+        sections: in reading order.
+        document: writes the complete numbers as JSON text.
+    """
+
+    title: str
+    facts: tuple[Text, ...]
     sections: tuple[Section, ...]
-
-    @property
-    def title(self) -> str:
-        return self.data.title
+    document: Callable[[], str]
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -68,7 +74,22 @@ def build_report(data: ReportData) -> Report:
     """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out."""
     names = [*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS)]
     sections = (Section(name, tuple(catalog.load(name)(data))) for name in names)
-    return Report(data, tuple(section for section in sections if section.blocks))
+    return Report(
+        data.title,
+        _facts(data),
+        tuple(section for section in sections if section.blocks),
+        lambda: json_document.render(data),
+    )
+
+
+def _facts(data: ReportData) -> tuple[Text, ...]:
+    models = f"{len(data.models)} model{'' if len(data.models) == 1 else 's'}"
+    facts: tuple[Text, ...] = (
+        (code(data.primary),),
+        f"{data.n_defined:,} of {data.n_queries:,} queries",
+        models,
+    )
+    return (*facts, f"baseline {data.baseline}") if data.rivals else facts
 
 
 def write_report(report: Report | ReportData, folder: str | Path, formats: Collection[str] = FORMATS) -> Path:
@@ -124,9 +145,7 @@ def _render(report: Report, format_name: str, chosen: Sequence[str]) -> dict[str
 
         return {"report.md": markdown.render(report, with_charts="svg" in chosen)}
     if format_name == "json":
-        from ltr_harness.report import json_document
-
-        return {"report.json": json_document.render(report.data)}
+        return {"report.json": report.document()}
     if format_name == "tex":
         from ltr_harness.report import latex
 

@@ -22,7 +22,7 @@ def section(data: ReportData) -> list[Block]:
     for metric in data.metrics:
         base, k = split_cutoff(metric)
         cutoffs.setdefault(base, []).append(k)
-    items = tuple((base, _metric(base, ks)) for base, ks in cutoffs.items())
+    items = tuple((base, metric_text(base, ks)) for base, ks in cutoffs.items())
     return [
         Heading("Definitions"),
         Paragraph(
@@ -36,7 +36,7 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def _metric(base: str, ks: list[int | None]) -> tuple[Text, ...]:
+def metric_text(base: str, ks: list[int | None]) -> tuple[Text, ...]:
     from ltr_harness.metrics import parse_metric
 
     numbers = [str(k) for k in ks if k is not None]

@@ -1,0 +1,48 @@
+"""Watching a ranker in production: is it still as good as its baseline, and if not, where and why?
+
+The unit of everything is the query, never the row: a log becomes a table of queries once (`queries`), and
+every later stage is arithmetic on that table. One stage, one file, in the order in which they run:
+
+====================  ==================================================================================
+``config``            what the configuration file may say
+``log``               Parquet, CSV or Arrow in batches cut at query boundaries
+``contract``          is the log fit to be judged: keys, ranks, scores, grades, timestamps
+``attribution``       from clicks and purchases to relevance, by a rule that is part of the definition
+``queries``           rows in, one line per query out; metrics by `ltr_harness.metrics`
+``baselines``         what production is compared with: a file, a run, an earlier result
+``label_health``      did the labels change rather than the ranking?
+``windows``           days, hours or weeks in the user's time zone
+``change``            production against the baseline: difference, within/mix split, paired estimates
+``slices``            where: the segments whose change stands out
+``drift``             which feature moved, and whether that explains the drop
+``presentation``      clicks by rank, propensities, IPS-DCG: page or ranking?
+``verdict``           three sentences and the alerts
+``history``           what later runs need to know of this one
+``stages``            all of it in order
+``synthetic``         logs with a planted truth
+====================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ltr_harness.monitoring.config import MonitorConfig as MonitorConfig
+    from ltr_harness.monitoring.result import MonitorResult as MonitorResult
+    from ltr_harness.monitoring.stages import monitor as monitor
+
+_WHERE = {
+    "monitor": "ltr_harness.monitoring.stages",
+    "MonitorConfig": "ltr_harness.monitoring.config",
+    "MonitorResult": "ltr_harness.monitoring.result",
+}
+__all__ = ["MonitorConfig", "MonitorResult", "monitor"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'ltr_harness.monitoring' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_WHERE[name]), name)

@@ -1,0 +1,147 @@
+"""What production is compared with: another log, a run of this harness, or an earlier result of monitor.
+
+Numbers under different definitions are never set side by side: metrics, cutoffs, gains, the rule of relevance
+and the rule for empty queries must agree, or the baseline is refused with every difference.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.errors import DataError, NotComparableError, Problem
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.queries import QueryTable
+
+RESULT = "report.json"
+PER_QUERY = "per_query.parquet"
+
+
+def is_result(path: Path) -> bool:
+    """A folder that `ltr-harness monitor -o` wrote."""
+    return (path / RESULT).is_file() and (path / PER_QUERY).is_file() and not (path / "record.json").is_file()
+
+
+def is_run(path: Path) -> bool:
+    """A run folder of `ltr-harness run`, or an experiment's folder of them."""
+    return path.is_dir() and ((path / "record.json").is_file() or any(path.glob("*/record.json")))
+
+
+def stored_result(path: Path, config: MonitorConfig) -> QueryTable:
+    """The per-query table of an earlier result.
+
+    Raises:
+        DataError: it cannot be read.
+        NotComparableError: its definitions differ from the configured ones.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        document = json.loads((path / RESULT).read_text(encoding="utf-8"))
+        theirs = document["definition"]
+        table = parquet.read_table(path / PER_QUERY)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
+        raise DataError(Problem(str(path), f"is no stored result of monitor: {problem}")) from None
+    _refuse_differences(str(path), theirs, config.definition())
+    return QueryTable.from_arrow(table, theirs["metrics"])
+
+
+def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
+    """The test queries of a run: its metrics, without segments, features and time.
+
+    Raises:
+        DataError: no run, several, or a failed one.
+        NotComparableError: it lacks a metric, or production's relevance comes from events.
+    """
+    from ltr_harness.runs import find_runs
+
+    runs = [run for run in find_runs(path) if run.record.status == "complete"]
+    if len(runs) != 1:
+        names = ", ".join(run.path.name for run in runs[:3])
+        raise DataError(
+            Problem(
+                str(path),
+                f"holds {len(runs)} finished runs",
+                "one to compare with",
+                f"name one of them: {names}" if runs else "",
+            )
+        )
+    run = runs[0]
+    problems = []
+    if config.relevance.chosen != "label":
+        problems.append(
+            Problem(
+                str(run.path),
+                f"was measured on labels, and production's relevance is {config.relevance.chosen} of events",
+                "the same rule of relevance on both sides",
+                "give a log of events as the baseline",
+            )
+        )
+    frame = run.per_query
+    metrics = [str(metric) for metric in config.resolved_metrics]
+    problems += [
+        Problem(
+            str(run.path),
+            f"has no {name}",
+            f"the metrics {', '.join(metrics)}",
+            f"it has {', '.join(run.record.metrics)}",
+        )
+        for name in metrics
+        if name not in frame
+    ]
+    if problems:
+        raise NotComparableError(problems)
+    n = len(frame)
+    relevant = (
+        frame["n_relevant"].to_numpy() > 0
+        if "n_relevant" in frame
+        else ~np.isnan(frame[metrics[0]].to_numpy())
+    )
+    order = np.argsort(frame["query_id"].astype(str).to_numpy(), kind="stable")
+    table = QueryTable(
+        ids=frame["query_id"].astype(str).to_numpy(dtype=object),
+        metrics=tuple(metrics),
+        values=np.vstack([frame[name].to_numpy(np.float64) for name in metrics]),
+        n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
+        relevant=relevant,
+        events={},
+        by_rank=np.full((n, config.depth), np.nan, dtype=np.float32),
+        segments={},
+        features={},
+    )
+    return table.take(order)
+
+
+def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    problems = []
+    if theirs.get("metrics") != ours["metrics"]:
+        problems.append(
+            Problem(
+                place,
+                (
+                    f"was measured by {', '.join(theirs.get('metrics', []))}, production is by "
+                    f"{', '.join(ours['metrics'])}"
+                ),
+                "the same metrics: another K, gain or rule for empty queries is another question",
+            )
+        )
+    before, now = theirs.get("relevance", {}), ours["relevance"]
+    for key in sorted({*before, *now}):
+        if before.get(key) != now.get(key):
+            problems.append(
+                Problem(
+                    place,
+                    f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}",
+                    "the same rule of relevance",
+                )
+            )
+    if theirs.get("ips") != ours["ips"]:
+        problems.append(
+            Problem(place, f"has propensity clip {theirs.get('ips')}, production {ours['ips']}", "the same")
+        )
+    if problems:
+        raise NotComparableError(problems)

@@ -1,0 +1,264 @@
+"""What a monitoring configuration may say; `load_monitor_config` reads one."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import available_timezones
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.monitoring.rule import Names, Part, Relevance, duration, seconds
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+
+def _window_size(text: str) -> str:
+    duration(text)
+    if seconds(text) == 0 or (seconds(text) < 86_400 and 86_400 % seconds(text)):
+        raise ValueError("a size that divides a day, such as 1h or 6h, or whole days: 1d, 7d")
+    if seconds(text) > 86_400 and seconds(text) % 86_400:
+        raise ValueError("whole days: 1d, 7d")
+    return text
+
+
+def _time_zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError(
+            f"a time zone; {did_you_mean(name, ['UTC'] if name.islower() else available_timezones()).split('? (')[0]}"
+        )
+    return name
+
+
+MetricField = Annotated[
+    Metric,
+    BeforeValidator(parse_metric),
+    PlainSerializer(lambda metric: metric.spelling, return_type=str),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}], "examples": ["ndcg@10"]}),
+]
+
+
+class Columns(Part):
+    """Which column plays which role."""
+
+    query_id: str = Field(default="query_id", description="One search: one list shown to one user.")
+    item_id: str | None = Field(
+        default=None, description="What was shown; needed to find duplicates and to join events."
+    )
+    rank: str | None = Field(
+        default=None,
+        description="Position from 1. This or `score` is needed; both are checked against each other.",
+    )
+    score: str | None = Field(default=None, description="The model's score, higher ranks first.")
+    timestamp: str | None = Field(
+        default=None, description="When the query was asked; without it everything is one window."
+    )
+    cluster_id: str | None = Field(
+        default=None, description="Whom queries belong to, such as the user: their queries are alike."
+    )
+    pair_key: str | None = Field(
+        default=None, description="What recurs in both periods, such as the query's text."
+    )
+    segments: Names = Field(default=(), description="Columns that describe the query, equal in all its rows.")
+    features: Names = Field(
+        default=(),
+        description="Numeric columns to watch for drift; item features become mean, max and std per query.",
+    )
+
+    @model_validator(mode="after")
+    def _a_ranking(self) -> Self:
+        if self.rank is None and self.score is None:
+            raise ValueError("neither rank nor score; expected the column with the position or the score")
+        roles = [*self.segments, *self.features]
+        twice = sorted({name for name in roles if roles.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(map(repr, twice))} named twice among segments and features")
+        return self
+
+
+class Windows(Part):
+    """How time is cut."""
+
+    size: Annotated[str, AfterValidator(_window_size)] = "1d"
+    timezone: Annotated[str, AfterValidator(_time_zone)] = Field(
+        default="UTC", description="Days begin at its midnight."
+    )
+    trailing: int = Field(
+        default=7, ge=0, description="Windows averaged to see small lasting drops; 0 for none."
+    )
+    min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
+    season: Literal["none", "weekday"] = Field(
+        default="none", description="weekday: Mondays are compared with Mondays."
+    )
+
+
+class Compare(Part):
+    """When a difference is one."""
+
+    alternative: Literal["drop", "change"] = "drop"
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    min_drop: float = Field(
+        default=0.01, ge=0, description="Smaller drops are stated, and raise no alert however significant."
+    )
+    correct: Literal["bonferroni", "holm"] = "bonferroni"
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+
+
+class Labels(Part):
+    """When labels, rather than the ranking, changed."""
+
+    alpha: float = Field(default=0.01, gt=0, lt=1)
+    min_drop: float = Field(
+        default=0.1,
+        gt=0,
+        description="Relative fall of the share of queries with a relevant row, or of an event's rate.",
+    )
+
+
+class Slices(Part):
+    """The search for the segments behind a drop."""
+
+    max_predicates: Literal[1, 2] = 2
+    min_queries: int = Field(default=50, ge=10)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    numeric_bins: int = Field(default=4, ge=2, le=20)
+    features: bool = Field(default=True, description="Also cut by the watched features.")
+    confirm_split: bool = Field(
+        default=False, description="Search one half of the queries, report the other half's numbers."
+    )
+
+
+class Drift(Part):
+    """Feature drift."""
+
+    bins: int = Field(default=10, ge=2, le=50)
+    psi_floor: float = Field(default=0.1, gt=0)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+
+
+class Propensity(Part):
+    """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
+
+    column: str | None = Field(default=None, description="A column with each row's examination probability.")
+    table: tuple[float, ...] = Field(
+        default=(), description="By rank from 1; the last value stands for all later ranks."
+    )
+    baseline_table: tuple[float, ...] = Field(
+        default=(), description="The baseline's page, where it differs."
+    )
+    clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.column is None) == (not self.table):
+            raise ValueError("expected a column or a table")
+        if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
+            raise ValueError("propensities lie above 0 and at most at 1")
+        return self
+
+
+AlertKind = Literal["change", "slice", "label_rate", "contract"]
+
+
+class Alerts(Part):
+    """What ends in exit code 4."""
+
+    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "contract")
+
+
+class MonitorConfig(Part):
+    """Everything `ltr-harness monitor` needs to know beside the log itself."""
+
+    name: str = "monitor"
+    log: str | SyntheticLog | None = Field(
+        default=None,
+        description="Production: a file or folder of Parquet, CSV or Arrow, or a made-up log; --log overrides it.",
+    )
+    baseline: str | SyntheticLog | None = Field(
+        default=None, description="A log, a run of this harness, or the folder of an earlier result."
+    )
+    history: str | None = Field(
+        default=None, description="Folder in which runs leave their windows for later ones."
+    )
+    columns: Columns
+    relevance: Relevance = Relevance()
+    metrics: Annotated[
+        tuple[MetricField, ...],
+        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        Field(min_length=1),
+    ] = (
+        parse_metric("ndcg@10"),
+        parse_metric("ndcg@3"),
+        parse_metric("mrr@10"),
+    )
+    empty: Literal["skip", "zero", "one"] = Field(
+        default="skip",
+        description="What a query without a relevant row counts; the others are shown beside it.",
+    )
+    windows: Windows = Windows()
+    compare: Compare = Compare()
+    labels: Labels = Labels()
+    slices: Slices = Slices()
+    drift: Drift = Drift()
+    propensity: Propensity | None = None
+    alerts: Alerts = Alerts()
+    seed: int = Field(default=0, ge=0)
+
+    @property
+    def resolved_metrics(self) -> tuple[Metric, ...]:
+        """The metrics with the rule for empty queries and the scale of grades in them; the first one alerts."""
+        scale = self.relevance.scale
+        found = []
+        for metric in self.metrics:
+            chosen: dict[str, Any] = {}
+            if metric.empty == "skip" and self.empty != "skip":
+                chosen["empty"] = self.empty
+            if needs_scale(metric) and scale is not None:
+                chosen["max_grade"] = scale
+            found.append(dataclasses.replace(metric, **chosen))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def primary(self) -> Metric:
+        return self.resolved_metrics[0]
+
+    @property
+    def depth(self) -> int:
+        """Ranks whose labels are kept for the tables by rank."""
+        return min(max(10, self.primary.k or 10), 50)
+
+    def definition(self) -> dict[str, Any]:
+        """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""
+        relevance = self.relevance.model_dump(mode="json", exclude={"maturity", "event_log"})
+        relevance["mode"] = self.relevance.chosen
+        return {
+            "metrics": [str(metric) for metric in self.resolved_metrics],
+            "relevance": {key: value for key, value in relevance.items() if value not in (None, {}, [], ())},
+            "ips": None if self.propensity is None else self.propensity.clip,
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the configuration without the places of files."""
+        plain = self.model_dump(mode="json", exclude={"log", "baseline", "history"})
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def needs_whole_grades(metric: Metric) -> bool:
+    """Whether grades enter as powers of two: NDCG's default gain, ERR's stopping probability."""
+    return "exp" in (getattr(metric, "gain", ""), getattr(metric, "stop", ""))
+
+
+def needs_scale(metric: Metric) -> bool:
+    """Whether the metric must be told the highest grade and has not been: ERR, say."""
+    fields = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
+    return "max_grade" in fields and fields["max_grade"] is None

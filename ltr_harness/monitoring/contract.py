@@ -1,0 +1,215 @@
+"""Is the log fit to be judged? Each check with its count, its share and three examples.
+
+An error stops the run (exit 2): a number from such a log would be wrong. A warning is shown and, where it is
+more frequent than in the baseline, raises an alert. A note is a fact that readers ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+
+Severity = Literal["error", "warning", "note"]
+
+
+class _Check(NamedTuple):
+    severity: Severity
+    unit: str
+    meaning: str
+    cure: str
+
+
+CHECKS = {
+    "query_missing": _Check("error", "rows", "rows without a query id", "every row belongs to a query"),
+    "item_missing": _Check(
+        "error", "rows", "rows without an item id",
+        "name the item, or leave out columns.item_id",
+    ),
+    "duplicate_item": _Check(
+        "error", "rows", "rows repeat an item of the same query",
+        "one row per query and item: remove the repetition, or give each list its own query id",
+    ),
+    "rank_invalid": _Check(
+        "error", "rows", "ranks are missing or no whole number from 1 on",
+        "positions count from 1",
+    ),
+    "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
+    "grade_invalid": _Check(
+        "error", "rows", "grades are missing, negative or not finite",
+        "grades are numbers >= 0",
+    ),
+    "grade_fractional": _Check(
+        "error", "rows", "grades are no whole numbers, and a metric has exponential gain",
+        "use ndcg(gain=linear)@K, or whole grades",
+    ),
+    "grade_off_scale": _Check(
+        "error", "rows", "grades are above the top of the scale",
+        "raise relevance.max_grade, or mend the labels",
+    ),
+    "event_invalid": _Check("error", "rows", "event counts are negative or no numbers", "0, 1, 2 … per row"),
+    "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
+    "time_out_of_range": _Check(
+        "error", "rows", "timestamps lie before 1990 or after 2100",
+        "seconds taken for milliseconds?",
+    ),
+    "query_scattered": _Check(
+        "error", "queries", "queries appear in several places of a log too large for the memory",
+        "sort the log by query id",
+    ),
+    "propensity_invalid": _Check(
+        "error", "rows", "propensities are missing or outside 0 … 1",
+        "a probability above 0",
+    ),
+    "rank_tied": _Check("warning", "queries", "queries give a rank twice", "such items count as tied"),
+    "rank_gap": _Check(
+        "warning", "queries", "queries have gaps in their ranks or do not begin at 1: truncated lists",
+        "log every row that was shown",
+    ),
+    "rank_and_score": _Check(
+        "warning", "queries", "queries are not ranked by their score",
+        "is something else reordering the list? the rank counts here",
+    ),
+    "constant_score": _Check(
+        "warning", "queries", "queries have one score for all their items",
+        "is the model answering at all?",
+    ),
+    "segment_varies": _Check(
+        "warning", "queries", "queries change segment from row to row; the first row counts",
+        "segments describe the query, not the item",
+    ),
+    "unknown_event": _Check(
+        "warning", "events", "events have names that the rule does not know",
+        "add them to relevance.events, or to negative",
+    ),
+    "orphan_event": _Check(
+        "warning", "events", "events belong to no impression in the log",
+        "is the log complete, and the window long enough?",
+    ),
+    "score_tied": _Check(
+        "note", "queries", "queries have tied scores; ties count as the mean over their orders",
+        "",
+    ),
+    "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
+    "shorter_than_k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check that found something.
+
+    Attributes:
+        check: its name in `CHECKS`.
+        severity: error, warning or note.
+        log: production or baseline.
+        count, total: how many of how many; of rows, queries or events, as `unit` says.
+        examples: up to three.
+    """
+
+    check: str
+    severity: Severity
+    log: str
+    count: int
+    total: int
+    unit: str
+    meaning: str
+    examples: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        return self.count / self.total if self.total else 0.0
+
+    def __str__(self) -> str:
+        where = f", such as {', '.join(self.examples)}" if self.examples else ""
+        return f"{self.count:,} of {self.total:,} {self.meaning}{where}"
+
+
+@dataclass(eq=False)
+class Contract:
+    """What the checks of one log found, batch after batch."""
+
+    log: str
+    place: str
+    _counts: dict[str, int] = field(default_factory=dict)
+    _examples: dict[str, list[str]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "queries": 0, "events": 0})
+
+    def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
+        """Count what is bad; True if nothing is.
+
+        Args:
+            name: of the check.
+            bad: one truth value per row, query or event.
+            show: an example in words, from its index.
+        """
+        count = int(np.count_nonzero(bad))
+        if count:
+            self._counts[name] = self._counts.get(name, 0) + count
+            self._keep(name, [show(at) for at in np.flatnonzero(bad)[:3].tolist()])
+        return count == 0
+
+    def count(self, name: str, found: int, examples: tuple[str, ...] = ()) -> None:
+        """Count what was found elsewhere."""
+        if found:
+            self._counts[name] = self._counts.get(name, 0) + found
+            self._keep(name, list(examples))
+
+    def _keep(self, name: str, examples: list[str]) -> None:
+        # The smallest three, so that reading in other batches shows the same ones.
+        self._examples[name] = sorted({*self._examples.get(name, []), *examples})[:3]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Errors first, in the order of `CHECKS`."""
+        found = []
+        for name, (severity, unit, meaning, _cure) in CHECKS.items():
+            if name in self._counts:
+                examples = tuple(self._examples[name])
+                found.append(
+                    Finding(
+                        name,
+                        severity,
+                        self.log,
+                        self._counts[name],
+                        self.totals[unit],
+                        unit,
+                        meaning,
+                        examples,
+                    )
+                )
+        return tuple(found)
+
+    @property
+    def errors(self) -> list[Problem]:
+        return [
+            Problem(self.place, str(finding), cure=CHECKS[finding.check].cure)
+            for finding in self.findings
+            if finding.severity == "error"
+        ]
+
+    def raise_errors(self) -> None:
+        """Stop where the log cannot be judged.
+
+        Raises:
+            DataError: every check of severity error that found something.
+        """
+        if self.errors:
+            raise DataError(self.errors)
+
+
+def alerting(
+    production: tuple[Finding, ...], baseline: tuple[Finding, ...], margin: float = 0.01
+) -> list[Finding]:
+    """Warnings that are more frequent in production than in the baseline by more than the margin."""
+    before = {finding.check: finding.share for finding in baseline}
+    return [
+        finding
+        for finding in production
+        if finding.severity == "warning" and finding.share > before.get(finding.check, 0.0) + margin
+    ]

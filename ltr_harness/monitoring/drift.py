@@ -1,0 +1,87 @@
+"""Which feature moved, and does that explain the drop? Movement and explanation are two different things.
+
+A feature may drift a lot and matter nothing. What links drift to the drop is the mix term: with queries in
+bins of the feature, the part of the drop that comes from other shares of the bins. Features are ranked by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.queries import together
+from ltr_harness.monitoring.result import FeatureDrift
+from ltr_harness.stats.decomposition import decompose
+from ltr_harness.stats.drift import bin_edges, binned, jensen_shannon, kolmogorov_smirnov, psi, psi_threshold
+
+Floats = NDArray[np.float64]
+
+
+def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
+    """Feature to (values now, values before), one per query.
+
+    A feature that never differs within a query keeps its name; otherwise there are its mean, max and std.
+    """
+    now, before = periods.now.features or {}, periods.before.features or {}
+    names = dict.fromkeys(name.rpartition(":")[0] for name in now if name in before)
+    found = {}
+    for name in names:
+        spreads = [side[f"{name}:std"] for side in (now, before)]
+        if all(not np.any(spread > 0) for spread in spreads):
+            found[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
+        else:
+            for what in ("mean", "max", "std"):
+                found[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
+    return found
+
+
+def feature_drift(periods: Periods) -> list[FeatureDrift]:
+    """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
+    features = query_features(periods)
+    segments = [n for n in (periods.now.segments or {}) if n in (periods.before.segments or {})]
+    m = max(1, len(features) + len(segments))
+    found = [_numeric(name, *values, periods, m) for name, values in features.items()]
+    found += [_categorical(name, periods, m) for name in segments]
+    # By how much of the change it explains, in the direction of the change; not by how far it moved.
+    total = periods.sample_now().plain[0] - periods.reference.plain[0]
+    return sorted(found, key=lambda f: (-np.sign(total) * f.mix.value, f.name))
+
+
+def _numeric(name: str, now: Floats, before: Floats, periods: Periods, m: int) -> FeatureDrift:
+    rule = periods.config.drift
+    edges = bin_edges(before, rule.bins)
+    one, two = binned(now, edges), binned(before, edges)
+    distance, p = kolmogorov_smirnov(now, before)
+    spread = np.nanstd(before) if np.any(~np.isnan(before)) else np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
+        shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")
+    return _drift(name, "number", one, two, edges.size + 2, periods, m, distance, p, shift,
+                  float(np.isnan(before).mean()), float(np.isnan(now).mean()))  # fmt: skip
+
+
+def _categorical(name: str, periods: Periods, m: int) -> FeatureDrift:
+    one, two = together([(periods.now.segments or {})[name], (periods.before.segments or {})[name]])
+    size = one.names.size
+    now, before = (np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (one, two))
+    counts = [np.bincount(c, minlength=size + 1).astype(np.float64) for c in (now, before)]
+    return _drift(name, "segment", now, before, size + 1, periods, m, jensen_shannon(*counts), float("nan"),
+                  float("nan"), float((two.codes < 0).mean()), float((one.codes < 0).mean()))  # fmt: skip
+
+
+def _drift(
+    name: str, kind: str, now: NDArray[np.int64], before: NDArray[np.int64], size: int, periods: Periods, m: int,
+    distance: float, p: float, shift: float, missing_before: float, missing_now: float,
+) -> FeatureDrift:  # fmt: skip
+    rule = periods.config.drift
+    counts = [np.bincount(codes, minlength=size).astype(np.float64) for codes in (now, before)]
+    used = int(np.count_nonzero(counts[0] + counts[1]))
+    moved = psi(*counts)
+    threshold = psi_threshold(now.size, before.size, used, rule.alpha / m, rule.psi_floor)
+    parts = decompose(periods.sample_now(), now, periods.reference, before, periods.config.compare.confidence)
+    explains = parts.mix.value / parts.total.value if parts.total.value else float("nan")
+    return FeatureDrift(
+        name, kind, int(now.size), int(before.size), moved, threshold, bool(moved > threshold), distance, p, shift,
+        missing_before, missing_now, interval(parts.mix), explains,
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""From a file to a checked configuration: every problem at once, with its place and how to mend it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.explain import explained
+from ltr_harness.config.merge import merged_tree
+from ltr_harness.config.normal import absolute_path
+from ltr_harness.config.yaml_tree import Node
+from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.monitoring.config import MonitorConfig, needs_scale, needs_whole_grades
+from ltr_harness.monitoring.rule import seconds
+
+
+def load_monitor_config(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> MonitorConfig:
+    """Read and check a configuration.
+
+    Args:
+        source: path of a YAML file, or a mapping of the same form; paths in a file are relative to it.
+        overrides: ``a.b=v`` texts, as after ``--set``.
+
+    Raises:
+        ConfigError: every problem, with its place and how to mend it.
+    """
+    tree = merged_tree(source, overrides)
+    for key in ("log", "baseline", "history"):
+        if key in tree.mapping:
+            tree = tree.with_entry(key, absolute_path(tree.mapping[key]))
+    path = tree.at(("relevance", "event_log", "path"))
+    if path is not None:
+        tree = _with_event_path(tree, absolute_path(path))
+    try:
+        config = MonitorConfig.model_validate(tree.plain())
+    except ValidationError as error:
+        found = [problem for _, problem in explained(error, MonitorConfig, tree, ())]
+        raise ConfigError([_in_our_words(problem) for problem in found]) from None
+    problems = list(_rules(config, tree))
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _in_our_words(problem: Problem) -> Problem:
+    """The same finding about a monitoring configuration rather than an experiment."""
+    return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
+
+
+def _with_event_path(tree: Node, path: Node) -> Node:
+    relevance = tree.mapping["relevance"]
+    log = relevance.mapping["event_log"].with_entry("path", path)
+    return tree.with_entry("relevance", relevance.with_entry("event_log", log))
+
+
+def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
+    """What must hold between the sections."""
+    problems = []
+    relevance, columns = config.relevance, config.columns
+    node = tree.mapping.get("relevance", tree)
+    place = str(node.place)
+    exponential = [str(m) for m in config.resolved_metrics if needs_whole_grades(m)]
+    total = sum(relevance.events.values())
+    if relevance.chosen == "weighted_sum" and relevance.clip is None and exponential:
+        problems.append(
+            Problem(
+                place,
+                f"relevance.mode weighted_sum with {exponential[0]}: weights add up to {total:g}, a gain of "
+                f"{2 ** min(total, 1000) - 1:g}",
+                "a metric with linear gain, or a limit",
+                "use ndcg(gain=linear)@K, mode: max, or clip: 4",
+            )
+        )
+    weights = {
+        **(relevance.events if relevance.chosen in ("max", "weighted_sum") else {}),
+        **{rung.when: rung.grade for rung in relevance.ladder},
+    }
+    fractional = [name for name, weight in weights.items() if weight != int(weight)]
+    if (fractional or relevance.count == "log1p") and exponential:
+        what = (
+            f"the weight of {fractional[0]!r} is {weights[fractional[0]]:g}"
+            if fractional
+            else "count: log1p gives fractions"
+        )
+        problems.append(
+            Problem(
+                place,
+                f"relevance: {what}, and {exponential[0]} needs whole grades",
+                "",
+                "use ndcg(gain=linear)@K or whole weights",
+            )
+        )
+    for metric in config.resolved_metrics:
+        if needs_scale(metric):
+            problems.append(
+                Problem(
+                    str(tree.place),
+                    f"metrics: {metric} needs the top of the scale of grades",
+                    "relevance.max_grade",
+                    "add relevance: {max_grade: 4}",
+                )
+            )
+        if metric.diagnostic:
+            problems.append(
+                Problem(str(tree.place), f"metrics: {metric} is a diagnostic and cannot raise an alert")
+            )
+    log = relevance.event_log
+    if log is not None:
+        if columns.item_id is None:
+            problems.append(
+                Problem(
+                    place, "relevance.event_log without columns.item_id", "the column that names the item"
+                )
+            )
+        if log.query_id is None and not (
+            log.user and log.timestamp and columns.cluster_id and columns.timestamp
+        ):
+            problems.append(
+                Problem(
+                    place,
+                    "relevance.event_log without query_id",
+                    "user and timestamp there, cluster_id and timestamp in columns",
+                )
+            )
+    if config.windows.season == "weekday" and seconds(config.windows.size) > 86_400:
+        problems.append(
+            Problem(
+                str(tree.place), "windows.season weekday with windows longer than a day", "size: 1d or less"
+            )
+        )
+    if seconds(relevance.maturity) and columns.timestamp is None:
+        problems.append(
+            Problem(place, "relevance.maturity without columns.timestamp", "the column with the time")
+        )
+    if relevance.dwell:
+        for segment in relevance.dwell.by:
+            if segment not in columns.segments:
+                problems.append(
+                    Problem(
+                        place,
+                        f"relevance.dwell.by: {segment!r} is no segment",
+                        "",
+                        did_you_mean(segment, columns.segments),
+                    )
+                )
+    return problems
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of monitoring configurations, for editors."""
+    schema = MonitorConfig.model_json_schema()
+    schema["properties"]["extends"] = {"type": "string", "description": "A file this one builds on."}
+    schema["title"] = "ltr-harness monitor"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,218 @@
+"""Logs of any size: Parquet, CSV or Arrow, files or folders, in batches that never cut a query in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, Problem
+
+IN_MEMORY_ROWS = 5_000_000
+"""A log up to this size is read whole, and its rows may come in any order."""
+BATCH_ROWS = 1_000_000
+
+_FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv",
+    ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A table that may be larger than the memory.
+
+    Attributes:
+        name: how messages call it.
+        columns: names of its columns.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    _source: Any  # a pyarrow Table or Dataset
+
+    def batches(
+        self, columns: Sequence[str], query: str, *, in_memory: int | None = None, rows: int | None = None
+    ) -> Iterator[Any]:
+        """Tables with the named columns, whole queries each.
+
+        A log that fits into the memory is one batch. A larger one must hold each query's rows together;
+        `Queries` notices where it does not.
+
+        Args:
+            columns: to read.
+            query: column whose runs of equal values are never cut.
+            in_memory: rows up to which a log is one batch.
+            rows: of a batch beyond that.
+
+        Raises:
+            DataError: missing columns, a damaged file.
+        """
+        import pyarrow as pa
+
+        in_memory = IN_MEMORY_ROWS if in_memory is None else in_memory
+        rows = BATCH_ROWS if rows is None else rows
+        self._refuse_missing(columns)
+        pending: list[Any] = []
+        held, limit, streaming = 0, in_memory, False
+        try:
+            for piece in self._pieces(columns):
+                pending.append(piece)
+                held += len(piece)
+                if held <= limit:
+                    continue
+                streaming, limit = True, rows
+                whole = pa.Table.from_batches(pending)
+                end = _last_boundary(whole[query])
+                while end > 0:
+                    cut = end if end <= 2 * rows else _boundary_near(whole[query], rows)
+                    yield whole.slice(0, cut)
+                    whole = whole.slice(cut)
+                    end -= cut
+                pending, held = whole.to_batches(), len(whole)
+        except (pa.ArrowException, OSError) as problem:
+            raise DataError(Problem(self.name, f"cannot be read: {problem}")) from None
+        if pending:
+            yield pa.Table.from_batches(pending)
+        elif not streaming:
+            raise DataError(Problem(self.name, "has no rows", "rows"))
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if isinstance(self._source, pa.Table):
+            yield from (piece for piece in self._source.select(list(columns)).to_batches() if len(piece))
+            return
+        scanner = self._source.scanner(columns=list(columns), batch_size=1 << 17, batch_readahead=4)
+        for piece in scanner.to_batches():
+            if len(piece):
+                yield piece
+
+    def _refuse_missing(self, columns: Sequence[str]) -> None:
+        problems = [
+            Problem(self.name, f"has no column {name!r}", cure=did_you_mean(name, self.columns))
+            for name in dict.fromkeys(columns)
+            if name not in self.columns
+        ]
+        if problems:
+            raise DataError(problems)
+
+
+def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
+    """A log from a path, or from a pandas or Arrow table in memory.
+
+    Args:
+        source: file or folder (partitioned as ``day=2026-01-01/`` too), `pyarrow.Table`, `pandas.DataFrame`.
+        name: for messages; the path unless given.
+        text_columns: of a CSV file, not to be taken for numbers, such as ids.
+
+    Raises:
+        DataError: no such file, or one of no known format.
+    """
+    import pyarrow as pa
+
+    if isinstance(source, pa.Table):
+        return Log(name or "log", tuple(source.column_names), source)
+    if hasattr(source, "columns") and not isinstance(source, str | Path):
+        try:
+            table = pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, TypeError) as problem:
+            raise DataError(Problem(name or "log", f"cannot be read as a table: {problem}")) from None
+        return Log(name or "log", tuple(table.column_names), table)
+    path = Path(source)
+    files = _files(path)
+    try:
+        dataset = _dataset(path, files, text_columns)
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise DataError(Problem(str(path), f"cannot be read: {problem}")) from None
+    return Log(name or str(path), tuple(dataset.schema.names), dataset)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files a log consists of, in the order in which they are read."""
+    return _files(path)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise DataError(Problem(str(path), "no such file or folder", "a log: Parquet, CSV or Arrow"))
+    if path.is_file():
+        return [path]
+    found = sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file() and not file.name.startswith((".", "_")) and _format(file) is not None
+    )
+    if not found:
+        raise DataError(Problem(str(path), "holds no log", f"files ending in {', '.join(_FORMATS)}"))
+    return found
+
+
+def _format(file: Path) -> str | None:
+    return next((form for ending, form in _FORMATS.items() if file.name.lower().endswith(ending)), None)
+
+
+def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.dataset as ds
+
+    forms = {_format(file) for file in files}
+    if len(forms) > 1 or None in forms:
+        odd = next(file for file in files if _format(file) != _format(files[0]) or _format(file) is None)
+        raise DataError(
+            Problem(str(odd), "is of no known format or mixes formats", f"one of {', '.join(_FORMATS)}")
+        )
+    form: Any = forms.pop()
+    if files[0].stat().st_size == 0:
+        raise DataError(Problem(str(files[0]), "is empty", "a header and rows"))
+    if form == "csv":
+        separator = "\t" if files[0].name.lower().endswith(".tsv") else ","
+        form = ds.CsvFileFormat(
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={name: pa.string() for name in text_columns}
+            ),
+        )
+    partitioning = ds.partitioning(flavor="hive") if path.is_dir() else None
+    return ds.dataset(
+        [str(file) for file in files],
+        format=form,
+        partitioning=partitioning,
+        partition_base_dir=str(path) if path.is_dir() else None,
+    )
+
+
+def _last_boundary(column: Any) -> int:
+    """Rows before the last run of equal values."""
+    return _run_start(column, len(column) - 1)
+
+
+def _boundary_near(column: Any, row: int) -> int:
+    """The first boundary at or after a row."""
+    value = column[row - 1].as_py()
+    at = row
+    step = 1024
+    while at < len(column):
+        same = np.array([cell == value for cell in column.slice(at, step).to_pylist()])
+        if not same.all():
+            return at + int(np.argmin(same))
+        at += len(same)
+    return at
+
+
+def _run_start(column: Any, row: int) -> int:
+    value = column[row].as_py()
+    at = row
+    step = 1024
+    while at > 0:
+        low = max(0, at - step)
+        same = np.array([cell == value for cell in column.slice(low, at - low).to_pylist()])
+        if not same.all():
+            return low + int(np.flatnonzero(~same)[-1]) + 1
+        at = low
+    return 0

@@ -1,0 +1,112 @@
+"""Production beside its baseline: the two samples that every test takes its numbers from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.queries import Category, QueryTable, together
+from ltr_harness.monitoring.result import Interval
+from ltr_harness.monitoring.windows import local_days
+from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """Queries that count on both sides: mature, and with a value of the primary metric.
+
+    Attributes:
+        now: production.
+        before: the baseline.
+    """
+
+    now: QueryTable
+    before: QueryTable
+    config: MonitorConfig
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.config.primary.higher_is_better
+
+    @property
+    def alternative(self) -> Alternative:
+        """The direction in which the metric gets worse, or either."""
+        if self.config.compare.alternative == "change":
+            return "change"
+        return "drop" if self.higher_is_better else "rise"
+
+    def matters(self, difference: float) -> bool:
+        """Whether a difference is of the direction and size that an alert needs."""
+        if self.config.compare.alternative == "change":
+            return abs(difference) >= self.config.compare.min_drop
+        worse = -difference if self.higher_is_better else difference
+        return worse >= self.config.compare.min_drop
+
+    @cached_property
+    def clusters(self) -> tuple[Codes, Codes] | tuple[None, None]:
+        """Codes of whom each query belongs to, the same coding on both sides."""
+        if self.now.cluster is None or self.before.cluster is None:
+            return None, None
+        one, two = together([self.now.cluster, self.before.cluster])
+        size = one.names.size
+        return _own_if_missing(one, size, 0), _own_if_missing(two, size, len(self.now))
+
+    @cached_property
+    def strata(self) -> tuple[Codes, Codes] | tuple[None, None]:
+        """Weekdays, where Mondays are to be compared with Mondays."""
+        if self.config.windows.season == "none" or self.now.time is None or self.before.time is None:
+            return None, None
+        zone = self.config.windows.timezone
+        return (local_days(self.now.time, zone) + 3) % 7, (local_days(self.before.time, zone) + 3) % 7
+
+    def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
+        """Production's values (of the primary metric unless given), or those of some queries."""
+        return _sample(self.now.primary if values is None else values, self.clusters[0], self.strata[0], rows)
+
+    def sample_before(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
+        """The baseline's values."""
+        return _sample(
+            self.before.primary if values is None else values, self.clusters[1], self.strata[1], rows
+        )
+
+    @cached_property
+    def reference(self) -> Sample:
+        """The baseline's values of the primary metric, asked for by every window."""
+        return self.sample_before()
+
+
+def _sample(
+    values: Floats, clusters: Codes | None, strata: Codes | None, rows: NDArray[Any] | None
+) -> Sample:
+    """Without undefined values, of the given rows."""
+    keep = np.arange(values.size) if rows is None else rows
+    keep = keep[~np.isnan(values[keep])]
+    if keep.size == values.size:
+        return Sample(values, clusters, strata)
+    return Sample(
+        values[keep], None if clusters is None else clusters[keep], None if strata is None else strata[keep]
+    )
+
+
+def own_clusters(category: Category | None) -> Codes | None:
+    """Codes of one period alone."""
+    return None if category is None else _own_if_missing(category, category.names.size, 0)
+
+
+def _own_if_missing(category: Category, size: int, offset: int) -> Codes:
+    """A query of nobody known is a cluster of its own."""
+    codes = category.codes.astype(np.int64)
+    missing = np.flatnonzero(codes < 0)
+    codes[missing] = size + offset + missing
+    return codes
+
+
+def interval(estimate: Estimate) -> Interval:
+    return Interval(estimate.value, estimate.low, estimate.high, estimate.p, estimate.error, estimate.n)

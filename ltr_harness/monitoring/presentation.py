@@ -1,0 +1,167 @@
+"""Page or ranking? What clicks by rank and propensities say about a change of click-based metrics.
+
+Clicks need two things: the user looked there (the page's doing) and liked it (the ranking's doing). With the
+same model, a page that shows more lowers click NDCG from .842 to .795; a worse model on a steeper page raises
+it. So click metrics are never read without the positives by rank beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import Interval, Presentation, RankRow
+from ltr_harness.stats.two_samples import Influence, between, difference, profile_p
+
+CAUTION = "click-based NDCG mixes ranking quality with presentation"
+_RANKS = 10
+_SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
+_ALPHA = 0.01
+
+Floats = NDArray[np.float64]
+
+
+def presentation(periods: Periods) -> Presentation:
+    """Positives by rank before and now, the signature of the change, and IPS-DCG where propensities are known.
+
+    The signature compares what a page can do with what a ranking can do. Rank 1 is looked at whatever the
+    page looks like; so if the rate at rank 1 stands still while others move, it is the page. If all ranks
+    fall alike, events were lost. If rank 1 moves too and the shape changes, the ranking is the first suspect.
+
+    Args:
+        periods: all mature queries, those without a relevant row included.
+    """
+    now, before = periods.now, periods.before
+    ours, theirs = _positives(now), _positives(before)
+    p, distance = profile_p(ours[0], theirs[0])
+    changed = bool(p <= _ALPHA and distance >= _SIZE)
+    top = difference(
+        periods.sample_now(_at_rank_one(now)), periods.sample_before(_at_rank_one(before)), alternative="change",
+        confidence=periods.config.compare.confidence,
+    )  # fmt: skip
+    top_moved = bool(top.p <= _ALPHA)
+    signature = "none"
+    if changed:
+        signature = "ranking" if top_moved else "page"
+    elif top_moved:
+        signature = "proportional"
+    rows = tuple(
+        RankRow(rank + 1, int(theirs[1][rank]), int(ours[1][rank]), _rate(theirs, rank), _rate(ours, rank))
+        for rank in range(ours[0].shape[1])
+        if ours[1][rank] or theirs[1][rank]
+    )
+    return Presentation(rows, p, distance, changed, interval(top), signature, **_ips(periods))
+
+
+def _positives(table: QueryTable) -> tuple[Floats, Floats]:
+    """(n, ranks) 1 where the item at the rank is positive, and (ranks,) how many lists reach it."""
+    shown = table.by_rank[:, :_RANKS]
+    return (shown > 0).astype(np.float64), (~np.isnan(shown)).sum(axis=0).astype(np.float64)
+
+
+def _rate(side: tuple[Floats, Floats], rank: int) -> float:
+    return float(side[0][:, rank].sum() / side[1][rank]) if side[1][rank] else float("nan")
+
+
+def _at_rank_one(table: QueryTable) -> Floats:
+    first = table.by_rank[:, 0].astype(np.float64)
+    return np.where(np.isnan(first), np.nan, (first > 0).astype(np.float64))
+
+
+def _ips(periods: Periods) -> dict[str, Any]:
+    now, before = periods.now, periods.before
+    if now.ips is None or before.ips is None:
+        return {}
+    confidence = periods.config.compare.confidence
+    change = difference(
+        periods.sample_now(now.ips),
+        periods.sample_before(before.ips),
+        alternative="drop",
+        confidence=confidence,
+    )
+    return {
+        "ips": interval(change),
+        "ips_before": float(before.ips.mean()),
+        "ips_now": float(now.ips.mean()),
+        "ips_normalised": _normalised(periods),
+        "effective": (_effective(before), _effective(now)),
+    }
+
+
+def _normalised(periods: Periods) -> Interval:
+    """Change of sum(IPS-DCG) / sum(weighted gain): how high the gains stand, whatever their amount."""
+    ratios, influences = [], []
+    for table, clusters in zip((periods.now, periods.before), periods.clusters, strict=True):
+        top, bottom = table.ips, table.ips_weight
+        assert top is not None
+        assert bottom is not None
+        mean = float(bottom.mean())
+        ratio = float(top.mean()) / mean if mean else float("nan")
+        ratios.append(ratio)
+        influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
+    change = between(
+        ratios[0] - ratios[1], influences[0], influences[1], alternative="drop",
+        confidence=periods.config.compare.confidence, n=len(periods.now) + len(periods.before),
+    )  # fmt: skip
+    return interval(change)
+
+
+def _effective(table: QueryTable) -> float:
+    """How many equally weighted gains the weighted ones are worth."""
+    assert table.ips_weight is not None
+    assert table.ips_squares is not None
+    squares = float(table.ips_squares.sum())
+    return float(table.ips_weight.sum()) ** 2 / squares if squares else 0.0
+
+
+# ---- estimating propensities ------------------------------------------------------------------------------
+
+
+def propensities_from_swaps(
+    at_first: NDArray[np.bool_], rank: NDArray[np.int64], clicked: NDArray[np.bool_]
+) -> dict[int, float]:
+    """How likely each rank is looked at, from a log in which the items of rank 1 and rank k were swapped at random.
+
+    Of every pair (1, k), the same two items were shown in both orders. Whatever makes them attractive
+    cancels: examination of k relative to 1 = clicks at k / clicks at 1, over the swapped pairs' impressions.
+    Clicks by rank of an ordinary log are *not* this: good items stand high, and rank 10 would get half its due.
+
+    Args:
+        at_first: (n,) whether the impression was at rank 1 (of the pair), else at rank `rank`.
+        rank: (n,) the k of the pair.
+        clicked: (n,).
+
+    Returns:
+        {rank: propensity}, relative to rank 1, which has 1.
+
+    Example:
+        >>> first = np.array([True, True, False, False])
+        >>> propensities_from_swaps(first, np.full(4, 2), np.array([True, True, True, False]))
+        {1: 1.0, 2: 0.5}
+
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
+    """
+    found = {1: 1.0}
+    for k in np.unique(rank).tolist():
+        pair = rank == k
+        top, low = pair & at_first, pair & ~at_first
+        if top.any() and low.any() and clicked[top].any():
+            found[int(k)] = float(clicked[low].mean() / clicked[top].mean())
+    return found
+
+
+def propensities_from_random_order(rank: NDArray[np.int64], clicked: NDArray[np.bool_]) -> dict[int, float]:
+    """The same from a log whose top items were shown in random order: clicks by rank relative to rank 1.
+
+    Example:
+        >>> propensities_from_random_order(np.array([1, 1, 2, 2]), np.array([True, True, True, False]))
+        {1: 1.0, 2: 0.5}
+    """
+    first = clicked[rank == 1]
+    if not first.size or not first.any():
+        return {}
+    return {int(k): float(clicked[rank == k].mean() / first.mean()) for k in np.unique(rank)}

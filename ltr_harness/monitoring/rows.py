@@ -1,0 +1,458 @@
+"""One batch of a log, checked and ranked: from an Arrow table to a `QueryTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, bind
+from ltr_harness.metrics.dcg import DCG
+from ltr_harness.metrics.gains import gains_of
+from ltr_harness.monitoring.attribution import (
+    examined,
+    grades_from_events,
+    grades_from_match,
+    satisfied_clicks,
+)
+from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.contract import Contract
+from ltr_harness.monitoring.events import EventCounts
+from ltr_harness.monitoring.queries import Category, QueryTable, category_of
+
+Floats = NDArray[np.float64]
+THREADS = 2
+
+_EARLIEST = np.datetime64("1990-01-01", "ns").astype(np.int64)
+_LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
+
+
+def wanted_columns(config: MonitorConfig) -> list[str]:
+    """Every column of the log that the configuration names."""
+    columns, relevance = config.columns, config.relevance
+    names: list[str | None] = [
+        columns.query_id, columns.item_id, columns.rank, columns.score, columns.timestamp, columns.cluster_id,
+        columns.pair_key, *columns.segments, *columns.features,
+    ]  # fmt: skip
+    if relevance.chosen in ("label", "match"):
+        names += [relevance.label, relevance.prediction if relevance.chosen == "match" else None]
+    elif relevance.list_column:
+        names.append(relevance.list_column)
+    elif relevance.event_log is None:
+        names += relevance.event_names
+    names += [rung.condition[0] for rung in relevance.ladder if rung.condition]
+    names += [relevance.dwell.column if relevance.dwell else None]
+    names += [config.propensity.column if config.propensity else None]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def text_columns(config: MonitorConfig) -> list[str]:
+    """Columns that stay text when a CSV file is read: ids that look like numbers are none."""
+    columns = config.columns
+    names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
+    return [name for name in names if name]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A batch in canonical order: by query, then rank (or score, then item)."""
+
+    table: Any
+    order: NDArray[np.int64] | None
+    queries: NDArray[np.str_]
+    boundaries: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.boundaries)
+
+    @property
+    def query_of_row(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    def numbers(self, name: str) -> Floats:
+        """A column as float64, missing as NaN, in canonical order."""
+        return self.arranged(_numbers(self.table[name], name))
+
+    def category(self, name: str) -> Category:
+        found = category_of(self.table[name])
+        return found if self.order is None else found.take(self.order)
+
+    def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.order is None else values[self.order]
+
+    def name(self, row: int) -> str:
+        """The query of a row, for messages."""
+        return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
+
+
+def query_table(
+    table: Any, config: MonitorConfig, contract: Contract, events: EventCounts | None, baseline: bool
+) -> QueryTable | None:
+    """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
+    contract.totals["rows"] += table.num_rows
+    rows = _in_order(table, config, contract)
+    if rows is None:
+        return None
+    columns = config.columns
+    contract.totals["queries"] += rows.sizes.size
+    scores, ranks, sound = _ranking(rows, config, contract)
+    time = None
+    if columns.timestamp:
+        times = _timestamps(rows, columns.timestamp, config, contract)
+        if times is None:
+            sound = False
+        else:
+            time = np.minimum.reduceat(times, rows.boundaries[:-1])
+    segments = {name: _per_query(rows, name, contract) for name in columns.segments}
+    counts, grades = _grades(rows, config, contract, events, time, segments)
+    propensity = _propensities(rows, ranks, config, contract, baseline)
+    sound = sound and grades is not None and not contract.errors
+    if not sound or grades is None or (config.propensity is not None and propensity is None):
+        return None
+    kept = rows.boundaries
+    if config.relevance.unseen == "ignore_below_last_click":
+        keep = examined(grades, rows.boundaries)
+        scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
+        propensity = None if propensity is None else propensity[keep]
+        kept = np.concatenate(([0], np.cumsum(np.add.reduceat(keep.astype(np.int64), rows.boundaries[:-1]))))
+    judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries))
+    values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
+    ips = _ips(judgments, scores, propensity, config)
+    return QueryTable(
+        ids=rows.queries.astype(object),
+        metrics=tuple(str(metric) for metric in config.resolved_metrics),
+        values=values,
+        n_items=rows.sizes.astype(np.int32),
+        relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
+        events={
+            name: np.add.reduceat(count, rows.boundaries[:-1]).astype(np.int32)
+            for name, count in counts.items()
+        },
+        by_rank=_by_rank(grades, ranks, kept, config.depth),
+        time=time,
+        cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
+        pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
+        segments=segments,
+        features=_features(rows, columns.features),
+        **ips,
+    )
+
+
+# ---- order and ranking -----------------------------------------------------------------------------------
+
+
+def _in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
+    columns = config.columns
+    query = category_of(table[columns.query_id])
+    if not contract.check("query_missing", query.codes < 0, lambda row: f"row {row + 1}"):
+        return None
+    key = (
+        _numbers(table[columns.rank], columns.rank)
+        if columns.rank
+        else -_numbers(table[columns.score or ""], columns.score or "")
+    )
+    item = category_of(table[columns.item_id]) if columns.item_id else None
+    codes = query.codes
+    same = codes[1:] == codes[:-1]
+    in_order = bool(np.all((codes[1:] > codes[:-1]) | (same & (key[1:] > key[:-1]))))
+    order = None
+    if not in_order:
+        # Ties by item, so that the order of the file's rows shows nowhere.
+        keys = (key, codes) if item is None else (item.codes, key, codes)
+        order = np.lexsort(keys)
+        codes = codes[order]
+    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    rows = Rows(table, order, query.names[codes[starts]], np.append(starts, codes.size).astype(np.int64))
+    if item is not None:
+        items = item.codes if order is None else item.codes[order]
+        contract.check("item_missing", items < 0, rows.name)
+        _no_duplicates(rows, codes, items, item, contract)
+    return rows
+
+
+def _no_duplicates(
+    rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: Category, contract: Contract
+) -> None:
+    import pandas as pd
+
+    key = codes.astype(np.int64) * (item.names.size + 1) + items
+    repeated = pd.Series(key).duplicated().to_numpy() & (items >= 0)
+    contract.check(
+        "duplicate_item", repeated, lambda row: f"{rows.name(row)} item {str(item.names[items[row]])!r}"
+    )
+
+
+def _ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floats, NDArray[np.int64], bool]:
+    """Scores (higher first), ranks from 1, and whether they can be trusted."""
+    columns = config.columns
+    start, sizes = rows.boundaries[:-1], rows.sizes
+    position = np.arange(rows.boundaries[-1]) - np.repeat(start, sizes) + 1
+    within = position[1:] > 1  # whether a row follows another one of its query
+    sound, ranks = True, position
+    scores: Floats = np.empty(0)
+    if columns.score:
+        scores = rows.numbers(columns.score)
+        sound = contract.check("score_invalid", np.isnan(scores), rows.name)
+        if sound:
+            tied = np.zeros(sizes.size, dtype=bool)
+            ordered = scores if not columns.rank else scores[np.lexsort((-scores, rows.query_of_row))]
+            np.logical_or.at(tied, rows.query_of_row[1:][within & (ordered[1:] == ordered[:-1])], True)
+            constant = np.minimum.reduceat(scores, start) == np.maximum.reduceat(scores, start)
+            _queries(contract, "constant_score", constant & (sizes > 1), rows)
+            _queries(contract, "score_tied", tied & ~(constant & (sizes > 1)), rows)
+    if columns.rank:
+        given = rows.numbers(columns.rank)
+        whole = np.isfinite(given) & (given >= 1) & (given == np.floor(given))
+        if not contract.check("rank_invalid", ~whole, rows.name):
+            return scores, ranks, False
+        ranks = given.astype(np.int64)
+        step = np.zeros(sizes.size, dtype=bool)
+        np.logical_or.at(step, rows.query_of_row[1:][within & (ranks[1:] == ranks[:-1])], True)
+        _queries(contract, "rank_tied", step, rows)
+        last = ranks[rows.boundaries[1:] - 1]
+        _queries(contract, "rank_gap", (last != sizes) & ~step, rows)
+        if columns.score and sound:
+            against = np.zeros(sizes.size, dtype=bool)
+            np.logical_or.at(against, rows.query_of_row[1:][within & (scores[1:] > scores[:-1])], True)
+            _queries(contract, "rank_and_score", against, rows)
+        scores = -given
+    _queries(contract, "one_item", sizes == 1, rows)
+    k = config.primary.k
+    if k is not None:
+        _queries(contract, "shorter_than_k", sizes < k, rows)
+    return scores, ranks, sound
+
+
+def _queries(contract: Contract, check: str, bad: NDArray[np.bool_], rows: Rows) -> None:
+    contract.check(check, bad, lambda at: f"query {str(rows.queries[at])!r}")
+
+
+# ---- time, segments, features ----------------------------------------------------------------------------
+
+
+def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract) -> NDArray[np.int64] | None:
+    """int64 nanoseconds UTC per row; times without a zone are of the windows' time zone."""
+    found = timestamps(rows.table[name], name, config.windows.timezone)
+    times = rows.arranged(found)
+    missing = np.iinfo(np.int64).min
+    sound = contract.check("time_missing", times == missing, rows.name)
+    sound &= contract.check(
+        "time_out_of_range", (times != missing) & ((times < _EARLIEST) | (times > _LATEST)), rows.name
+    )
+    return times if sound else None
+
+
+def timestamps(column: Any, name: str, timezone: str) -> NDArray[np.int64]:
+    """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
+
+    Raises:
+        DataError: text that is no time, or numbers, of which nobody says what they count.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        raise DataError(
+            Problem(
+                f"column {name!r}",
+                f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds",
+                "timestamps, or text such as 2026-01-31T12:00:00Z",
+            )
+        )
+    values = column.to_pandas()
+    try:
+        series = (
+            pd.to_datetime(values, utc=False, format="ISO8601")
+            if values.dtype == object or str(values.dtype) in ("str", "string")
+            else pd.Series(pd.to_datetime(values))
+        )
+    except ValueError as problem:
+        if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
+            raise DataError(
+                Problem(
+                    f"column {name!r}",
+                    f"holds text that is no time: {problem}",
+                    "such as 2026-01-31T12:00:00Z",
+                )
+            ) from None
+        series = pd.to_datetime(values, utc=True, format="ISO8601")  # several offsets
+    if series.dt.tz is None:
+        # the hour that occurs twice counts as the earlier one, the hour that does not exist moves forward
+        series = series.dt.tz_localize(
+            timezone, ambiguous=np.ones(len(series), dtype=bool), nonexistent="shift_forward"
+        )
+    utc = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    found: NDArray[np.int64] = utc.to_numpy().astype("datetime64[ns]").astype(np.int64)
+    return found
+
+
+def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
+    """The first row's value; a query in which rows differ is counted."""
+    found = rows.category(name)
+    first = found.codes[rows.boundaries[:-1]]
+    varies = np.logical_or.reduceat(found.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
+    contract.check("segment_varies", varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
+    return Category(first, found.names)
+
+
+def _features(rows: Rows, names: tuple[str, ...]) -> dict[str, Floats]:
+    """Mean, max and standard deviation of each feature within the query, missing values left out."""
+    start, query = rows.boundaries[:-1], rows.query_of_row
+    found: dict[str, Floats] = {}
+    for name in names:
+        values = rows.numbers(name)
+        known = ~np.isnan(values)
+        filled = np.where(known, values, 0.0)
+        n = np.add.reduceat(known.astype(np.float64), start)
+        high = np.maximum.reduceat(np.where(known, values, -np.inf), start)
+        low = np.minimum.reduceat(np.where(known, values, np.inf), start)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(high == low, high, np.add.reduceat(filled, start) / n)
+            off = np.where(known, values - mean[query], 0.0)
+            spread = np.sqrt(np.add.reduceat(off**2, start) / n)
+        none = n == 0
+        for what, column in (("mean", mean), ("max", high), ("std", spread)):
+            found[f"{name}:{what}"] = np.where(none, np.nan, column)
+    return found
+
+
+# ---- relevance -------------------------------------------------------------------------------------------
+
+
+def _grades(
+    rows: Rows,
+    config: MonitorConfig,
+    contract: Contract,
+    events: EventCounts | None,
+    time: NDArray[np.int64] | None,
+    segments: Mapping[str, Category],
+) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
+    """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
+    rule = config.relevance
+    if rule.chosen == "match":
+        prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
+        return {}, grades_from_match(prediction, truth, rule.positive)
+    if rule.chosen == "label":
+        return {}, _checked_grades(rows.numbers(rule.label), rows, config, contract)
+    counts = _event_counts(rows, config, contract, events)
+    if counts is None:
+        return {}, None
+    judged = dict(counts)
+    if rule.dwell:
+        texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
+        judged[rule.dwell.event] = satisfied_clicks(
+            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts
+        ).astype(np.int32)
+    columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
+    grades = grades_from_events(rule, judged, columns)
+    return counts, _checked_grades(grades, rows, config, contract)
+
+
+def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
+    good = np.isfinite(grades) & (grades >= 0)
+    sound = contract.check("grade_invalid", ~good, rows.name)
+    exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
+    if exponential:
+        sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
+    if config.relevance.max_grade is not None:
+        sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
+    return grades if sound else None
+
+
+def _event_counts(
+    rows: Rows, config: MonitorConfig, contract: Contract, events: EventCounts | None
+) -> dict[str, NDArray[np.int32]] | None:
+    rule = config.relevance
+    names = rule.event_names
+    if events is not None:
+        return {
+            name: rows.arranged(count) for name, count in events.of_rows(rows.table, names, contract).items()
+        }
+    if rule.list_column:
+        from ltr_harness.monitoring.events import counts_of_lists
+
+        found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        return {name: rows.arranged(count) for name, count in found.items()}
+    counts = {}
+    sound = True
+    for name in names:
+        values = rows.numbers(name)
+        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
+        sound &= contract.check("event_invalid", (values < 0) | (values != np.floor(values)), rows.name)
+        counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
+    for count in counts.values():
+        contract.totals["events"] += int(count.sum(dtype=np.int64))
+    return counts if sound else None
+
+
+# ---- by rank, and what propensities make of it -----------------------------------------------------------
+
+
+def _by_rank(
+    grades: Floats, ranks: NDArray[np.int64], boundaries: NDArray[np.int64], depth: int
+) -> NDArray[np.float32]:
+    found = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
+    shown = ranks <= depth
+    query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))
+    found[query[shown], ranks[shown] - 1] = grades[shown]
+    return found
+
+
+def _propensities(
+    rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract, baseline: bool
+) -> Floats | None:
+    rule = config.propensity
+    if rule is None:
+        return None
+    if rule.column:
+        values = rows.numbers(rule.column)
+        good = (values > 0) & (values <= 1)
+        if not contract.check("propensity_invalid", ~good, rows.name):
+            return None
+    else:
+        table = np.array(rule.baseline_table if baseline and rule.baseline_table else rule.table)
+        values = table[np.minimum(ranks, table.size) - 1]
+    return np.maximum(values, rule.clip)
+
+
+def _ips(
+    judgments: Judgments, scores: Floats, propensity: Floats | None, config: MonitorConfig
+) -> dict[str, Floats]:
+    """IPS-DCG: DCG of gains divided by the probability that the user looked there, unbiased for DCG."""
+    if propensity is None:
+        return {}
+    gain = getattr(config.primary, "gain", "linear")
+    weighted = gains_of(judgments, gain, str(config.primary)) / propensity
+    start = judgments.groups.boundaries[:-1]
+    metric = DCG(k=config.primary.k, gain="linear")
+    binding = Binding([metric], Judgments(weighted, judgments.groups), THREADS)
+    ips = binding.per_query(scores)[0]
+    return {
+        "ips": np.where(np.isnan(ips), 0.0, ips),  # a query without clicks has gained nothing
+        "ips_weight": np.add.reduceat(weighted, start),
+        "ips_squares": np.add.reduceat(weighted**2, start),
+    }
+
+
+def _numbers(column: Any, name: str) -> Floats:
+    """An Arrow column of numbers or truth values as float64, missing as NaN."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise DataError(Problem(f"column {name!r}", f"has the type {kind}", "numbers"))
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+    return values

@@ -1,0 +1,189 @@
+"""The rule of relevance, as configured: from what users did to how relevant a row was."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from ltr_harness.catalog import did_you_mean
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+def seconds(text: str) -> int:
+    """A duration in seconds.
+
+    Example:
+        >>> seconds("7d"), seconds("12h")
+        (604800, 43200)
+    """
+    return int(text[:-1]) * _UNITS[text[-1]]
+
+
+def duration(text: str) -> str:
+    if not re.fullmatch(r"\d+[smhdw]", text):
+        raise ValueError("a whole number and a unit: 30m, 12h, 7d, 2w")
+    return text
+
+
+def one_or_many(value: Any) -> Any:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+Duration = Annotated[str, AfterValidator(duration)]
+Names = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
+
+
+class Part(BaseModel):
+    """A section of the configuration: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Rung(Part):
+    """One condition of a ladder and the grade it is worth."""
+
+    when: str = Field(description="An event's name, or `column >= number`.")
+    grade: float = Field(ge=0)
+
+    @property
+    def condition(self) -> tuple[str, float] | None:
+        """(column, least value), or None for an event."""
+        found = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.\deE]+)\s*", self.when)
+        return (found[1], float(found[2])) if found else None
+
+
+class Dwell(Part):
+    """A click counts only when the user stayed."""
+
+    column: str = Field(
+        description="Seconds on the item; missing counts as satisfied (the visit ended there)."
+    )
+    event: str = Field(default="click", description="The event that needs it.")
+    satisfied: float = Field(default=30.0, gt=0, description="From this many seconds on.")
+    by: dict[str, dict[str, float]] = Field(
+        default={}, description=("Other thresholds by segment: {device: {mobile: 20}}.")
+    )
+
+
+class EventLog(Part):
+    """A table of events, one row each, joined to the impressions."""
+
+    path: str
+    event: str = Field(default="event", description="Column with the event's name.")
+    query_id: str | None = Field(
+        default="query_id",
+        description="Null: an event goes to the latest earlier impression of the item by that user.",
+    )
+    item_id: str = "item_id"
+    user: str | None = Field(
+        default=None,
+        description="Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id.",
+    )
+    timestamp: str | None = None
+    window: Duration = Field(
+        default="7d", description="How long after the impression an event still belongs to it."
+    )
+
+
+class Relevance(Part):
+    """From what users did to how relevant a row was. Part of every metric's definition."""
+
+    mode: Literal["label", "match", "sum", "max", "weighted_sum", "ladder"] | None = Field(
+        default=None,
+        description="label where nothing is said about events, else max, the highest weight that happened.",
+    )
+    label: str = Field(
+        default="relevance",
+        description="Column with the ready grade (label) or the class that was right (match).",
+    )
+    prediction: str | None = Field(default=None, description="match: column with the predicted class.")
+    events: dict[str, float] = Field(
+        default={},
+        description="Event to weight; each is a column of counts unless list_column or event_log is given.",
+    )
+    positive: Names = Field(
+        default=(), description="sum, match: what counts as relevant; all events unless given."
+    )
+    negative: Names = Field(
+        default=(), description="Events such as hide or return: counted, worth 0, never less."
+    )
+    list_column: str | None = Field(default=None, description="One column with a list of the events' names.")
+    event_log: EventLog | None = None
+    ladder: tuple[Rung, ...] = Field(
+        default=(), description="Conditions and grades, the first that holds wins."
+    )
+    count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
+    dwell: Dwell | None = None
+    unseen: Literal["zero", "ignore_below_last_click"] = "zero"
+    clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
+    max_grade: float | None = Field(
+        default=None, gt=0, description=("Top of the scale of grades; ERR needs it with mode label.")
+    )
+    maturity: Duration = Field(
+        default="0d", description="Windows younger than this still gather labels: shown, never alerted."
+    )
+
+    @property
+    def chosen(self) -> str:
+        return self.mode or ("ladder" if self.ladder else "max" if self.events else "label")
+
+    @property
+    def from_events(self) -> bool:
+        return self.chosen not in ("label", "match")
+
+    @property
+    def event_names(self) -> tuple[str, ...]:
+        """Every event of the log that is counted."""
+        rungs = [rung.when for rung in self.ladder if rung.condition is None]
+        return tuple(
+            dict.fromkeys(
+                [*self.events, *(self.positive if self.from_events else ()), *rungs, *self.negative]
+            )
+        )
+
+    @property
+    def scale(self) -> float | None:
+        """The highest grade possible, where the rule fixes one."""
+        if self.max_grade is not None:
+            return self.max_grade
+        return {
+            "match": 1.0,
+            "max": max(self.events.values(), default=1.0),
+            "ladder": max((rung.grade for rung in self.ladder), default=1.0),
+            "weighted_sum": self.clip,
+        }.get(self.chosen)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        mode = self.chosen
+        if mode in ("max", "weighted_sum") and not self.events:
+            raise ValueError(f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}")
+        if mode == "sum" and not (self.events or self.positive):
+            raise ValueError("mode sum without events; expected such as positive: [click, buy]")
+        if mode == "ladder" and not self.ladder:
+            raise ValueError("mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]")
+        if mode == "match" and not (self.prediction and self.positive):
+            raise ValueError("mode match needs prediction: (a column) and positive: (the class that counts)")
+        if any(weight < 0 for weight in self.events.values()):
+            raise ValueError("a negative weight; list the event under negative, which is worth 0")
+        known = set(self.events)
+        if known:
+            for name in self.positive if mode == "sum" else ():
+                if name not in known:
+                    raise ValueError(
+                        f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
+                    )
+        if self.list_column and self.event_log:
+            raise ValueError("list_column beside event_log; expected one of them")
+        if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
+            raise ValueError(f"mode {mode} does not look at events")
+        if self.dwell and self.dwell.event not in self.event_names:
+            raise ValueError(
+                f"dwell.event {self.dwell.event!r} is no event; {did_you_mean(self.dwell.event, self.event_names)}"
+            )
+        return self

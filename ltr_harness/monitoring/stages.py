@@ -1,0 +1,375 @@
+"""All stages in order: a configuration and logs in, a result out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.monitoring import change, label_health
+from ltr_harness.monitoring.attribution import describe
+from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.contract import Contract, Finding, alerting
+from ltr_harness.monitoring.drift import feature_drift
+from ltr_harness.monitoring.events import EventCounts, refuse_unknown_events
+from ltr_harness.monitoring.history import append_history, history_key, read_history
+from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.log import open_log
+from ltr_harness.monitoring.periods import Periods
+from ltr_harness.monitoring.presentation import presentation
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import Conventions, MonitorResult, WorstQuery
+from ltr_harness.monitoring.rows import query_table, text_columns, wanted_columns
+from ltr_harness.monitoring.slices import slices
+from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
+from ltr_harness.monitoring.windows import Cut, cut
+
+_WORST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """A result and the tables it was made from.
+
+    Attributes:
+        result: what was found.
+        config: under which configuration.
+        production, baseline: query by query; no baseline is None.
+    """
+
+    result: MonitorResult
+    config: MonitorConfig
+    production: QueryTable
+    baseline: QueryTable | None
+
+
+def monitor(
+    config: str | Path | Mapping[str, Any] | MonitorConfig,
+    *,
+    log: Any = None,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> MonitorResult:
+    """Is the ranker in production still as good as its baseline, and if not, where and why?
+
+    Args:
+        config: a file, a mapping of the same form, or a configuration already read.
+        log: production; a path, a pandas or an Arrow table; the configured one unless given.
+        baseline: likewise, or a run folder, or the folder of an earlier result.
+        history: folder of earlier runs' windows, which this one joins.
+        overrides: ``a.b=v`` texts.
+
+    Raises:
+        ConfigError: the configuration; DataError: the logs break the contract; NotComparableError: production
+            and baseline are measured differently. All problems at once.
+
+    Example:
+        >>> import pandas as pd
+        >>> log = pd.DataFrame({"query_id": list("aab"), "rank": [1, 2, 1], "relevance": [0, 1, 1]})
+        >>> found = monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=log)
+        >>> found.windows[0].means["mrr"], found.healthy
+        (0.75, True)
+    """
+    return watch(config, log=log, baseline=baseline, history=history, overrides=overrides).result
+
+
+def watch(
+    config: str | Path | Mapping[str, Any] | MonitorConfig,
+    *,
+    log: Any = None,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> Watched:
+    """`monitor`, with the per-query tables kept for the files."""
+    settings = config if isinstance(config, MonitorConfig) else load_monitor_config(config, overrides)
+    log = settings.log if log is None else log
+    baseline = settings.baseline if baseline is None else baseline
+    history = settings.history if history is None else history
+    if log is None:
+        raise UsageError("no log given; expected `log:` in the configuration, or --log")
+    production, findings = read_log(log, settings, "production")
+    before, kind = None, None
+    if baseline is not None:
+        before, kind, more = _baseline(baseline, settings)
+        findings += more
+    return analysed(production, before, settings, findings, kind, None if history is None else Path(history))
+
+
+def read_log(source: Any, config: MonitorConfig, which: str) -> tuple[QueryTable, tuple[Finding, ...]]:
+    """One log, checked and evaluated.
+
+    Raises:
+        DataError: every error of the contract.
+    """
+    name = str(source) if isinstance(source, str | Path) else f"{which} log"
+    if isinstance(source, SyntheticLog):
+        source = source.table()
+    log = open_log(source, name, text_columns(config))
+    contract = Contract(which, name)
+    events = EventCounts.read(config) if config.relevance.event_log else None
+    parts: list[QueryTable] = []
+    for number, batch in enumerate(log.batches(wanted_columns(config), config.columns.query_id)):
+        if events is not None and number:
+            raise DataError(
+                Problem(
+                    name,
+                    "is too large to be joined to an event log at once",
+                    "a log that fits into the memory",
+                    "join the events beforehand, or monitor shorter periods",
+                )
+            )
+        try:
+            part = query_table(batch, config, contract, events, which == "baseline")
+        except DataError as error:
+            raise DataError(
+                [replace(p, place=f"{name}: {p.place}" if p.place else name) for p in error.problems]
+            ) from None
+        if part is not None:
+            parts.append(part)
+    contract.raise_errors()
+    table = QueryTable.concatenated(parts)
+    scattered = np.flatnonzero(table.ids[1:] == table.ids[:-1])
+    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in table.ids[scattered[:3]]))
+    contract.raise_errors()
+    if config.relevance.list_column or config.relevance.event_log:
+        happened = {event: int(counts.sum()) for event, counts in table.events.items()}
+        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
+        refuse_unknown_events(config.relevance.event_names, happened, strange, name)
+    return table, contract.findings
+
+
+def _baseline(source: Any, config: MonitorConfig) -> tuple[QueryTable, str, tuple[Finding, ...]]:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if is_result(path):
+            return stored_result(path, config), "an earlier result of monitor", ()
+        if is_run(path):
+            return stored_run(path, config), "a run of this harness", ()
+    table, findings = read_log(source, config, "baseline")
+    return table, "a log", findings
+
+
+def analysed(
+    production: QueryTable,
+    baseline: QueryTable | None,
+    config: MonitorConfig,
+    findings: tuple[Finding, ...] = (),
+    baseline_kind: str | None = None,
+    history: Path | None = None,
+) -> Watched:
+    """Every stage after the logs have been read."""
+    if (
+        production.time is not None
+        and baseline is not None
+        and config.windows.season == "weekday"
+        and baseline.time is None
+    ):
+        raise UsageError("windows.season weekday needs a baseline with timestamps; set season: none")
+    whole_cut = cut(production.time, len(production), config)
+    key = history_key(config.definition(), config.windows.size, config.windows.timezone)
+    past = (
+        [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
+    )
+    windows = change.window_rows(production, whole_cut, config)
+    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
+    if baseline is None:
+        found = _alone(production, counted, config)
+    else:
+        found = _compared(production, baseline, counted, whole_cut, windows, past, config)
+        windows = found.pop("windows")
+    notices: list[str] = found.pop("notices")
+    arriving = label_health.still_arriving(found["labels"], whole_cut)
+    warned = alerting(
+        tuple(f for f in findings if f.log == "production"), tuple(f for f in findings if f.log == "baseline")
+    )
+    changes = found.pop("changes")
+    evidence = Evidence(
+        config=config,
+        change=changes[0] if changes else None,
+        windows=windows,
+        splits=found["splits"],
+        slices=found["slices"],
+        drift=found["drift"],
+        labels=found["labels"],
+        labels_arriving=arriving,
+        presentation=found["presentation"],
+        warnings=warned,
+        n_immature=int((~whole_cut.mature).sum()),
+        findings=findings,
+    )
+    alerts, more = alerts_of(evidence)
+    cusum_level = found["cusum_level"]
+    over = [w.label for w in windows if w.cusum > cusum_level]
+    if over:
+        more.append(f"cusum: small drops have been adding up since before {over[0]}")
+    result = MonitorResult(
+        name=config.name,
+        metrics=production.metrics,
+        definition=config.definition(),
+        relevance=describe(config.relevance),
+        config_sha256=config.digest(),
+        production_sha256=production.digest(),
+        baseline_sha256=None if baseline is None else baseline.digest(),
+        n_queries=len(production),
+        n_rows=production.n_rows,
+        n_immature=evidence.n_immature,
+        baseline_kind=baseline_kind if baseline is None or baseline_kind else "a log",
+        alternative=config.compare.alternative,
+        confidence=config.compare.confidence,
+        alpha=config.compare.alpha,
+        min_drop=config.compare.min_drop,
+        higher_is_better=config.primary.higher_is_better,
+        alerts=tuple(alerts),
+        notices=(*notices, *more),
+        verdict=verdict_of(evidence, alerts),
+        findings=findings,
+        conventions=_conventions(production, baseline),
+        changes=tuple(changes),
+        windows=tuple(windows),
+        season=config.windows.season,
+        config=config.model_dump(mode="json", exclude={"log", "baseline", "history"}),
+        **_frozen(found),
+    )
+    if history is not None and production.time is not None:
+        append_history(history, key, windows, int(production.time.max()))
+    return Watched(result, config, production, baseline)
+
+
+def _frozen(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _alone(production: QueryTable, counted: NDArray[np.int64], config: MonitorConfig) -> dict[str, Any]:
+    """Without a baseline: slices against the rest, nothing else to test."""
+    now = production.take(counted)
+    nobody = now.take(np.empty(0, dtype=np.int64))
+    found, candidates = slices(Periods(now, nobody, config), before_exists=False) if len(now) else ([], 0)
+    return {
+        "changes": [], "splits": [], "slices": found, "n_slice_candidates": candidates, "drift": [], "labels": [],
+        "presentation": None, "keyed": None, "cusum_level": float("nan"), "family": "nothing was tested over time",
+        "worst": _worst(production, counted, None), "notices": [],
+    }  # fmt: skip
+
+
+def _compared(
+    production: QueryTable, baseline: QueryTable, counted: NDArray[np.int64], whole_cut: Cut, windows: list[Any],
+    past: Sequence[Any], config: MonitorConfig,
+) -> dict[str, Any]:  # fmt: skip
+    periods = Periods(production.take(counted), baseline.defined(), config)
+    _refuse_too_few(periods, production, baseline, whole_cut)
+    if periods.strata[0] is not None:
+        lacking = sorted(
+            set(np.unique(periods.strata[0]).tolist()) - set(np.unique(periods.strata[1]).tolist())
+        )
+        if lacking:
+            days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+            raise UsageError(
+                f"windows.season weekday: the baseline has no {', '.join(days[day] for day in lacking)}; "
+                "expected whole weeks, or season: none"
+            )
+    notices = []
+    rows = change.compared_windows(windows, whole_cut, counted, periods, past)
+    changes = change.changes(periods)
+    changes[0], rows, family = change.corrected(changes[0], rows, periods)
+    rows, level = change.with_cusum(rows, periods, past)
+    if config.windows.season == "none" and baseline.time is not None:
+        from ltr_harness.monitoring.windows import local_days
+
+        weekday = (local_days(baseline.time, config.windows.timezone) + 3) % 7
+        if change.weekday_effect(baseline, weekday):
+            notices.append(
+                "the metric depends on the day of the week; windows.season: weekday would compare Mondays with Mondays"
+            )
+    mature = np.flatnonzero(whole_cut.mature)
+    every = Periods(production.take(mature), baseline, config)
+    clicks = config.relevance.from_events or config.propensity is not None
+    found_slices, candidates = slices(periods)
+    return {
+        "windows": rows,
+        "changes": changes,
+        "splits": change.splits(periods),
+        "slices": found_slices,
+        "n_slice_candidates": candidates,
+        "drift": feature_drift(periods),
+        "labels": label_health.label_tests(production, whole_cut, baseline, config),
+        "presentation": presentation(every) if clicks else None,
+        "keyed": change.paired_by_key(periods),
+        "worst": _worst(production, counted, periods),
+        "cusum_level": level,
+        "family": f"{config.compare.correct.capitalize()} over {family} tests: the whole period, its windows and "
+        "their trailing means",
+        "notices": notices,
+    }
+
+
+def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTable, whole_cut: Cut) -> None:
+    least = periods.config.windows.min_queries
+    problems = []
+    for which, table, whole in (
+        ("production", periods.now, production),
+        ("the baseline", periods.before, baseline),
+    ):
+        if len(table) >= least:
+            continue
+        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant row"
+        if which == "production" and not whole_cut.mature.all():
+            why += f", {int((~whole_cut.mature).sum()):,} too young for their labels"
+        problems.append(
+            Problem(
+                which,
+                f"{len(table):,} queries have a value of {periods.config.primary} ({why})",
+                f"at least {least:,}",
+                "lower windows.min_queries to compare all the same",
+            )
+        )
+    if problems:
+        raise DataError(problems)
+
+
+def _conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
+    """The mean under each rule for queries without a relevant row: an outage cannot hide behind one of them."""
+    found = []
+    for which, table in (("production", production), ("baseline", baseline)):
+        if table is None:
+            continue
+        values = table.primary[table.relevant]
+        values = values[~np.isnan(values)]
+        skip = float(values.mean()) if values.size else float("nan")
+        share = float(table.relevant.mean())
+        zero = skip * share if share else 0.0
+        found.append(
+            Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
+        )
+    return tuple(found)
+
+
+def _worst(production: QueryTable, counted: NDArray[np.int64], periods: Periods | None) -> list[WorstQuery]:
+    """The largest losses, for reading: against the same query before where it recurs, else the lowest values."""
+    values = production.primary[counted]
+    before = np.full(counted.size, np.nan)
+    if periods is not None:
+        common = change.common_queries(periods)
+        if common is not None:
+            before[common[0]] = periods.before.primary[common[1]]
+    sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
+    loss = np.where(np.isnan(before), sign * values, sign * (values - before))
+    order = np.lexsort((-production.n_items[counted], loss))[:_WORST]
+    found = []
+    for at in order.tolist():
+        row = int(counted[at])
+        grades = production.by_rank[row]
+        shown = " ".join(
+            "-" if np.isnan(g) else f"{g:g}" for g in grades[: int(min(production.n_items[row], grades.size))]
+        )
+        time = "" if production.time is None else str(np.datetime64(int(production.time[row]), "ns"))[:10]
+        found.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
+    return found

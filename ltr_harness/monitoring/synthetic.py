@@ -1,0 +1,136 @@
+"""Logs with a planted truth: every situation that monitoring must tell apart, on demand and repeatable.
+
+A query has a country, a device, a user and eight features; its items have grades 0 to 4. The model sees the
+grade through noise; whatever makes the ranking worse makes the noise larger. Users look at a rank with
+probability rank**-power and click what they like, so clicks depend on the page as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+_GRADES = np.array([0.45, 0.25, 0.15, 0.1, 0.05])
+_ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
+_DAY = 86_400 * 10**9
+COUNTRIES = ("A", "B", "C", "D", "E")
+DEVICES = ("desktop", "mobile")
+
+
+class SyntheticLog(BaseModel):
+    """A made-up log, in place of a file: what is planted begins on day `since`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = Field(0, ge=0)
+    start: str = Field("2026-01-05", description="First day, UTC. The default is a Monday.")
+    days: int = Field(14, ge=1)
+    queries_per_day: int = Field(500, ge=1)
+    items: int = Field(12, ge=1)
+    noise: float = Field(0.7, ge=0, description="How badly the model sees the grades.")
+    since: int = Field(0, ge=0, description="Day, from 0, on which what is planted begins.")
+    drop: float = Field(0.0, ge=0, description="Noise added to every query.")
+    slice_noise: float = Field(0.0, ge=0, description="Noise added to queries of one segment …")
+    slice_country: str | None = Field(None, description="… of this country")
+    slice_device: str | None = Field(None, description="… and this device.")
+    country_shares: tuple[float, ...] = Field((0.3, 0.25, 0.2, 0.15, 0.1), description="Of A, B, C, D, E.")
+    hard_country: str | None = Field(
+        None, description="A country whose queries are always harder, so that mix matters."
+    )
+    f3_shift: float = Field(
+        0.0, description="f3 makes queries hard; it moves by so many standard deviations."
+    )
+    f7_shift: float = Field(0.0, description="f7 does nothing, whatever it does.")
+    weekend: float = Field(0.0, ge=0, description="Noise added on Saturdays and Sundays.")
+    users: int = Field(
+        0, ge=0, description="So many users, alike within themselves; 0: every query is another user's."
+    )
+    user_effect: float = Field(0.5, ge=0)
+    examination: float = Field(
+        1.0, ge=0, description="Users look at rank r with probability r**-examination."
+    )
+    lost_clicks: float = Field(0.0, ge=0, le=1, description="Share of click events that never arrive.")
+    purchase_delay: float = Field(
+        0.0, ge=0, description="Mean days until a purchase is logged; what comes after the end is missing."
+    )
+
+    def table(self) -> Any:
+        """The log: one row per item shown, a `pyarrow.Table`."""
+        import pyarrow as pa
+
+        random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
+        n, items = self.days * self.queries_per_day, self.items
+        day = np.repeat(np.arange(self.days), self.queries_per_day)
+        start = np.datetime64(self.start, "ns").astype(np.int64)
+        within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
+        time = start + day * _DAY + within
+        planted = day >= self.since
+        features = random.standard_normal((8, n))
+        features[2] += self.f3_shift * planted
+        features[6] += self.f7_shift * planted
+        usual = np.array((0.3, 0.25, 0.2, 0.15, 0.1))
+        shares = np.array(self.country_shares) / sum(self.country_shares)
+        luck = random.random(n)
+        country = np.where(
+            planted,
+            np.searchsorted(np.cumsum(shares)[:-1], luck),
+            np.searchsorted(np.cumsum(usual)[:-1], luck),
+        )
+        device = (random.random(n) < 0.5).astype(np.int64)
+        user = random.integers(0, self.users, n) if self.users else np.arange(n)
+
+        hit = planted.copy()
+        if self.slice_country is not None:
+            hit &= country == COUNTRIES.index(self.slice_country)
+        if self.slice_device is not None:
+            hit &= device == DEVICES.index(self.slice_device)
+        noise = self.noise + self.drop * planted + self.slice_noise * hit
+        weekday = ((time // _DAY) + 3) % 7
+        noise = noise + self.weekend * (weekday >= 5)
+        if self.hard_country is not None:
+            noise = noise + 0.9 * (country == COUNTRIES.index(self.hard_country))
+        noise = noise * np.exp(0.5 * features[2])
+        if self.users:
+            noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
+
+        grade = random.choice(5, size=(n, items), p=_GRADES)
+        score = grade + noise[:, None] * random.standard_normal((n, items))
+        order = np.argsort(-score, axis=1, kind="stable")
+        grade, score = (np.take_along_axis(a, order, axis=1) for a in (grade, score))
+        examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
+        looked = random.random((n, items)) < examination
+        click = looked & (random.random((n, items)) < _ATTRACTION[grade])
+        buy = click & (random.random((n, items)) < grade / 6)
+        click &= random.random((n, items)) >= self.lost_clicks * planted[:, None]
+        if self.purchase_delay:
+            arrives = time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
+            buy &= arrives <= start + self.days * _DAY
+        catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
+        price = np.exp(random.standard_normal((n, items)))
+
+        def per_row(values: Any) -> Any:
+            return np.repeat(values, items)
+
+        def text(prefix: str, numbers: Any) -> Any:
+            return pa.array(np.char.add(prefix, numbers.astype(str)))
+
+        query = np.char.add(f"{self.start}-{self.seed}-", np.char.zfill(np.arange(n).astype(str), 7))
+        columns = {
+            "request_id": pa.array(per_row(query)),
+            "sku": text("sku-", catalogue.reshape(-1)),
+            "position": np.tile(np.arange(1, items + 1), n),
+            "score": score.reshape(-1),
+            "ts": pa.array(per_row(time)).cast(pa.timestamp("ns", "UTC")),
+            "user_id": text("u", per_row(user)),
+            "country": pa.array(np.array(COUNTRIES)[per_row(country)]),
+            "device": pa.array(np.array(DEVICES)[per_row(device)]),
+            **{f"f{at + 1}": per_row(features[at]) for at in range(8)},
+            "price": price.reshape(-1),
+            "relevance": grade.reshape(-1).astype(np.int64),
+            "click": click.reshape(-1).astype(np.int64),
+            "buy": buy.reshape(-1).astype(np.int64),
+            "examination": np.tile(examination, n),
+        }
+        return pa.table(columns)

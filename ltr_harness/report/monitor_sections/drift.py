@@ -1,0 +1,50 @@
+"""What moved among the features, and does it explain the drop?"""
+
+from __future__ import annotations
+
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Table
+from ltr_harness.report.monitor_sections.verdict import estimate, label
+
+
+def section(result: MonitorResult) -> list[Block]:
+    if not result.drift:
+        return []
+    drifted = sum(f.drifted for f in result.drift)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f.name, estimate(f.mix), f.explains, f.psi, f.psi_threshold,
+            Badge("drifted", "bad") if f.drifted else Badge("stable", "good"), f.shift, f.distance, f.p,
+            f.missing_before, f.missing_now,
+        )
+        for f in result.drift
+    ]  # fmt: skip
+    columns = (
+        Column("Feature", "code"),
+        Column(
+            f"Explains [{label(result)} interval]",
+            "difference",
+            hint="Mix term: the part of the change due to other shares of the feature's bins.",
+        ),
+        Column("Share of change", "percent"),
+        Column("PSI", "number"),
+        Column("PSI limit", "number", hint="The floor, or what chance would reach at this many queries."),
+        Column("Drift"),
+        Column("Shift in sd", "number"),
+        Column(
+            "KS or JS",
+            "number",
+            hint="Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments.",
+        ),
+        Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."),
+        Column("Missing before", "percent"),
+        Column("Missing now", "percent"),
+    )
+    return [
+        Heading("Features"),
+        Paragraph(
+            f"{drifted} of {len(rows)} features drifted. Drift is no cause by itself: the first column says how "
+            "much of the change each one explains, and orders the table."
+        ),
+        Table("drift", "Features and segments, one value per query.", columns, tuple(rows)),
+    ]

@@ -1,0 +1,95 @@
+"""Can the labels be trusted?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.report.monitor_sections.verdict import estimate, label
+from ltr_harness.report.monitor_sections.windows import time_axis
+
+
+def section(result: MonitorResult) -> list[Block]:
+    blocks: list[Block] = [Heading("Label health")]
+    if result.n_immature:
+        blocks.append(
+            Paragraph(
+                f"{result.n_immature:,} queries are younger than the labels' maturity: shown, never tested.",
+                "note",
+            )
+        )
+    shown = [t for t in result.labels if t.window == "all" or t.alert]
+    if shown:
+        rows = tuple(
+            (
+                t.what,
+                t.window,
+                t.before,
+                t.now,
+                estimate(t.difference),
+                t.p_corrected,
+                Badge("alert", "bad") if t.alert else Badge("as before", "good"),
+            )
+            for t in shown
+        )
+        blocks.append(
+            Table(
+                "labels",
+                "Labels in the baseline and now; single windows only where they raise an alert.",
+                (
+                    Column("What"),
+                    Column("Window"),
+                    Column("Before", "metric"),
+                    Column("Now", "metric"),
+                    Column(f"Difference [{label(result)} interval]", "difference"),
+                    Column("p corrected", "p"),
+                    Column("Verdict"),
+                ),
+                rows,
+            )
+        )
+    if len(result.windows) > 1:
+        blocks.append(_chart(result))
+    return blocks if len(blocks) > 1 else []
+
+
+def _chart(result: MonitorResult) -> Chart:
+    rows = [
+        {
+            "at": w.start_ns // 1_000_000,
+            "window": w.label,
+            "share": round(w.relevant_share, 5),
+            "queries": w.n_queries,
+        }
+        for w in result.windows
+    ]
+    body: dict[str, Any] = {
+        "data": {"values": rows},
+        "width": "container",
+        "height": 120,
+        "mark": {"type": "line", "point": True, "color": PALETTE[3]},
+        "encoding": {
+            "x": time_axis(result),
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "title": None,
+                "axis": {"format": "%"},
+                "scale": {"domainMin": 0},
+            },
+            "tooltip": [
+                {"field": "window"},
+                {"field": "share", "type": "quantitative", "format": ".1%"},
+                {"field": "queries", "type": "quantitative"},
+            ],
+        },
+    }
+    low, high = min(w.relevant_share for w in result.windows), max(w.relevant_share for w in result.windows)
+    return Chart(
+        "labels",
+        "Share of queries with a relevant row, by window",
+        spec(body),
+        f"Between {low:.1%} and {high:.1%}.",
+    )

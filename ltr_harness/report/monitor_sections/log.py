@@ -1,0 +1,40 @@
+"""Is the log fit to be judged?"""
+
+from __future__ import annotations
+
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Tone
+
+_TONES: dict[str, Tone] = {"error": "bad", "warning": "neutral", "note": "muted"}
+
+
+def section(result: MonitorResult) -> list[Block]:
+    blocks: list[Block] = [Heading("The log")]
+    if not result.findings:
+        return [*blocks, Paragraph("Every check of the contract passed.")]
+    rows = tuple(
+        (
+            f.check,
+            f.log,
+            Badge(f.severity, _TONES[f.severity]),
+            f.count,
+            f.total,
+            f.share,
+            f.meaning,
+            ", ".join(f.examples),
+        )
+        for f in result.findings
+    )
+    columns = (
+        Column("Check", "code"), Column("Log"), Column("Severity"), Column("Count", "count"), Column("Of", "count"),
+        Column("Share", "percent"), Column("Meaning"), Column("Examples", "code"),
+    )  # fmt: skip
+    return [
+        *blocks,
+        Table(
+            "contract",
+            "What the checks found; warnings more frequent than in the baseline raise alerts.",
+            columns,
+            rows,
+        ),
+    ]

@@ -1,0 +1,306 @@
+"""Did a mean move between two different sets of queries? Welch's test, robust to queries that belong together.
+
+Every estimate here is written through its *influence*: one number per query that says how far this query
+pulls the estimate. Its variance is the sum of squared influences; where queries of one user (a cluster) are
+alike, influences are first added up within the cluster. Means, weighted means, differences, shares of a mix
+and ratios all follow from this one rule, so there is no second formula that could disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, stdtr, stdtrit
+
+from ltr_harness.stats.moments import Floats
+
+Codes = NDArray[np.integer]
+Alternative = Literal["drop", "rise", "change"]
+
+_SMALLEST_P = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Per-query values of one period, NaN left out beforehand.
+
+    Attributes:
+        values: float64 (n,).
+        clusters: (n,) codes >= 0 of whom each query belongs to, the same coding in both samples; or None.
+        strata: (n,) codes such as weekdays; or None for a single stratum.
+    """
+
+    values: Floats
+    clusters: Codes | None = None
+    strata: Codes | None = None
+
+    @cached_property
+    def plain(self) -> tuple[float, Influence]:
+        """The mean without regard to strata and its influence; a baseline is asked for it many times."""
+        mean = float(self.values.mean()) if self.values.size else float("nan")
+        return mean, Influence.of(self.values - mean, self.clusters)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its uncertainty.
+
+    Attributes:
+        value: the estimate.
+        low, high: the interval's ends; NaN where there is too little to tell.
+        p: against 0, for the alternative asked for; NaN likewise.
+        error: standard error.
+        freedom: degrees of freedom of the t distribution.
+        n: queries behind it.
+        clusters: independent units behind it.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    error: float
+    freedom: float
+    n: int
+    clusters: int
+
+
+def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
+    """The mean with a t interval over clusters; of paired differences, with their t test against 0.
+
+    Example:
+        >>> e = mean_estimate(Sample(np.array([1.0, 2.0, 3.0])))
+        >>> round(e.low, 4), round(e.high, 4)
+        (-0.4841, 4.4841)
+    """
+    mean, spread = sample.plain
+    n = sample.values.size
+    return _estimate(mean, spread.variance, spread.freedom, alternative, confidence, n, spread.units)
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """Influences of one sample, added up within clusters: an estimate is off by about their mean.
+
+    Attributes:
+        totals: per cluster code (or per query), divided by the number of queries.
+        clusters: the codes that occur; None where every query is its own.
+        variance: of the estimate.
+        freedom: units - 1.
+        units: clusters, or queries.
+    """
+
+    totals: Floats
+    clusters: Codes | None
+    variance: float
+    freedom: float
+    units: int
+
+    @classmethod
+    def of(cls, influence: Floats, clusters: Codes | None = None) -> Influence:
+        """From one influence per query; their mean should be 0."""
+        n = influence.size
+        if clusters is None:
+            totals, units = influence / max(n, 1), n
+        else:
+            totals = np.bincount(clusters, influence) / max(n, 1)
+            units = int(np.count_nonzero(np.bincount(clusters)))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = units / (units - 1) if units > 1 else np.nan
+        return cls(totals, clusters, float(factor * (totals**2).sum()), float(units - 1), units)
+
+    def covariance(self, other: Influence) -> float:
+        """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
+        if self.clusters is None or other.clusters is None:
+            return 0.0
+        shared = min(self.totals.size, other.totals.size)
+        units = max(self.units, other.units)
+        product = float(self.totals[:shared] @ other.totals[:shared])
+        return product * units / (units - 1) if units > 1 else 0.0
+
+
+def difference(
+    one: Sample, other: Sample, *, alternative: Alternative = "drop", confidence: float = 0.95
+) -> Estimate:
+    """``one - other`` in means, where the two are different queries: Welch's t test.
+
+    With strata, the other sample is reweighted to the strata's shares in the first (Mondays with Mondays):
+    difference = sum over strata of share_one * (mean_one - mean_other). Queries of one cluster count together,
+    and users who occur in both samples are accounted for. t has Satterthwaite's degrees of freedom.
+
+    Args:
+        alternative: ``drop`` asks whether `one` is lower, ``rise`` higher, ``change`` either.
+
+    Returns:
+        NaN intervals and p where a side has fewer than two units, or a stratum of `one` is missing in `other`.
+
+    Example:
+        >>> d = difference(Sample(np.array([0.1, 0.2, 0.3])), Sample(np.array([0.6, 0.7, 0.8, 0.9])))
+        >>> round(d.value, 3), d.p < 0.01
+        (-0.55, True)
+
+    Source: B. Welch, Biometrika 34 (1947); cluster-robust variance: K. Liang, S. Zeger, Biometrika 73 (1986).
+    """
+    if one.values.size == 0 or other.values.size == 0:
+        return missing(one.values.size + other.values.size)
+    if one.strata is None or other.strata is None:
+        (mean, a), (reference, b) = one.plain, other.plain
+    else:
+        size = int(max(one.strata.max(), other.strata.max())) + 1
+        shares = np.bincount(one.strata, minlength=size) / one.strata.size
+        mean, a = _weighted(one, one.strata, shares)
+        reference, b = _weighted(other, other.strata, shares)
+    n = one.values.size + other.values.size
+    return between(mean - reference, a, b, alternative=alternative, confidence=confidence, n=n)
+
+
+def between(
+    value: float,
+    one: Influence,
+    other: Influence,
+    *,
+    alternative: Alternative = "change",
+    confidence: float = 0.95,
+    n: int = 0,
+) -> Estimate:
+    """The estimate of a difference whose two sides have these influences."""
+    variance = one.variance + other.variance
+    freedom = np.nan
+    if variance > 0:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = variance**2 / (one.variance**2 / one.freedom + other.variance**2 / other.freedom)
+    elif one.freedom > 0 and other.freedom > 0:
+        freedom = one.freedom + other.freedom
+    # the covariance may not eat the whole variance: two noisy halves are never a certainty
+    variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
+    return _estimate(value, variance, freedom, alternative, confidence, n, one.units + other.units)
+
+
+def missing(n: int = 0) -> Estimate:
+    """What is said where nothing can be."""
+    nan = float("nan")
+    return Estimate(nan, nan, nan, nan, nan, nan, n, 0)
+
+
+def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
+    """p-values of t statistics, never 0."""
+    if alternative == "change":
+        p = 2 * stdtr(freedom, -np.abs(t))
+    else:
+        p = stdtr(freedom, t if alternative == "drop" else -t)
+    return np.asarray(np.maximum(p, _SMALLEST_P))
+
+
+def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
+    """Do counts fall on the same places in two periods, whatever their total? Shares per place, Wald's test.
+
+    Clicks by rank, say: ten per cent fewer clicks everywhere leave the shares as they are.
+
+    Args:
+        one: (n, places) counts per query; other: (m, places).
+
+    Returns:
+        p (NaN where a side has no counts), and the total variation distance between the shares, in 0 … 1.
+    """
+    shares, covariance = [], np.zeros((one.shape[1], one.shape[1]))
+    for counts in (one, other):
+        total = counts.sum()
+        if total <= 0 or len(counts) < 2:
+            return float("nan"), float("nan")
+        share = counts.sum(axis=0) / total
+        influence = (counts - np.outer(counts.sum(axis=1), share)) / total
+        covariance += influence.T @ influence
+        shares.append(share)
+    apart = shares[0] - shares[1]
+    used = np.diag(covariance) > 0
+    if used.sum() < 2:
+        return 1.0, 0.0
+    statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
+    return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), float(np.abs(apart).sum() / 2)
+
+
+def betting_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
+    """An interval for the mean of values in [0, 1] that holds whatever their distribution.
+
+    Where nearly every query sits at 1, a t interval from the few others is far too narrow. This one asks, for
+    each candidate mean m, whether somebody betting against m on the queries in turn could have become rich:
+    the hedged capital process with predictable bets. Wider, and honest from the first query on.
+
+    Args:
+        values: (n,) in [0, 1].
+
+    Returns:
+        Lower and upper end.
+
+    Source: I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86
+        (2024).
+    """
+    n = values.size
+    if n == 0:
+        return 0.0, 1.0
+    alpha = 1 - confidence
+    x = values[np.random.Generator(np.random.PCG64(0)).permutation(n)]  # order must not carry a trend
+    t = np.arange(1, n + 1)
+    mean = (0.5 + np.cumsum(x)) / (t + 1)
+    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
+    before = np.concatenate(([0.25], variance[:-1]))
+    bets = np.sqrt(2 * np.log(2 / alpha) / (n * before))
+    m = np.linspace(0, 1, 501)
+    up, down = np.zeros_like(m), np.zeros_like(m)
+    up_most, down_most = up.copy(), down.copy()
+    with np.errstate(divide="ignore"):
+        for value, bet in zip(x, bets, strict=True):
+            up += np.log1p(np.minimum(bet, 0.5 / np.maximum(m, 1e-12)) * (value - m))
+            down += np.log1p(-np.minimum(bet, 0.5 / np.maximum(1 - m, 1e-12)) * (value - m))
+            np.maximum(up_most, up, out=up_most)
+            np.maximum(down_most, down, out=down_most)
+    kept = np.flatnonzero(np.maximum(up_most, down_most) < np.log(2 / alpha))
+    if kept.size == 0:
+        return float(values.mean()), float(values.mean())
+    return float(m[max(kept[0] - 1, 0)]), float(m[min(kept[-1] + 1, 500)])
+
+
+def _weighted(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
+    """The mean under given shares of the strata; NaN where a stratum that counts is empty."""
+    values = sample.values
+    counts = np.bincount(strata, minlength=shares.size)
+    known = counts > 0
+    means = np.bincount(strata, values, minlength=shares.size) / np.maximum(counts, 1)
+    mean = float((shares * means).sum()) if known[shares > 0].all() else float("nan")
+    factor = shares * values.size / np.maximum(counts, 1)
+    used = (shares > 0)[strata]
+    if not used.all():  # strata without weight say nothing: their queries are no degrees of freedom
+        values, strata, clusters = (
+            values[used],
+            strata[used],
+            None if sample.clusters is None else sample.clusters[used],
+        )
+        factor = factor * (values.size / max(sample.values.size, 1))
+    else:
+        clusters = sample.clusters
+    return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
+
+
+def _estimate(
+    value: float,
+    variance: float,
+    freedom: float,
+    alternative: Alternative,
+    confidence: float,
+    n: int,
+    units: int,
+) -> Estimate:
+    if np.isnan(value) or np.isnan(variance) or not freedom > 0:
+        nan = float("nan")
+        return Estimate(value, nan, nan, nan, nan, nan, n, units)
+    error = float(np.sqrt(variance))
+    if error <= 1e-15 * max(abs(value), 1e-300):  # constants: what differs, differs for certain
+        sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
+        return Estimate(value, value, value, _SMALLEST_P if sided else 1.0, 0.0, freedom, n, units)
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
+    return Estimate(value, value - reach, value + reach, p, error, freedom, n, units)
