@@ -51,6 +51,7 @@ def execute(
         "config": ranker_facts(config),
         "threads": threads,
         "data": dict(fold.facts),
+        "features": list(fold.train.feature_names),
         "primary": str(plan.primary),
         "stopping": None,
         "environment": environment(),

@@ -27,7 +27,7 @@ _LIGHTGBM: dict[str, Params] = {
     },
     "web": {
         "learning_rate": 0.05,
-        "num_leaves": 127,
+        "num_leaves": 63,
         "min_data_in_leaf": 50,
         "min_sum_hessian_in_leaf": 1e-3,
         "lambda_l2": 1.0,  # of no consequence to lambdarank; rank_xendcg without it is clearly worse
@@ -50,7 +50,7 @@ _XGBOOST: dict[str, Params] = {
     "web": {
         "eta": 0.05,
         "grow_policy": "lossguide",
-        "max_leaves": 127,
+        "max_leaves": 63,
         "max_depth": 0,
         "min_child_weight": 1.0,
         "lambda": 1.0,

@@ -73,6 +73,7 @@ class Record(_Part):
     best_round: int | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: int | None
 
+    features: list[str] = Field(default_factory=list)  # the columns that the model scores, in its order
     n_leaves: int | None = None  # of all trees together: what scoring a row can cost at most
     learned: dict[str, Any] = Field(default_factory=dict)  # besides the model: biases of display positions
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256

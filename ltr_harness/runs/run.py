@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
+from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.folder import RECORD, file_sha256, read_record
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 
@@ -77,12 +79,15 @@ class Run:
     @cached_property
     def model(self) -> FittedModel:
         """The stored model, cut to its best round."""
+        return self._load(self.record.threads)
+
+    def _load(self, threads: int) -> FittedModel:
         from ltr_harness.rankers import catalog
 
         for name in self.record.files:
             if name.startswith("model."):
                 self._intact(name)
-        model: FittedModel = catalog.load(self.record.ranker).load(self.path, self.record.threads)
+        model: FittedModel = catalog.load(self.record.ranker).load(self.path, threads)
         return model
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
@@ -102,6 +107,33 @@ class Run:
                 f"expected shape (n_rows, {wanted})"
             )
         return self.model.score(matrix)
+
+    def score_split(self, split: RankingDataset, threads: int | None = None) -> NDArray[np.float64]:
+        """Score a dataset's rows: its columns are found by name, in whatever order they are.
+
+        Args:
+            split: the rows; their labels are not looked at.
+            threads: for scoring; as many as trained the model unless given.
+
+        Returns:
+            float64 (n_rows,), higher ranks first.
+
+        Raises:
+            DataError: a feature that the model was trained on is missing; or, in a format that only numbers its
+                features, there is one that training never saw.
+        """
+        names = tuple(self.record.features)
+        if names and split.feature_names != names:
+            if (
+                not split.sparse
+            ):  # tables name their columns: those that the model does not know are not its business
+                known = [name for name in split.feature_names if name in set(names)]
+                split = with_columns(split, tuple(known))
+            trained_on = RankingDataset(np.empty((0, len(names)), np.float32), split.judgments, names)
+            check_alignment({"train": trained_on, "new": split})
+            split = with_columns(split, names)
+        model = self.model if threads is None else self._load(threads)
+        return model.score_split(split)
 
     def _table(self, name: str) -> pd.DataFrame:
         import pyarrow.parquet as parquet

@@ -1,0 +1,114 @@
+"""`ltr-harness predict`: scores of new rows from a stored model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli import data_source
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ltr_harness.dataset import RankingDataset
+
+_SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
+
+
+@click.command(
+    "predict",
+    epilog="""\b
+Examples:
+  ltr-harness predict RUN new.txt -o scores.parquet
+  ltr-harness predict RUN rows.csv --option query=session -o scores.csv
+  ltr-harness predict RUN rows.parquet -o model.run        (a TREC run; needs document ids)
+  ltr-harness evaluate --data new.txt --scores scores.parquet
+""",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help=f"Where to write: {', '.join(_SUFFIXES)}.",
+)
+@data_source.reader_option
+@data_source.reader_options
+@click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
+def command(
+    run: Path,
+    data: Path,
+    output: Path,
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    threads: int | None,
+) -> int:
+    """Score the rows of DATA with a stored model.
+
+    RUN is a run folder. Features are found by name, or by number in LETOR files. Tables name each row by
+    query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row.
+    """
+    from ltr_harness.errors import UsageError
+    from ltr_harness.runs import load_run
+
+    if output.suffix not in _SUFFIXES:
+        raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
+    stored = load_run(run)
+    if stored.record.status != "complete":
+        raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
+    split = data_source.read_files([data], reader_name, reader_options)
+    if output.suffix == ".run" and split.judgments.document_ids is None:
+        raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
+    scores = stored.score_split(split, threads)
+    temporary = output.with_name(f".{output.name}.tmp{output.suffix}")
+    try:
+        _write(temporary, split, scores, stored.record.model)
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+    click.echo(f"{split.n_rows:,} scores of {split.n_queries:,} queries: {output}", err=True)
+    return 0
+
+
+def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:
+    import numpy as np
+
+    if path.suffix == ".npy":
+        np.save(path, scores)
+        return
+    if path.suffix == ".txt":
+        path.write_text("".join(f"{score!r}\n" for score in scores.tolist()))
+        return
+    sizes, documents = split.groups.sizes, split.judgments.document_ids
+    queries = np.repeat(split.groups.ids, sizes)
+    if path.suffix == ".run":
+        assert documents is not None  # asked before scoring
+        order = np.lexsort((-scores, np.repeat(np.arange(split.n_queries), sizes)))
+        ranks = np.arange(split.n_rows) - np.repeat(split.groups.boundaries[:-1], sizes) + 1
+        tag = "_".join(model.split())
+        rows = zip(queries[order], documents[order], ranks, scores[order].tolist(), strict=True)
+        path.write_text(
+            "".join(
+                f"{query} Q0 {document} {rank} {score!r} {tag}\n" for query, document, rank, score in rows
+            )
+        )
+        return
+    import pandas as pd
+
+    columns = {
+        "query_id": queries,
+        "row": np.arange(split.n_rows) - np.repeat(split.groups.boundaries[:-1], sizes),
+    }
+    if documents is not None:
+        columns["document_id"] = documents
+    frame = pd.DataFrame({**columns, "score": scores})
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="," if path.suffix == ".csv" else "\t")

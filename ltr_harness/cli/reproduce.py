@@ -1,0 +1,78 @@
+"""`ltr-harness reproduce`: train a stored run again and say whether everything is identical."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli import options
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.reproduce import Reproduction
+
+
+@click.command(
+    "reproduce",
+    epilog="""\b
+Examples:
+  ltr-harness reproduce runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+  ltr-harness reproduce RUN --threads 1
+  ltr-harness reproduce RUN --data-root /new/place/of/the/data
+
+\b
+Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its data cannot be used.
+""",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--threads", type=click.IntRange(min=1), help="Another number of threads than the run's.")
+@click.option("--data-root", type=click.Path(path_type=Path), help="Where the data is now, if it has moved.")
+@options.as_json
+def command(run: Path, threads: int | None, data_root: Path | None, as_json: bool) -> int:
+    """Train a stored run again and say whether everything is identical.
+
+    RUN is a run folder. Its record says how it was trained; model file, test scores and metric means are compared
+    to the bit, and where they differ, what has changed since is listed. Nothing stored is touched.
+    """
+    from ltr_harness.experiment.reproduce import reproduce
+
+    found = reproduce(run, threads=threads, data_root=data_root)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2))
+    else:
+        _say(found)
+    return 0 if found.identical else 1
+
+
+def _say(found: Reproduction) -> None:
+    if found.identical:
+        click.echo(f"identical: model file, {found.n_scores:,} test scores and every metric")
+    else:
+        click.echo("not identical:")
+        click.echo(f"  model file: {'the same' if found.same_model else 'differs'}")
+        if found.n_other_scores:
+            click.echo(
+                f"  test scores: {found.n_other_scores:,} of {found.n_scores:,} differ, by at most "
+                f"{found.largest_difference:.3g}"
+            )
+        else:
+            click.echo(f"  test scores: all {found.n_scores:,} the same")
+        if found.best_rounds[0] != found.best_rounds[1]:
+            click.echo(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
+        for name, (before, now) in found.metrics.items():
+            click.echo(f"  {name}: {_mean(before)} then, {_mean(now)} now")
+    if found.reasons:
+        click.echo("what has changed since:")
+        for reason in found.reasons:
+            click.echo(f"  {reason}")
+    elif not found.identical:
+        click.echo(
+            "nothing that the record knows of has changed: data, versions and threads are the same; "
+            "see docs/boosters.md for settings that do not repeat"
+        )
+
+
+def _mean(value: float | None) -> str:
+    return "undefined" if value is None else repr(value)

@@ -1,0 +1,201 @@
+"""Is a stored run what its record says? Train again from the record and compare, down to the bytes of the model."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.catalog import is_own_file, own_file_digest
+from ltr_harness.config import load_experiment
+from ltr_harness.config.experiment import Experiment
+from ltr_harness.errors import UsageError
+from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.workers import available_cores
+from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.rankers import Ranker, Training, catalog
+from ltr_harness.runs import Run, load_run
+from ltr_harness.runs.folder import file_sha256
+from ltr_harness.runs.identity import environment
+from ltr_harness.runs.record import Record
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What training again gave.
+
+    Attributes:
+        run: the stored run.
+        same_model: the model files are the same, byte for byte.
+        n_scores, n_other_scores: test rows, and those whose score differs.
+        largest_difference: of two scores of a row.
+        metrics: name to the stored and the new mean, where they differ.
+        best_rounds: stored and new.
+        reasons: what is not as it was when the run was made: data, versions, threads, the machine.
+    """
+
+    run: Path
+    same_model: bool
+    n_scores: int
+    n_other_scores: int
+    largest_difference: float
+    metrics: Mapping[str, tuple[float | None, float | None]]
+    best_rounds: tuple[int | None, int | None]
+    reasons: tuple[str, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Model, scores and means are the same to the bit."""
+        return self.same_model and not self.n_other_scores and not self.metrics
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "run": str(self.run),
+            "identical": self.identical,
+            "same_model": self.same_model,
+            "scores": {
+                "n": self.n_scores,
+                "different": self.n_other_scores,
+                "largest": self.largest_difference,
+            },
+            "metrics": {name: list(both) for name, both in self.metrics.items()},
+            "best_round": list(self.best_rounds),
+            "reasons": list(self.reasons),
+        }
+
+
+def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path | None = None) -> Reproduction:
+    """Train a stored run again from its record, and compare.
+
+    Args:
+        path: the run's folder; the experiment's configuration beside it says where the data is.
+        threads: train with another number of threads than the run was made with.
+        data_root: where the data is now, if it has moved.
+
+    Raises:
+        UsageError: the run failed, its configuration or data is gone, or its ranker is not what it was.
+        TrainingError: training fails now.
+    """
+    run = load_run(path)
+    record = run.record
+    if record.status != "complete":
+        raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
+    experiment = _experiment(run, data_root)
+    fold = _fold(experiment, record)
+    ranker, changed = _ranker(experiment, record)
+    metrics = tuple(parse_metric(name) for name in record.metrics)
+    used = threads or record.threads
+    fitted = ranker.fit(
+        Training(
+            train=fold.train,
+            valid=fold.valid,
+            seed=record.seed,
+            threads=used,
+            metrics=metrics,
+            stopping=_rule(record),
+            rounds=_rounds(experiment, record),
+        )
+    )
+    scores = fitted.score_split(fold.test)
+    evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
+    before = run.score_columns("score")["score"]
+    same_rows = before.size == scores.size
+    # equal infinities are no difference; a score that was and one that was not a number would be
+    other = ~(before == scores) if same_rows else np.ones(max(before.size, scores.size), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
+    stored = {name: summary.mean for name, summary in record.metrics.items()}
+    now = {name: None if math.isnan(mean) else mean for name, mean in evaluation.means.items()}
+    return Reproduction(
+        run=run.path,
+        same_model=_model_digests(fitted) == _stored_model(record),
+        n_scores=max(before.size, scores.size),
+        n_other_scores=int(other.sum()),
+        largest_difference=float(gaps.max()) if gaps.size else 0.0,
+        metrics={name: (mean, now.get(name)) for name, mean in stored.items() if mean != now.get(name)},
+        best_rounds=(record.best_round, fitted.best_round),
+        reasons=(*changed, *_reasons(record, fold, used)),
+    )
+
+
+def _experiment(run: Run, data_root: Path | None) -> Experiment:
+    path = run.path.resolve().parent / "experiment.yaml"
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected the experiment's configuration beside its runs")
+    return load_experiment(path, () if data_root is None else (f"data.root={data_root.resolve()}",))
+
+
+def _fold(experiment: Experiment, record: Record) -> Fold:
+    reader = FoldReader(experiment.data)
+    if record.fold not in reader.names():
+        raise UsageError(
+            f"the experiment has no fold {record.fold!r} any more; folds: {', '.join(reader.names())}"
+        )
+    return reader.read(record.fold)
+
+
+def _ranker(experiment: Experiment, record: Record) -> tuple[Ranker, list[str]]:
+    """The ranker as the record has it, and what has changed about it since."""
+    facts = dict(record.config)
+    digest = facts.pop("ranker")
+    before = facts.pop("inputs", {})
+    kind = catalog.load(record.ranker, UsageError)
+    ranker: Ranker = kind.model_validate(facts)
+    changed = []
+    if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
+        changed.append(f"{record.ranker.rpartition(':')[0]} is not the file it was")
+    now = ranker.facts().get("inputs", {})
+    changed += [f"{name} is not the file it was" for name in before if now.get(name) != before[name]]
+    return ranker, changed
+
+
+def _rule(record: Record) -> StoppingRule | None:
+    kept = record.stopping
+    if kept is None:
+        return None
+    return StoppingRule(parse_metric(kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds)
+
+
+def _rounds(experiment: Experiment, record: Record) -> int | None:
+    if record.stopping is not None or record.best_round is None:
+        return None
+    config = experiment.models.get(record.model)
+    return record.rounds_trained if config is None or config.rounds is None else config.rounds
+
+
+def _model_digests(fitted: Any) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        name = fitted.save(Path(folder))
+        return {name: file_sha256(Path(folder) / name)}
+
+
+def _stored_model(record: Record) -> dict[str, str]:
+    return {name: digest for name, digest in record.files.items() if name.startswith("model.")}
+
+
+def _reasons(record: Record, fold: Fold, threads: int) -> list[str]:
+    reasons = []
+    for split, before in record.data.items():
+        now = fold.facts.get(split)
+        if now is None:
+            reasons.append(f"there is no {split} split any more")
+        elif now.fingerprint != before.fingerprint:
+            files = [name for name, digest in before.files.items() if now.files.get(name) != digest]
+            named = f" ({', '.join(files)})" if files else ""
+            reasons.append(f"the {split} data are not what they were{named}")
+    if threads != record.threads:
+        reasons.append(f"threads: {record.threads} then, {threads} now")
+    elif threads > available_cores():
+        reasons.append(f"threads: {threads} as then, on {available_cores()} cores")
+    here = environment()
+    for name, version in record.environment.items():
+        if here.get(name) != version:
+            reasons.append(f"{name}: {version} then, {here.get(name, 'not there')} now")
+    return reasons

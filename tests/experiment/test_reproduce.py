@@ -1,0 +1,131 @@
+"""Training a stored run again: identical to the bit, or what differs and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness import load_run, run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import UsageError
+from ltr_harness.experiment.reproduce import reproduce
+
+OWN = """
+import numpy as np
+from ltr_harness.rankers.random import RandomModel, RandomRanker
+
+class Model(RandomModel):
+    def score(self, features): return np.asarray(features, np.float64)[:, 0] + self.seed
+
+class Mine(RandomRanker):
+    def fit(self, training): return Model(seed=training.seed)
+    @classmethod
+    def load(cls, folder, threads=None): return Model.load(folder, threads)
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished experiment with every kind of ranker, run by two workers, one of a user's own file among them."""
+    import yaml
+
+    from tests.experiment.conftest import SMALL
+
+    folder = tmp_path_factory.mktemp("reproduce")
+    (folder / "mine.py").write_text(OWN)
+    params = {"max_depth": 3, "subsample": 0.7}
+    models = {
+        **SMALL["models"],
+        "xgb-xendcg": {"ranker": "xgboost", "objective": "rank_xendcg", "params": params, "drop_blank": True},
+        "lgbm-small": {"ranker": "lightgbm", "objective": "rank_xendcg", "preset": "small"},
+        "linear": {"ranker": "linear", "weights": {"match_1": 1.0}},
+        "mine": {"ranker": "./mine.py:Mine"},
+    }
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({**SMALL, "seeds": [1], "models": models}, sort_keys=False))
+    result = run_experiment(path, runs=folder / "runs", workers=2)
+    assert not result.failures, [run.record.error for run in result.failures]
+    return result.folder
+
+
+def folder_of(stored: Path, model: str) -> Path:
+    [path] = stored.glob(f"{model}--*")
+    return path
+
+
+@pytest.mark.parametrize("model", ["lgbm", "xgb", "random", "xgb-xendcg", "lgbm-small", "linear", "mine"])
+def test_every_ranker_is_reproduced_to_the_bit(stored: Path, model: str) -> None:
+    found = reproduce(folder_of(stored, model))
+    assert found.identical, found
+    assert found.reasons == ()
+    assert found.n_scores == load_run(folder_of(stored, model)).record.data["test"].n_rows
+
+
+def test_the_command_says_so(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder_of(stored, "xgb")
+    assert run_command(cli, ["reproduce", str(path)]) == 0
+    rows = load_run(path).record.data["test"].n_rows
+    assert capsys.readouterr().out == f"identical: model file, {rows:,} test scores and every metric\n"
+    assert run_command(cli, ["reproduce", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["identical"] is True
+
+
+def edited(stored: Path, model: str, tmp_path: Path, **changes: Any) -> Path:
+    """A copy of the run, its record changed: what a run made elsewhere would look like."""
+    import shutil
+
+    shutil.copy(stored / "experiment.yaml", tmp_path)
+    source = folder_of(stored, model)
+    target = tmp_path / source.name
+    shutil.copytree(source, target)
+    record = json.loads((target / "record.json").read_text())
+    for key, value in changes.items():
+        record[key] = {**record[key], **value} if isinstance(value, dict) else value
+    (target / "record.json").write_text(json.dumps(record))
+    return target
+
+
+def test_a_difference_is_measured_and_what_changed_is_named(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = edited(stored, "lgbm", tmp_path, seed=77, environment={"lightgbm": "3.0.0"})
+    found = reproduce(path)
+    assert not found.identical
+    assert not found.same_model
+    assert 0 < found.n_other_scores <= found.n_scores
+    assert found.largest_difference > 0
+    assert "ndcg@10" in found.metrics
+    assert any(reason.startswith("lightgbm: 3.0.0 then, ") for reason in found.reasons)
+    assert run_command(cli, ["reproduce", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("not identical:\n  model file: differs\n  test scores: ")
+    assert "what has changed since:\n  lightgbm: 3.0.0 then" in out
+
+
+def test_changed_data_are_named(stored: Path, tmp_path: Path) -> None:
+    path = edited(stored, "lgbm", tmp_path)
+    config = tmp_path / "experiment.yaml"
+    config.write_text(config.read_text().replace("train: 60", "train: 61"))
+    assert "the train data are not what they were" in reproduce(path).reasons
+
+
+def test_another_number_of_threads_is_named_and_changes_nothing(stored: Path) -> None:
+    path = folder_of(stored, "xgb-xendcg")
+    found = reproduce(path, threads=load_run(path).record.threads + 1)
+    assert not found.n_other_scores
+    assert any(reason.startswith("threads: ") for reason in found.reasons)
+
+
+def test_a_run_without_its_experiment_is_an_error(stored: Path, tmp_path: Path) -> None:
+    path = edited(stored, "lgbm", tmp_path)
+    (tmp_path / "experiment.yaml").unlink()
+    with pytest.raises(UsageError, match="expected the experiment's configuration beside its runs"):
+        reproduce(path)
+
+
+def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
+    assert run_command(cli, ["reproduce", str(tmp_path / "none")]) == 2
