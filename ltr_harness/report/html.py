@@ -142,7 +142,7 @@ def _file(name: str) -> str:
 
 
 def _page_script() -> str:
-    return _file("report.js")
+    return _file("copy.js") + _file("report.js")
 
 
 def content_security_policy(scripts: list[str]) -> str:

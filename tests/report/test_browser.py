@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 import time
@@ -107,10 +109,10 @@ def test_tables_sort_by_number_both_ways(
     head.locator("button").press("Enter")
     assert head.get_attribute("aria-sort") == "ascending"
     assert names() == best_first[::-1]
-    page.locator("#table-fixed_k thead th").nth(5).locator("button").click()
+    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
     assert head.get_attribute("aria-sort") is None
     assert names()[-1] == data.baseline  # it has no p-value; what is missing stays last
-    page.locator("#table-fixed_k thead th").nth(5).locator("button").click()
+    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
     assert names()[-1] == data.baseline
 
 
@@ -200,3 +202,121 @@ def test_the_keyboard_reaches_everything(report_path: Path, open_page: Callable[
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
     assert {"model", "table", "BUTTON", "A"} <= reached
+
+
+def test_the_main_table_fits_a_laptop(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    box = "document.querySelector('#table-fixed_k').parentElement"
+    assert page.evaluate(f"{box}.scrollWidth") <= page.evaluate(f"{box}.clientWidth")
+
+
+@pytest.fixture(scope="module")
+def stored_path(stored: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(stored, tmp_path_factory.mktemp("stored"), ["html"])
+
+
+def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(stored_path)
+    lists = page.locator("#table-lists_1")
+    assert not lists.is_visible()
+    page.locator("#queries details details summary").first.press("Enter")
+    assert lists.is_visible()
+    assert lists.locator("tbody tr").count() > 3
+
+
+def test_a_table_is_copied_in_three_forms(
+    report_path: Path, open_page: Callable[..., Any], data: ReportData
+) -> None:
+    page = open_page(report_path, permissions=["clipboard-read", "clipboard-write"])
+    bar = page.locator(".framed", has=page.locator("#table-fixed_k")).locator(".copy")
+
+    def copied(name: str) -> str:
+        bar.get_by_role("button", name=name).click()
+        page.wait_for_timeout(100)
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    pair, summary = data.paired(data.models[0], data.primary), data.summary(data.models[0], data.primary)
+    assert pair is not None
+    rows = list(csv.reader(io.StringIO(copied("CSV"))))
+    assert rows[0][:4] == [
+        "Model",
+        f"ndcg@10 [{data.confidence_label} interval]",
+        *[f"ndcg@10 [{data.confidence_label} interval] {end}" for end in ("low", "high")],
+    ]
+    assert rows[1][0] == data.models[0]
+    assert float(rows[1][1]) == summary.mean  # every digit
+    assert float(rows[1][2]) == pytest.approx(summary.ci_low, abs=5e-5)
+    assert float(rows[1][6]) == pytest.approx(pair.ci_high, abs=5e-5)
+    text = copied("Markdown").splitlines()
+    assert len(text) == 2 + len(data.models)
+    assert text[2].startswith(f"| {data.models[0]} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, ")
+    tex = copied("LaTeX")
+    assert rf"\textbf{{{summary.mean:.4f}}}" in tex
+    assert tex.count(r" \\") == 1 + len(data.models)
+
+
+def test_copied_names_are_no_formulas(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    hostile_names: list[str],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    entrants = [make_entrant(name, 0.01 * at, metrics=["ndcg@10"]) for at, name in enumerate(hostile_names)]
+    page = open_page(
+        write_report(make_data(entrants=entrants), tmp_path, ["html"]),
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    bar = page.locator(".framed", has=page.locator("#table-fixed_k")).locator(".copy")
+    bar.get_by_role("button", name="CSV").click()
+    page.wait_for_timeout(100)
+    rows = list(csv.reader(io.StringIO(str(page.evaluate("navigator.clipboard.readText()")))))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert "'=1+1" in [row[0] for row in rows]
+    assert not [cell for row in rows for cell in row if cell.startswith("=")]
+
+
+def test_charts_zoom_with_the_key_and_the_page_scrolls_without(
+    report_path: Path, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(report_path)
+    chart = page.locator("#chart-paired_differences .plot")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    texts = "[...document.querySelectorAll('#chart-paired_differences .role-axis-label text')]"
+    labels = f"{texts}.map(t => t.textContent).sort().join()"  # their order is the renderer's business
+    before, top = page.evaluate(labels), page.evaluate("scrollY")
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, 300)
+    page.wait_for_timeout(400)
+    assert page.evaluate("scrollY") > top
+    assert page.evaluate(labels) == before
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    until(page, f"{labels} !== {before!r}", seconds=5)
+    page.mouse.dblclick(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2)
+    until(page, f"{labels} === {before!r}", seconds=5)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    stored_path: Path, report_path: Path, open_page: Callable[..., Any], scheme: str
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python"
+    ).Axe()
+    for path in (report_path, stored_path):
+        page = open_page(path, color_scheme=scheme)
+        for details in page.locator("details").all():
+            details.evaluate("element => { element.open = true; }")
+        found = axe.run(page).response["violations"]
+        serious = [
+            f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} ({len(one['nodes'])} places)"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []

@@ -64,11 +64,11 @@ def test_two_rankers_whose_means_hide_their_spread() -> None:
     assert "not distinguishable from A (n = 4)" in words(section(data, "verdict"))
     best, base = table(data, "verdict", "fixed_k").rows
     assert best[0] == ModelName("B", 1)
-    difference = best[3]
+    difference = best[2]
     assert isinstance(difference, Estimate)
     assert difference.value == pytest.approx((1 + 1 / 10 + 1 + 1 / 15) / 4 - (1 / 2 + 1 / 3) / 2)
-    assert best[4] == 0.75
-    assert best[6] == Badge("not distinguishable", "neutral")
+    assert best[3] == 0.75
+    assert best[5] == Badge("not distinguishable", "neutral")
     assert base[0] == ModelName("A", 0, "baseline")
     spread = {row[0].name: row[2] for row in table(data, "distribution", "distribution").rows}  # type: ignore[union-attr]
     assert spread["A"] == pytest.approx(0.0962250449)
@@ -79,8 +79,14 @@ def test_counts_travel_with_means(data: ReportData) -> None:
     text = words(section(data, "verdict"))
     assert "Queries without relevant rows: 40 of 200." in text
     fixed = table(data, "verdict", "fixed_k")
-    assert {row[2] for row in fixed.rows} == {160}
     assert "over 160 queries" in plain(fixed.caption)
+    assert "Queries" not in [column.label for column in fixed.columns]
+
+
+def test_each_model_has_its_own_count_where_they_differ() -> None:
+    fixed = table(small({"A": [0.5, 0.25, 1.0], "B": [0.5, math.nan, 1.0]}), "verdict", "fixed_k")
+    at = [column.label for column in fixed.columns].index("Queries")
+    assert {row[0].name: row[at] for row in fixed.rows} == {"A": 3, "B": 2}  # type: ignore[union-attr]
 
 
 def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:

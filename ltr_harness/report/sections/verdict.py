@@ -50,10 +50,12 @@ def fixed_k_table(data: ReportData) -> Table:
     comparison, primary = data.comparison, data.primary
     label = data.confidence_label
     best: Best = "max" if data.higher_is_better(primary) else "min"
+    # The caption says n for all; a column of its own only where models differ in it.
+    counted = len({data.summary(name, primary).n for name in data.models}) > 1
     columns = (
         Column("Model"),
         Column(f"{primary} [{label} interval]", "metric", best=best, hint="Mean over queries."),
-        Column("Queries", "count", hint="Queries with a value; a mean never travels without its n."),
+        *((Column("Queries", "count", hint="Queries with a value."),) if counted else ()),
         Column(
             f"Difference [{label} interval]",
             "difference",
@@ -71,20 +73,20 @@ def fixed_k_table(data: ReportData) -> Table:
             f" over {data.n_defined:,} queries; differences against {data.baseline}.",
         ),
         columns=columns,
-        rows=tuple(_row(data, name) for name in data.models),
+        rows=tuple(_row(data, name, counted) for name in data.models),
         notes=(f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}.",)
         if comparison.families
         else (),
     )
 
 
-def _row(data: ReportData, name: str) -> tuple[Cell, ...]:
+def _row(data: ReportData, name: str, counted: bool) -> tuple[Cell, ...]:
     summary = data.summary(name, data.primary)
     pair = data.paired(name, data.primary)
     head: tuple[Cell, ...] = (
         data.model_name(name),
         Estimate(summary.mean, summary.ci_low, summary.ci_high),
-        summary.n,
+        *((summary.n,) if counted else ()),
     )
     if pair is None:
         word = "baseline" if name == data.baseline else "not compared"

@@ -47,7 +47,7 @@
         const wanted = filter.value.trim().toLowerCase();
         for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
       });
-      table.parentElement.before(filter);
+      table.closest(".framed").before(filter);
     }
   }
 
