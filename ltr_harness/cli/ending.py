@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -44,6 +46,14 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         )
         click.echo(f"error: {place}{problem.strerror or problem}{cure}", err=True)
         return 1
+    except Exception as problem:
+        if "LTR_HARNESS_TRACEBACK" in os.environ:
+            raise
+        click.echo(f"internal error: {type(problem).__name__}: {problem}", err=True)
+        click.echo(
+            f"this is a defect of ltr-harness, not of your input; details: {_kept_traceback()}", err=True
+        )
+        return 1
     return result if isinstance(result, int) else 0
 
 
@@ -56,6 +66,15 @@ def say_problems(error: HarnessError) -> None:
     click.echo(f"{count} problems:", err=True)
     for problem in error.problems:
         click.echo(f"  {problem}", err=True)
+
+
+def _kept_traceback() -> str:
+    """Where the traceback is, for whoever mends the defect."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(traceback.format_exc())
+    return file.name
 
 
 def _interrupted() -> int:

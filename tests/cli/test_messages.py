@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from ltr_harness.cli import cli
@@ -179,3 +180,22 @@ def test_different_k_is_refused_with_the_reason(ltr: Cli, tmp_path: Path) -> Non
     assert "ndcg@1" in err
     assert "ndcg@2" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_defect_of_ours_is_one_message_and_a_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def broken() -> None:
+        raise ZeroDivisionError("seven")
+
+    monkeypatch.delenv("LTR_HARNESS_TRACEBACK", raising=False)
+    assert run_command(broken, []) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "internal error: ZeroDivisionError: seven"
+    log = Path(second.rpartition("details: ")[2])
+    assert "Traceback" in log.read_text()
+    log.unlink()
+    monkeypatch.setenv("LTR_HARNESS_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        run_command(broken, [])
