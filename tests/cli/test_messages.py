@@ -13,7 +13,7 @@ from ltr_harness.cli.ending import run_command
 
 Cli = Callable[..., tuple[int, str, str]]
 
-GOOD_ROWS = "2 qid:1 1:0.5 2:1\n0 qid:1 1:0.1 2:0\n1 qid:2 1:0.4 2:1\n0 qid:2 1:0.2 2:0\n"
+GOOD_ROWS = "2 qid:1 1:0.5 2:1\n0 qid:1 1:0.1 2:3\n1 qid:2 1:0.2 2:1\n0 qid:2 1:0.4 2:0\n"
 CONFIG = """\
 name: broken
 data:
@@ -42,8 +42,10 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def write(folder: Path, config: str = CONFIG, **files: str) -> str:
-    for split in ("train", "valid", "test"):
-        (folder / f"{split}.txt").write_text(files.get(split, GOOD_ROWS))
+    for number, split in enumerate(("train", "valid", "test")):
+        # every split has queries and rows of its own: the same ones would be a leak, and refused
+        own = GOOD_ROWS.replace("qid:", f"qid:{number}").replace("1:0.", f"1:{number}.")
+        (folder / f"{split}.txt").write_text(files.get(split, own))
     (folder / "broken.yaml").write_text(config)
     return "broken.yaml"
 
@@ -59,7 +61,7 @@ def test_good_input_passes(ltr: Cli, tmp_path: Path) -> None:
     ("split", "rows", "said"),
     [
         ("train", "nan qid:1 1:0.5 2:1\n", ["train.txt:1", "nan"]),
-        ("train", GOOD_ROWS + "x qid:3 1:1\n", ["train.txt:5", "'x'"]),
+        ("train", GOOD_ROWS + "x qid:03 1:1\n", ["train.txt:5", "'x'"]),
         ("test", "-1 qid:1 1:0.5 2:1\n", ["test.txt:1", "-1"]),
         ("valid", "1 qid:1 1:0.5 2:oops\n", ["valid.txt:1", "oops"]),
         ("train", "1 1:0.5 2:1\n", ["train.txt:1", "qid"]),
