@@ -18,7 +18,7 @@ Examples:
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
-@click.option("--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write.")
+@click.option("--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write; png too.")
 @click.option("--baseline", help="The model the others are compared with.")
 def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None) -> int:
     """Rebuild the report from stored runs; nothing is trained.

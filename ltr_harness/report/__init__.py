@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,8 @@ SECTIONS = {
 
 catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
 
-FORMATS = ("html", "md", "json", "tex", "svg")
+FORMATS = ("html", "md", "json", "tex", "svg", "png")
+DEFAULT_FORMATS = ("html", "md", "json", "tex", "svg")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +93,17 @@ def _facts(data: ReportData) -> tuple[Text, ...]:
     return (*facts, f"baseline {data.baseline}") if data.rivals else facts
 
 
-def write_report(report: Report | ReportData, folder: str | Path, formats: Collection[str] = FORMATS) -> Path:
+def write_report(
+    report: Report | ReportData, folder: str | Path, formats: Collection[str] = DEFAULT_FORMATS
+) -> Path:
     """Write the report in the given formats; each file appears whole or not at all.
 
     Args:
         report: from `build_report`, or the data themselves.
         folder: made if missing. Files of an earlier report that this one does not write are left alone,
             except tables and charts, which are replaced as a set.
-        formats: of html, md, json, tex, svg. Markdown shows its charts only where svg is written too.
+        formats: of html, md, json, tex, svg, png; all but png unless given. Markdown shows its charts only
+            where svg is written too.
 
     Returns:
         The path of ``report.html``, or of the first file written when HTML is not asked for.
@@ -109,16 +113,16 @@ def write_report(report: Report | ReportData, folder: str | Path, formats: Colle
     """
     chosen = _checked_formats(formats)
     built = build_report(report) if isinstance(report, ReportData) else report
-    files: dict[str, str] = {}
+    files: dict[str, str | bytes] = {}
     for format_name in chosen:
         files.update(_render(built, format_name, chosen))
     folder = Path(folder)
     try:
-        for sub, wanted in (("tables", "tex"), ("charts", "svg")):
+        for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
             if wanted in chosen:
-                _clear(folder / sub, keep={name for name in files if name.startswith(f"{sub}/")})
-        for name, text in files.items():
-            _write_whole(folder / name, text)
+                _clear(folder / sub, wanted, keep=files)
+        for name, content in files.items():
+            _write_whole(folder / name, content)
     except OSError as problem:
         raise UsageError(f"{folder}: the report cannot be written: {problem.strerror or problem}") from None
     return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
@@ -134,7 +138,7 @@ def _checked_formats(formats: Collection[str]) -> Sequence[str]:
     return [name for name in FORMATS if name in asked]
 
 
-def _render(report: Report, format_name: str, chosen: Sequence[str]) -> dict[str, str]:
+def _render(report: Report, format_name: str, chosen: Sequence[str]) -> Mapping[str, str | bytes]:
     """File name to text. Renderers are imported here: a JSON report needs no template engine."""
     if format_name == "html":
         from ltr_harness.report import html
@@ -150,26 +154,30 @@ def _render(report: Report, format_name: str, chosen: Sequence[str]) -> dict[str
         from ltr_harness.report import latex
 
         return {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
+    if format_name == "png":
+        from ltr_harness.report import png
+
+        return {f"charts/{chart.name}.png": png.render(chart) for chart in report.charts}
     from ltr_harness.report import svg
 
     return {f"charts/{chart.name}.svg": svg.render(chart) for chart in report.charts}
 
 
-def _clear(folder: Path, keep: Collection[str]) -> None:
+def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:
     """Remove pictures and tables of an earlier report that this one no longer has, and nobody else's files."""
-    for path in sorted([*folder.glob("*.tex"), *folder.glob("*.svg")]):
+    for path in sorted(folder.glob(f"*.{suffix}")):
         if f"{folder.name}/{path.name}" not in keep and OURS.encode() in path.read_bytes():
             path.unlink()
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             # Data may hold lone surrogates (a mangled file name); they must not stop a report.
-            file.write(text.encode("utf-8", "replace"))
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
         temporary.chmod(0o644)  # a temporary file is private; a report is to be read
         temporary.replace(path)
     except BaseException:

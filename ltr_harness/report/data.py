@@ -16,7 +16,10 @@ from ltr_harness.runs.record import Record
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.result import Entrant
+    from ltr_harness.comparison.slices import SliceResult
+    from ltr_harness.metrics import TieAudit
     from ltr_harness.report.rows import TestRows
+    from ltr_harness.report.sections.tools import Recomputed
     from ltr_harness.runs import Run
 
 _CUTOFF = re.compile(r"^(?P<base>.*)@(?P<k>\d+)$", re.DOTALL)
@@ -158,6 +161,29 @@ class ReportData:
         from ltr_harness.report.rows import read_test_rows
 
         return read_test_rows(self)
+
+    # What several sections and the JSON say, computed once.
+
+    @cached_property
+    def slices(self) -> tuple[SliceResult, ...]:
+        """Every model against the baseline on parts of the query set."""
+        from ltr_harness.comparison.slices import slice_results
+
+        return slice_results(self.comparison)
+
+    @cached_property
+    def other_tools(self) -> tuple[Recomputed, ...]:
+        """The metrics at the primary K under other tools' conventions."""
+        from ltr_harness.report.sections.tools import recomputed
+
+        return recomputed(self)
+
+    @cached_property
+    def tie_audits(self) -> Mapping[str, TieAudit]:
+        """Model to what the order of equal scores decides."""
+        from ltr_harness.report.sections.ties import tie_audits
+
+        return tie_audits(self)
 
     @property
     def confidence_label(self) -> str:

@@ -57,7 +57,7 @@ def render(report: Report) -> str:
         .get_template("report.html.jinja")
         .render(
             report=report,
-                css=_file("report.css"),
+            css=_file("report.css"),
             scripts=scripts,
             policy=content_security_policy(scripts),
             charts_json=safe_json({"specs": charts, "theme": page_theme()}),

@@ -139,3 +139,20 @@ def test_json_has_null_for_what_is_undefined(data: ReportData) -> None:
     (best,) = (s for s in document["summaries"] if s["model"] == "best-feature" and s["metric"] == "ndcg@10")
     assert math.isnan(data.summary("best-feature", "ndcg@10").seed_sd)
     assert best["seed_sd"] is None
+
+
+def test_json_follows_its_published_schema(data: ReportData, stored: ReportData) -> None:
+    import jsonschema
+
+    schema = json_document.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for one in (data, stored):
+        document = json.loads(json_document.render(one))
+        jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+        assert set(document) == set(schema["properties"])
+    assert all(
+        document[name] for name in ("slices", "changed_queries", "other_tools", "ties", "importance", "cost")
+    )
+    document["pairs"][0]["surplus"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="surplus"):
+        jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)

@@ -87,9 +87,9 @@ def test_only_what_is_asked_for(data: ReportData, tmp_path: Path) -> None:
     [
         (
             ["htlm"],
-            r"unknown report format 'htlm'; did you mean 'html'\? \(known: html, json, md, svg, tex\)",
+            r"unknown report format 'htlm'; did you mean 'html'\? \(known: html, json, md, png, svg, tex\)",
         ),
-        ([], "no report format given; known: html, md, json, tex, svg"),
+        ([], "no report format given; known: html, md, json, tex, svg, png"),
     ],
 )
 def test_wrong_formats_are_named(data: ReportData, tmp_path: Path, formats: list[str], message: str) -> None:
@@ -124,3 +124,24 @@ def test_thirty_models(
     entrants = [make_entrant(f"model-{at:02d}", 0.01 * at) for at in range(30)]
     path = write_report(make_data(entrants=entrants), tmp_path, ["html", "md", "tex"])
     assert path.stat().st_size < 3_000_000
+
+
+def test_pictures_as_pixels_on_request(data: ReportData, tmp_path: Path) -> None:
+    import zlib
+
+    write_report(data, tmp_path, ["png"])
+    first = contents(tmp_path)
+    assert "charts/paired_differences.png" in first
+    assert not [name for name in first if not name.endswith(".png")]
+    picture = first["charts/paired_differences.png"]
+    assert picture.startswith(b"\x89PNG")
+    at = 8
+    while at < len(picture):  # every chunk is whole, the one we add among them
+        size = int.from_bytes(picture[at : at + 4], "big")
+        body = picture[at + 4 : at + 8 + size]
+        assert zlib.crc32(body) == int.from_bytes(picture[at + 8 + size : at + 12 + size], "big")
+        at += 12 + size
+    (tmp_path / "charts" / "holiday.png").write_bytes(b"\x89PNG of mine")
+    (tmp_path / "charts" / "old.png").write_bytes(picture)
+    write_report(data, tmp_path, ["png"])
+    assert {**first, "charts/holiday.png": b"\x89PNG of mine"} == contents(tmp_path)

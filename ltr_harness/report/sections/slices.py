@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results
+from ltr_harness.comparison.slices import SMALLEST, SliceResult
 from ltr_harness.report.blocks import (
     Badge,
     Block,
@@ -28,7 +28,7 @@ LABELS = {"rows": "rows per query", "n_relevant": "relevant rows", "query_weight
 
 
 def section(data: ReportData) -> list[Block]:
-    results = slice_results(data.comparison)
+    results = data.slices
     if not any(result.n for result in results):
         return []
     attributes = list(dict.fromkeys(result.attribute for result in results))

@@ -9,7 +9,7 @@ from ltr_harness.report.data import ReportData, split_cutoff
 
 
 def section(data: ReportData) -> list[Block]:
-    audits = tie_audits(data)
+    audits = data.tie_audits
     if not audits:
         return []
     k = split_cutoff(data.primary)[1]

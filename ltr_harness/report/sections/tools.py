@@ -34,7 +34,7 @@ class Recomputed(NamedTuple):
 
 
 def section(data: ReportData) -> list[Block]:
-    found = recomputed(data)
+    found = data.other_tools
     if not found:
         return []
     tables = [_table(data, one, name) for one, name in zip(found, _names(found), strict=True)]
