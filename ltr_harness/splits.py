@@ -1,4 +1,4 @@
-"""Which queries go where: hold-out and folds. A query is never split.
+"""Which queries go where: hold-out, folds, shares by chance, by time, by user, by stratum. A query is never split.
 
 The same seed and number of queries give the same split on every machine and with every NumPy: each query
 draws one raw 64-bit number from the PCG64 bit generator, whose stream NumPy guarantees (that of
@@ -6,6 +6,9 @@ draws one raw 64-bit number from the PCG64 bit generator, whose stream NumPy gua
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +80,149 @@ def folds(
         train = np.concatenate([part for k, part in enumerate(parts) if k not in (i, j)])
         divided.append((np.sort(train), np.sort(parts[j]), np.sort(parts[i])))
     return divided
+
+
+def divided(
+    groups: QueryGroups,
+    shares: Mapping[str, float],
+    seed: int,
+    *,
+    together: NDArray[Any] | None = None,
+    strata: NDArray[Any] | None = None,
+) -> dict[str, NDArray[np.int64]]:
+    """Parts of given shares by chance; what remains is ``train``.
+
+    Args:
+        groups: the queries to divide.
+        shares: part to its share of the queries, such as ``{"valid": 0.1, "test": 0.2}``.
+        seed: whole number >= 0.
+        together: (n_queries,), such as user or session: queries with the same value stay in the same part.
+        strata: (n_queries,): every value gets its share of every part, up to rounding.
+
+    Returns:
+        ``train`` and the parts of `shares`: query indices, int64, sorted.
+
+    Raises:
+        DataError: shares that do not add up to less than 1, a part without a query, both `together` and `strata`.
+
+    Example:
+        >>> parts = divided(QueryGroups.from_sizes([1] * 10), {"valid": 0.1, "test": 0.2}, seed=1)
+        >>> {name: len(queries) for name, queries in parts.items()}
+        {'train': 7, 'valid': 1, 'test': 2}
+    """
+    _check_shares(shares)
+    if together is not None and strata is not None:
+        raise DataError(
+            "queries can be kept together or stratified, not both: a user may belong to several strata"
+        )
+    n = groups.n_queries
+    order = shuffled(n, seed)
+    unit = np.arange(n) if together is None else _numbered(together)
+    if strata is not None:
+        order = order[np.argsort(_numbered(strata)[order], kind="stable")]
+    elif together is not None:
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(n)
+        first = np.full(unit.max() + 1, n, dtype=np.int64)
+        np.minimum.at(first, unit, rank)  # a unit stands where the first of its queries was drawn
+        order = np.lexsort((rank, first[unit]))
+    part_of = np.empty(n, dtype=np.int64)
+    if strata is None:
+        part_of[order] = _cut_at(_targets(shares, n), unit[order])
+    else:
+        # Stratum after stratum, each cut so that the parts' sizes so far are what their shares ask for.
+        _, sizes = np.unique(strata, return_counts=True)
+        begin = 0
+        taken = np.zeros(len(shares) + 1, dtype=np.int64)
+        for end in np.cumsum(sizes).tolist():
+            goal = np.diff(np.concatenate([[0], _targets(shares, end), [end]]))
+            here = np.maximum(goal - taken, 0)
+            while here.sum() > end - begin:
+                here[np.argmax(here)] -= 1
+            here[-1] += end - begin - here.sum()
+            part_of[order[begin:end]] = np.repeat(np.arange(len(here)), here)
+            taken += here
+            begin = end
+    return _parts(part_of, shares)
+
+
+def divided_by_time(
+    groups: QueryGroups, shares: Mapping[str, float], times: NDArray[Any]
+) -> dict[str, NDArray[np.int64]]:
+    """The oldest queries train, the newest are the last part: as a model is used, on what comes after.
+
+    Args:
+        groups: the queries to divide.
+        shares: part to its share, the parts in the order of time, such as ``{"valid": 0.1, "test": 0.2}``.
+        times: (n_queries,), numbers, or text that sorts by time (``2026-01-31``). Queries of one time are never
+            on two sides.
+
+    Returns:
+        ``train`` and the parts of `shares`: query indices, int64, sorted.
+
+    Raises:
+        DataError: a missing time, wrong shares, or a part without a query.
+
+    Example:
+        >>> parts = divided_by_time(QueryGroups.from_sizes([1] * 4), {"test": 0.25}, np.array([3, 1, 2, 4]))
+        >>> parts["train"].tolist(), parts["test"].tolist()
+        ([0, 1, 2], [3])
+    """
+    _check_shares(shares)
+    absent = np.isnan(times) if times.dtype.kind == "f" else times.astype(np.str_) == ""
+    if absent.any():
+        raise DataError(
+            f"query {groups.name(int(np.argmax(absent)))!r} has no time ({int(absent.sum())} such); expected one each"
+        )
+    order = np.argsort(times, kind="stable")
+    n = groups.n_queries
+    # Targets count from the oldest here: train comes first.
+    reversed_shares = dict(reversed(list(shares.items())))
+    newest_first = order[::-1]
+    part_of = np.empty(n, dtype=np.int64)
+    part_of[newest_first] = _cut_at(_targets(reversed_shares, n), _numbered(times)[newest_first])
+    found = _parts(part_of, reversed_shares)
+    return {name: found[name] for name in ("train", *shares)}
+
+
+def _check_shares(shares: Mapping[str, float]) -> None:
+    wrong = {name: share for name, share in shares.items() if not 0 < share < 1}
+    total = sum(shares.values())
+    if wrong or not shares or total >= 1 or "train" in shares:
+        listed = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
+        raise DataError(
+            f"shares are {listed}; expected shares above 0 that add up to less than 1: the rest is train"
+        )
+
+
+def _targets(shares: Mapping[str, float], n: int) -> NDArray[np.int64]:
+    """Where the parts of `shares` end, the last of them followed by train."""
+    ends = np.cumsum(list(shares.values())) * n
+    whole: NDArray[np.int64] = np.floor(ends + 0.5).astype(np.int64)
+    return whole
+
+
+def _cut_at(targets: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The part of each position when the row of units is cut as near to the targets as no unit is divided."""
+    borders = np.append(np.flatnonzero(np.diff(units)) + 1, len(units))
+    borders = np.concatenate([[0], borders])
+    cuts = [int(borders[np.argmin(np.abs(borders - target))]) for target in targets.tolist()]
+    return np.searchsorted(np.array(cuts), np.arange(len(units)), side="right").astype(np.int64)
+
+
+def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
+    names = [*shares, "train"]
+    found = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
+    empty = [name for name in names if len(found[name]) == 0]
+    if empty:
+        raise DataError(
+            f"{' and '.join(empty)} would have no query out of {len(part_of)}; expected at least one in each part"
+        )
+    return {name: found[name] for name in ("train", *shares)}
 
 
 def shuffled(n: int, seed: int) -> NDArray[np.int64]:

@@ -10,6 +10,9 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.letor import Letor
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -103,3 +106,123 @@ def test_check_finds_what_is_planted(folder: Path, capsys: pytest.CaptureFixture
     assert any(line.startswith("error: train and test: 20 queries are in both") for line in lines)
     assert any(line.startswith("error: test: feature 4 alone ranks with NDCG@10 of 1.0000") for line in lines)
     assert lines[-1] == "primary ndcg@50; 3 errors in the data, see above"
+
+
+# --- convert and split ---------------------------------------------------------------------------------------
+
+
+def test_convert_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(
+        capsys, "data", "convert", folder / "train.txt", "-o", folder / "x" / "train.parquet"
+    )
+    assert (code, err) == (0, "")
+    assert out == f"wrote {folder}/x/train.parquet: 30 queries, 180 rows, 3 features\n"
+    code, _, err = run(
+        capsys, "data", "convert", folder / "x" / "train.parquet", "-o", folder / "back.txt.gz"
+    )
+    assert (code, err) == (0, "")
+    back, there = Letor().read(["back.txt.gz"], folder), Letor().read(["train.txt"], folder)
+    assert fingerprint_dataset(back) == fingerprint_dataset(there)
+    code, _, err = run(
+        capsys, "data", "convert", folder / "train.txt", "-o", folder / "rank", "--to", "lightgbm"
+    )
+    assert err == "note: query ids have no place in this format and are left out\n"
+    assert run(capsys, "data", "describe", folder / "rank")[1].splitlines()[1].split()[:3] == [
+        "rank",
+        "30",
+        "180",
+    ]
+
+
+def test_convert_to_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "data", "convert", folder / "train.txt", "-o", folder / "train.xyz")
+    assert code == 2
+    assert (
+        err
+        == f"error: {folder}/train.xyz: does not say its format; expected one of letor, lightgbm, csv, parquet, arrow\n"
+    )
+    assert run(capsys, "data", "convert", folder / "nothing.txt", "-o", folder / "a.csv")[0] == 2
+
+
+def test_split_by_shares(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (
+        "data",
+        "split",
+        folder / "train.txt",
+        "-o",
+        folder / "parts",
+        "--valid",
+        "0.1",
+        "--test",
+        "0.2",
+    )
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert out.splitlines() == [
+        f"wrote {folder}/parts/train.txt: 21 queries, 126 rows",
+        f"wrote {folder}/parts/valid.txt: 3 queries, 18 rows",
+        f"wrote {folder}/parts/test.txt: 6 queries, 36 rows",
+    ]
+    whole = Letor().read(["train.txt"], folder)
+    parts = [Letor().read([f"{part}.txt"], folder / "parts") for part in ("train", "valid", "test")]
+    assert sorted(np.concatenate([part.groups.ids for part in parts])) == sorted(whole.groups.ids)
+    lines = (folder / "parts" / "splits.tsv").read_text().splitlines()
+    assert lines[0] == "query_id\tpart"
+    assert len(lines) == 31
+    assert {line.split("\t")[0] for line in lines if line.endswith("\ttest")} == set(parts[2].groups.ids)
+
+
+def test_folds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "data", "split", folder / "train.txt", "-o", folder / "folds", "--folds", "3")
+    assert code == 0
+    assert len(out.splitlines()) == 9
+    tested = [Letor().read(["test.txt"], folder / "folds" / f"fold{i}").groups.ids for i in (1, 2, 3)]
+    assert len(set(np.concatenate(tested))) == 30
+
+
+@pytest.mark.parametrize("way", ["--by-time", "--together", "--stratify"])
+def test_split_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str) -> None:
+    rows = "".join(f"q{q},{q % 2},{q}.5,{q // 4}\n" for q in range(40))
+    (tmp_path / "log.csv").write_text("query_id,label,f,day\n" + rows)
+    code, _, err = run(
+        capsys, "data", "split", tmp_path / "log.csv", "-o", tmp_path / "p", "--test", "0.2", way, "day"
+    )
+    assert code == 0
+    assert err == "note: read it with the options attributes=[day]\n"
+    days = {
+        part: Csv(attributes=("day",)).read([f"{part}.csv"], tmp_path / "p").query_attributes["day"].tolist()
+        for part in ("train", "test")
+    }
+    assert len(days["test"]) == 8
+    if way == "--stratify":
+        assert max(map(days["test"].count, range(10))) == 1
+    else:
+        assert not set(days["train"]) & set(days["test"])
+    if way == "--by-time":
+        assert set(days["test"]) == {8, 9}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing says how to divide; expected --test 0.2, with or without --valid, or --folds 5"),
+        (["--test", "1.5"], "shares are test 1.5; expected shares above 0 that add up to less than 1"),
+        (["--folds", "2"], "2 folds; expected at least 3"),
+        (["--folds", "3", "--test", "0.2"], "--folds beside --valid or --test; expected one of them"),
+        (
+            ["--test", "0.2", "--by-time", "day"],
+            "column 'day': letor files have no columns; expected csv or parquet",
+        ),
+        (
+            ["--test", "0.2", "--by-time", "day", "--together", "u"],
+            "exclude each other; expected at most one",
+        ),
+    ],
+)
+def test_split_refuses(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code, _, err = run(capsys, "data", "split", folder / "train.txt", "-o", folder / "p", *arguments)
+    assert code == 2
+    assert message in err
+    assert not (folder / "p").exists()

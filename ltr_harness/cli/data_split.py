@@ -1,0 +1,164 @@
+"""`ltr-harness data split`: parts that never share a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli.data_source import guessed_reader, read_files, reader_option, reader_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ltr_harness.dataset import RankingDataset
+
+    Parts = dict[str, NDArray[np.int64]]
+
+
+@click.command(
+    "split",
+    epilog="""\b
+Examples:
+  ltr-harness data split all.txt -o parts/ --valid 0.1 --test 0.2
+  ltr-harness data split all.txt -o folds/ --folds 5 --seed 3
+  ltr-harness data split log.parquet -o parts/ --test 0.2 --by-time day
+  ltr-harness data split log.parquet -o parts/ --test 0.2 --together user
+  ltr-harness data split log.parquet -o parts/ --test 0.2 --stratify language
+""",
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@reader_option
+@reader_options
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write to.",
+)
+@click.option("--valid", type=float, help="Share of the queries for validation.")
+@click.option("--test", type=float, help="Share of the queries for testing.")
+@click.option("--folds", type=int, help="Make folds instead: each query is tested once.")
+@click.option("--by-time", metavar="COLUMN", help="Oldest queries train, newest test.")
+@click.option("--together", metavar="COLUMN", help="Queries of one user or session stay in one part.")
+@click.option("--stratify", metavar="COLUMN", help="Each value gets its share of every part.")
+@click.option("--seed", default=1, show_default=True, help="Decides which queries go where.")
+@click.option(
+    "--format", "suffix", help="Suffix of the files, such as .parquet; default: that of the first of FILES."
+)
+def split_command(
+    files: tuple[Path, ...],
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    output: Path,
+    valid: float | None,
+    test: float | None,
+    folds: int | None,
+    by_time: str | None,
+    together: str | None,
+    stratify: str | None,
+    seed: int,
+    suffix: str | None,
+) -> int:
+    """Divide FILES by query and write the parts, and splits.tsv: which query went where.
+
+    Columns named here describe the query and must be the same in all its rows.
+    """
+    from ltr_harness.errors import UsageError
+
+    column = by_time or together or stratify
+    if sum(option is not None for option in (by_time, together, stratify, folds)) > 1:
+        raise UsageError(
+            "--folds, --by-time, --together and --stratify exclude each other; expected at most one"
+        )
+    shares = {name: share for name, share in (("valid", valid), ("test", test)) if share is not None}
+    if folds is None and not shares:
+        raise UsageError(
+            "nothing says how to divide; expected --test 0.2, with or without --valid, or --folds 5"
+        )
+    if folds is not None and shares:
+        raise UsageError("--folds beside --valid or --test; expected one of them")
+    name = reader_name or guessed_reader(files[0])
+    dataset = read_files(files, name, _with_attribute(reader_options, name, column))
+    for fold, parts in _divided(dataset, shares, folds, by_time, together, stratify, seed).items():
+        form = name if name == "lightgbm" and suffix is None else None
+        _write(dataset, parts, output / fold, _suffix(files[0]) if suffix is None else suffix, form)
+    return 0
+
+
+def _suffix(path: Path) -> str:
+    """``.txt.gz`` of ``rows.v2.txt.gz``."""
+    packed = path.suffix if path.suffix in (".gz", ".zst") else ""
+    return Path(path.name.removesuffix(packed)).suffix + packed
+
+
+def _with_attribute(options: tuple[str, ...], reader: str, column: str | None) -> tuple[str, ...]:
+    """The column by which to divide is read as an attribute, unless the options say so already."""
+    from ltr_harness.errors import UsageError
+
+    if column is None:
+        return options
+    if reader not in ("csv", "parquet"):
+        raise UsageError(f"column {column!r}: {reader} files have no columns; expected csv or parquet")
+    given = [option for option in options if option.startswith("attributes=")]
+    return options if given else (*options, f"attributes=[{column}]")
+
+
+def _divided(
+    dataset: RankingDataset,
+    shares: dict[str, float],
+    n_folds: int | None,
+    by_time: str | None,
+    together: str | None,
+    stratify: str | None,
+    seed: int,
+) -> dict[str, Parts]:
+    """Folder to part to queries."""
+    from ltr_harness.catalog import did_you_mean
+    from ltr_harness.errors import DataError
+    from ltr_harness.splits import divided, divided_by_time, folds
+
+    groups, columns = dataset.groups, dataset.query_attributes
+    for column in (by_time, together, stratify):
+        if column is not None and column not in columns:
+            raise DataError(f"{column!r} is no attribute; {did_you_mean(column, columns)}")
+    if n_folds is not None:
+        sides = ("train", "valid", "test")
+        return {
+            f"fold{i + 1}": dict(zip(sides, queries, strict=True))
+            for i, queries in enumerate(folds(groups, n_folds, seed))
+        }
+    if by_time is not None:
+        return {"": divided_by_time(groups, shares, columns[by_time])}
+    return {
+        "": divided(
+            groups,
+            shares,
+            seed,
+            together=None if together is None else columns[together],
+            strata=None if stratify is None else columns[stratify],
+        )
+    }
+
+
+def _write(dataset: RankingDataset, parts: Parts, folder: Path, suffix: str, form: str | None) -> None:
+    from ltr_harness.writers import write_dataset
+    from ltr_harness.writers.places import whole_files
+
+    said: dict[str, None] = {}
+    part_of: dict[int, str] = {}
+    for part, queries in parts.items():
+        path = folder / f"{part}{suffix}"
+        chosen = dataset.take(queries)
+        said |= dict.fromkeys(write_dataset(chosen, path, form))
+        part_of |= dict.fromkeys(queries.tolist(), part)
+        click.echo(f"wrote {path}: {chosen.n_queries:,} queries, {chosen.n_rows:,} rows")
+    for note in said:
+        click.echo(f"note: {note}", err=True)
+    assignment = folder / "splits.tsv"
+    with whole_files(assignment) as temporary:
+        lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))
+        temporary(assignment).write_text("query_id\tpart\n" + "".join(lines), encoding="utf-8")
