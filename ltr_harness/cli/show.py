@@ -6,19 +6,28 @@ from pathlib import Path
 
 import click
 
-from ltr_harness.cli import options
+from ltr_harness.cli import options, show_model
 
 
 @click.group(
     "show",
+    no_args_is_help=True,
     epilog="""\b
 Examples:
   ltr-harness show config configs/mq2008.yaml --set seeds=[1]
   ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+  ltr-harness show importance RUN
+  ltr-harness show why RUN --query 17 --rows 0 3
+  ltr-harness show trees RUN -m ndcg@10 -m mrr@10
 """,
 )
 def command() -> None:
-    """Show a resolved configuration or a run."""
+    """Show a resolved configuration, a run, or what a stored model looks at."""
+
+
+command.add_command(show_model.importance)
+command.add_command(show_model.why)
+command.add_command(show_model.trees)
 
 
 @command.command("config")

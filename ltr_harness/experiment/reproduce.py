@@ -125,6 +125,18 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
     )
 
 
+def fold_of(run: Run, data_root: Path | None = None) -> Fold:
+    """The data of a stored run, read again by the configuration beside it.
+
+    Raises:
+        UsageError: the configuration or the data is gone, or the data are not those that the run was tested on.
+    """
+    fold = _fold(_experiment(run, data_root), run.record)
+    if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
+        raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
+    return fold
+
+
 def _experiment(run: Run, data_root: Path | None) -> Experiment:
     path = run.path.resolve().parent / "experiment.yaml"
     if not path.is_file():

@@ -133,7 +133,7 @@ def _from_table(
         at, used = _rows_of(table, columns, query, named_by[1], judgments, other_queries)
     if "label" in table.columns:
         _same_labels(table, _floats(columns["label"]), at, used, judgments)
-    ordered = np.empty(scores.size)
+    ordered = np.empty(judgments.groups.n_rows)
     ordered[at] = scores[used]
     return ordered
 

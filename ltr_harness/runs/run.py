@@ -122,6 +122,15 @@ class Run:
             DataError: a feature that the model was trained on is missing; or, in a format that only numbers its
                 features, there is one that training never saw.
         """
+        model = self.model if threads is None else self._load(threads)
+        return model.score_split(self.with_its_columns(split))
+
+    def with_its_columns(self, split: RankingDataset) -> RankingDataset:
+        """The dataset with the columns of the model's training data, in their order.
+
+        Raises:
+            DataError: as for `score_split`.
+        """
         names = tuple(self.record.features)
         if names and split.feature_names != names:
             if (
@@ -132,8 +141,7 @@ class Run:
             trained_on = RankingDataset(np.empty((0, len(names)), np.float32), split.judgments, names)
             check_alignment({"train": trained_on, "new": split})
             split = with_columns(split, names)
-        model = self.model if threads is None else self._load(threads)
-        return model.score_split(split)
+        return split
 
     def _table(self, name: str) -> pd.DataFrame:
         import pyarrow.parquet as parquet

@@ -1,0 +1,217 @@
+"""`ltr-harness show importance|why|trees`: what a stored model looks at, and what it needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli import data_source, options
+
+if TYPE_CHECKING:
+    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.rankers.ranker import FittedModel
+    from ltr_harness.runs import Run
+
+_run = click.argument("run", type=click.Path(path_type=Path))
+_data = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Labelled rows.  [default: the run's test split]",
+)
+
+
+@click.command("importance")
+@_run
+@_data
+@data_source.reader_option
+@data_source.reader_options
+@click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Shuffles of each feature."
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Features shown.")
+@options.as_json
+def importance(
+    run: Path,
+    data: Path | None,
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    metric: str | None,
+    repeats: int,
+    top: int,
+    as_json: bool,
+) -> int:
+    """What the metric loses when a feature is shuffled, beside the shares of gain and of splits.
+
+    Intervals are over queries. Gain is measured in training and flatters features with many values; the loss is
+    measured on rows that the model was not trained on.
+    """
+    from ltr_harness.metrics import parse_metric
+    from ltr_harness.rankers.boosted import TreeModel
+    from ltr_harness.runs.insight import permutation_importance
+
+    stored, model, split = _loaded(run, data, reader_name, reader_options)
+    measured = parse_metric(metric or stored.record.primary)
+    effects = permutation_importance(model, split, measured, repeats=repeats)
+    shares: dict[str, dict[str, float]] = {}
+    if isinstance(model, TreeModel):
+        for kind in ("gain", "split"):
+            values = model.importance(kind)
+            total = max(float(values.sum()), 1e-300)
+            shares[kind] = dict(zip(split.feature_names, (values / total).tolist(), strict=True))
+    if as_json:
+        listed = [
+            {**one._asdict(), **{kind: share[one.feature] for kind, share in shares.items()}}
+            for one in effects
+        ]
+        click.echo(json.dumps({"metric": str(measured), "features": listed}, indent=2))
+        return 0
+    shown = effects[:top]
+    width = max(7, *(len(one.feature) for one in shown))
+    head = "".join(f"{kind:>9}" for kind in shares)
+    click.echo(f"{'feature':<{width}}  {'loss of ' + str(measured):>24}  {'95 % interval':>19}{head}")
+    for one in shown:
+        parts = "".join(f"{100 * share[one.feature]:>7.1f} %" for share in shares.values())
+        click.echo(f"{one.feature:<{width}}  {one.loss:>24.4f}  {one.low:>+9.4f} {one.high:>+9.4f}{parts}")
+    if len(effects) > top:
+        click.echo(f"{len(effects) - top} more features; --top shows more", err=True)
+    return 0
+
+
+@click.command("why")
+@_run
+@_data
+@data_source.reader_option
+@data_source.reader_options
+@click.option("--query", required=True, metavar="ID", help="The query.")
+@click.option(
+    "--rows",
+    nargs=2,
+    type=click.IntRange(min=0),
+    metavar="A B",
+    help="Two of its rows, from 0.  [default: the two ranked first]",
+)
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown.")
+@options.as_json
+def why(
+    run: Path,
+    data: Path | None,
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    query: str,
+    rows: tuple[int, int] | None,
+    top: int,
+    as_json: bool,
+) -> int:
+    """Why one row of a query stands above another: the difference of their scores, feature by feature.
+
+    SHAP values, computed by the library that trained the model; they sum to the difference of the scores.
+    """
+    import numpy as np
+
+    from ltr_harness.runs import insight
+
+    _, model, split = _loaded(run, data, reader_name, reader_options)
+    if not rows:
+        at = np.flatnonzero(split.groups.ids.astype(str) == query)
+        first, end = (
+            (split.groups.boundaries[at[0]], split.groups.boundaries[at[0] + 1]) if at.size else (0, 2)
+        )
+        order = np.argsort(-model.score(split.features[first:end]), kind="stable")
+        rows = (int(order[0]), int(order[min(1, order.size - 1)]))
+    a, b = rows
+    score_a, score_b, reasons = insight.why(model, split, query, a, b)
+    if as_json:
+        listed = [reason._asdict() for reason in reasons]
+        click.echo(
+            json.dumps(
+                {"query": query, "rows": [a, b], "scores": [score_a, score_b], "reasons": listed}, indent=2
+            )
+        )
+        return 0
+    above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
+    click.echo(
+        f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {score_a - score_b:+.4f}"
+    )
+    width = max([7, *(len(reason.feature) for reason in reasons[:top])])
+    click.echo(f"{'feature':<{width}}  {'row ' + str(a):>12}  {'row ' + str(b):>12}  {'difference':>10}")
+    for reason in reasons[:top]:
+        click.echo(
+            f"{reason.feature:<{width}}  {reason.of_a:>12.6g}  {reason.of_b:>12.6g}  {reason.difference:>+10.4f}"
+        )
+    rest = sum(reason.difference for reason in reasons[top:])
+    if reasons[top:]:
+        click.echo(f"{len(reasons) - top} more features together {rest:+.4f}")
+    return 0
+
+
+@click.command("trees")
+@_run
+@_data
+@data_source.reader_option
+@data_source.reader_options
+@click.option(
+    "-m",
+    "--metric",
+    "names",
+    multiple=True,
+    help="May be given several times.  [default: the primary metric]",
+)
+@options.as_json
+def trees(
+    run: Path,
+    data: Path | None,
+    reader_name: str | None,
+    reader_options: tuple[str, ...],
+    names: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """How good the model's first trees alone are, and what scoring costs; nothing is trained."""
+    from ltr_harness.metrics import parse_metric
+    from ltr_harness.rankers.boosted import TreeModel
+    from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
+
+    stored, model, split = _loaded(run, data, reader_name, reader_options)
+    metrics = [parse_metric(name) for name in names or (stored.record.primary,)]
+    cuts = quality_by_trees(model, split, metrics)
+    cost = microseconds_per_row(model, split.features)
+    leaves = model.n_leaves if isinstance(model, TreeModel) else 0
+    if as_json:
+        listed = [
+            {"rounds": cut.rounds, **dict(zip(map(str, metrics), cut.means, strict=True))} for cut in cuts
+        ]
+        click.echo(json.dumps({"leaves": leaves, "microseconds_per_row": cost, "cuts": listed}, indent=2))
+        return 0
+    click.echo("rounds" + "".join(f"{metric!s:>{max(12, len(str(metric)) + 2)}}" for metric in metrics))
+    for cut in cuts:
+        values = zip(metrics, cut.means, strict=True)
+        click.echo(
+            f"{cut.rounds:>6}"
+            + "".join(f"{mean:>{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
+        )
+    click.echo(
+        f"{leaves:,} leaves; {cost:.2f} µs per row with {stored.record.threads} threads, all rows in one call",
+        err=True,
+    )
+    return 0
+
+
+def _loaded(
+    path: Path, data: Path | None, reader_name: str | None, reader_options: tuple[str, ...]
+) -> tuple[Run, FittedModel, RankingDataset]:
+    """The run, its model, and the rows to look at with the model's columns."""
+    from ltr_harness.errors import UsageError
+    from ltr_harness.runs import load_run
+
+    run = load_run(path)
+    if run.record.status != "complete":
+        raise UsageError(f"{path}: this run failed ({run.record.error}); there is no model")
+    if data is None:
+        from ltr_harness.experiment.reproduce import fold_of
+
+        return run, run.model, fold_of(run).test
+    return run, run.model, run.with_its_columns(data_source.read_files([data], reader_name, reader_options))

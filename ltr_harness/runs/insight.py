@@ -1,0 +1,197 @@
+"""What does a model look at, why is A above B, and how many of its trees are needed?
+
+Functions of a model and labelled rows; nothing is trained. The rows should be ones that the model was not trained
+on: the test split, or new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.metrics import Metric, bind
+from ltr_harness.rankers.boosted import TreeModel
+from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.stats.intervals import t_interval
+
+_POINTS = 40
+
+
+class FeatureEffect(NamedTuple):
+    """What a metric loses when a feature says nothing any more.
+
+    Attributes:
+        feature: its name.
+        loss: mean over queries of the metric's value less its value with the feature shuffled; 0 for a feature that
+            the model does not use.
+        low, high: interval of the mean over queries.
+    """
+
+    feature: str
+    loss: float
+    low: float
+    high: float
+
+
+def permutation_importance(
+    model: FittedModel,
+    split: RankingDataset,
+    metric: Metric,
+    *,
+    repeats: int = 3,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> list[FeatureEffect]:
+    """How much worse the ranking gets when one feature's values are dealt out anew among all rows.
+
+    Features that say the same thing stand in for each other, so that each alone seems to matter little.
+
+    Args:
+        model: scores features.
+        split: labelled rows.
+        metric: whose loss is measured, per query and averaged over `repeats` shuffles.
+        repeats: shuffles of each feature.
+        seed: of the shuffles.
+        confidence: of the intervals, over queries.
+
+    Returns:
+        One per feature, the largest loss first.
+    """
+    binding = bind([metric], split.judgments)
+    better = 1.0 if metric.higher_is_better else -1.0
+    before = binding.per_query(model.score(split.features))[0]
+    used = (
+        model.importance("split") > 0
+        if isinstance(model, TreeModel)
+        else np.ones(split.n_features, dtype=bool)
+    )
+    features = np.array(split.features)
+    effects = []
+    for column, name in enumerate(split.feature_names):
+        if not used[column]:
+            effects.append(FeatureEffect(name, 0.0, 0.0, 0.0))
+            continue
+        kept = features[:, column].copy()
+        losses = np.zeros(split.n_queries)
+        for repeat in range(repeats):
+            rng = np.random.Generator(np.random.Philox(key=[seed, column * repeats + repeat]))
+            features[:, column] = kept[rng.permutation(split.n_rows)]
+            losses += better * (before - binding.per_query(model.score(features))[0]) / repeats
+        features[:, column] = kept
+        low, high = t_interval(losses, confidence)
+        effects.append(FeatureEffect(name, float(np.nanmean(losses)), float(low), float(high)))
+    return sorted(effects, key=lambda effect: -effect.loss)
+
+
+class Reason(NamedTuple):
+    """One feature's part in the difference between two rows' scores.
+
+    Attributes:
+        feature: its name.
+        of_a, of_b: its value in each row.
+        difference: what it adds to a's score less what it adds to b's.
+    """
+
+    feature: str
+    of_a: float
+    of_b: float
+    difference: float
+
+
+def why(
+    model: FittedModel, split: RankingDataset, query: str, a: int, b: int
+) -> tuple[float, float, list[Reason]]:
+    """Why does row a of a query stand above row b: by which features, and how much each.
+
+    The differences are those of SHAP values (`TreeModel.contributions`) and sum to the difference of the scores.
+
+    Args:
+        model: of trees.
+        split: the rows.
+        query: its id.
+        a, b: rows of the query, from 0.
+
+    Returns:
+        Both scores, and the reasons, the largest first; features that make no difference are left out.
+
+    Raises:
+        DataError: the model has no trees, or there is no such query or row.
+    """
+    if not isinstance(model, TreeModel):
+        raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
+    found = np.flatnonzero(split.groups.ids.astype(str) == str(query))
+    if not found.size:
+        raise DataError(
+            f"there is no query {query!r} among the {split.n_queries:,} of {split.source or 'the data'}"
+        )
+    first, size = int(split.groups.boundaries[found[0]]), int(split.groups.sizes[found[0]])
+    for row in (a, b):
+        if not 0 <= row < size:
+            raise DataError(f"query {query!r} has no row {row}; expected 0 to {size - 1}")
+    rows = np.ascontiguousarray(split.features[[first + a, first + b]])
+    shares = model.contributions(rows)
+    score_a, score_b = model.score(rows).tolist()
+    difference = shares[0, :-1] - shares[1, :-1]
+    reasons = [
+        Reason(name, float(rows[0, column]), float(rows[1, column]), float(difference[column]))
+        for column, name in enumerate(split.feature_names)
+        if difference[column] != 0
+    ]
+    return score_a, score_b, sorted(reasons, key=lambda reason: -abs(reason.difference))
+
+
+class Cut(NamedTuple):
+    """The model's first rounds alone.
+
+    Attributes:
+        rounds: how many.
+        means: the metrics' means.
+    """
+
+    rounds: int
+    means: tuple[float, ...]
+
+
+def quality_by_trees(
+    model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], points: int = _POINTS
+) -> list[Cut]:
+    """How good the first trees alone would be: where a cheaper model is as good.
+
+    Args:
+        model: of trees.
+        split: labelled rows.
+        metrics: to evaluate.
+        points: numbers of rounds looked at, evenly spaced on a logarithmic scale; all of them where it is as many.
+
+    Raises:
+        DataError: the model has no trees.
+    """
+    if not isinstance(model, TreeModel) or not model.best_round:
+        raise DataError("only models of trees can be cut; expected a boosted ranker")
+    last = model.best_round
+    at = (
+        np.unique(np.geomspace(1, last, min(points, last)).round().astype(int)).tolist()
+        if points < last
+        else range(1, last + 1)
+    )
+    binding = bind(metrics, split.judgments)
+    return [
+        Cut(rounds, tuple(binding.means(model.score_after(split.features, rounds)).tolist())) for rounds in at
+    ]
+
+
+def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
+    """What scoring costs on this machine now: the fastest of a few passes over all rows."""
+    import time
+
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        model.score(features)
+        seconds.append(time.perf_counter() - started)
+    return 1e6 * min(seconds) / max(len(features), 1)

@@ -1,0 +1,230 @@
+"""`predict` and `show importance|why|trees`: a stored model at work, as the user sees it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness import load_run, run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def rows_of(seed: int, n_queries: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 12, n_queries)
+    n = int(sizes.sum())
+    frame = pd.DataFrame({"query_id": np.repeat([f"q{i}" for i in range(n_queries)], sizes)})
+    frame["bm25"], frame["clicks"], frame["noise"] = rng.normal(size=(3, n))
+    frame["label"] = np.clip(np.round(frame.bm25 + 0.5 * frame.clicks + 0.5 * rng.normal(size=n)), 0, 3)
+    frame["doc"] = [f"d{i}" for i in range(n)]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two boosted models, a baseline and scores from elsewhere, trained on tables."""
+    root = tmp_path_factory.mktemp("model")
+    for name, seed, n in (("train", 1, 80), ("valid", 2, 30), ("test", 3, 40)):
+        rows_of(seed, n).to_csv(root / f"{name}.csv", index=False)
+    test = rows_of(3, 40)
+    neural = test[["query_id", "doc"]].rename(columns={"doc": "document_id"}).assign(score=test.bm25)
+    others = pd.DataFrame({"query_id": ["zz"], "document_id": ["d0"], "score": [1.0]})
+    pd.concat([others, neural.sample(frac=1, random_state=0)]).to_parquet(root / "neural.parquet")
+    lgbm = {"num_leaves": 7, "min_data_in_leaf": 5, "bagging_fraction": 0.8, "bagging_freq": 1}
+    result = run_experiment(
+        {
+            "name": "model",
+            "data": {
+                "reader": "csv",
+                "root": str(root),
+                "document_id": "doc",
+                "splits": {"train": "train.csv", "valid": "valid.csv", "test": "test.csv"},
+            },
+            "metrics": {"cutoffs": [3], "report": ["ndcg", "mrr"], "primary": "ndcg@3"},
+            "stopping": {"metric": "ndcg@3", "patience": 5, "max_rounds": 30},
+            "models": {
+                "lgbm": {"ranker": "lightgbm", "params": lgbm, "exclude": ["noise"]},
+                "xgb": {"ranker": "xgboost", "objective": "rank_xendcg", "params": {"max_depth": 3}},
+                "bm25": {"ranker": "feature", "feature": "bm25"},
+                "neural": {"ranker": "scores", "file": str(root / "neural.parquet")},
+            },
+        },
+        runs=root / "runs",
+    )
+    assert not result.failures, [run.record.error for run in result.failures]
+    return root
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str]) -> Cli:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = run_command(cli, [str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def run_of(folder: Path, model: str) -> Path:
+    [path] = (folder / "runs" / "model").glob(f"{model}--*")
+    return path
+
+
+class TestPredict:
+    @pytest.mark.parametrize("model", ["lgbm", "xgb", "bm25"])
+    def test_the_test_rows_get_the_stored_scores_whatever_the_columns_order(
+        self, folder: Path, ltr: Cli, tmp_path: Path, model: str
+    ) -> None:
+        shuffled = rows_of(3, 40)[["noise", "clicks", "doc", "label", "bm25", "query_id"]].assign(more=1.5)
+        shuffled.to_csv(tmp_path / "new.csv", index=False)
+        out = tmp_path / "scores.csv"
+        run = run_of(folder, model)
+        code, said, err = ltr("predict", run, tmp_path / "new.csv", "--option", "document_id=doc", "-o", out)
+        assert (code, said) == (0, "")
+        assert err == f"{len(shuffled):,} scores of 40 queries: {out}\n"
+        head, *rows = csv.reader(out.read_text().splitlines())
+        assert head == ["query_id", "row", "document_id", "score"]
+        assert [float(row[3]) for row in rows] == load_run(run).test_scores["score"].tolist()
+        code, said, _ = ltr(
+            "evaluate", "--data", tmp_path / "new.csv", "--scores", out, "-m", "ndcg@3", "--json"
+        )
+        assert code == 0
+        assert f"{load_run(run).record.metrics['ndcg@3'].mean:.6f}"[:6] in said
+
+    @pytest.mark.parametrize("suffix", [".npy", ".txt", ".parquet", ".tsv", ".run"])
+    def test_every_kind_of_file_reads_back(self, folder: Path, ltr: Cli, tmp_path: Path, suffix: str) -> None:
+        from ltr_harness.dataset import RankingDataset
+        from ltr_harness.rankers.scores import ScoresModel
+        from ltr_harness.readers.csv import Csv
+
+        run, out = run_of(folder, "xgb"), tmp_path / f"scores{suffix}"
+        assert ltr("predict", run, folder / "test.csv", "--option", "document_id=doc", "-o", out)[0] == 0
+        split: RankingDataset = Csv(document_id="doc").read(["test.csv"], folder)
+        np.testing.assert_array_equal(
+            ScoresModel(file=out).score_split(split), load_run(run).test_scores["score"].to_numpy()
+        )
+        assert sorted(path.name for path in tmp_path.iterdir()) == [out.name]
+
+    def test_what_does_not_fit_is_said(self, folder: Path, ltr: Cli, tmp_path: Path) -> None:
+        rows_of(3, 4).drop(columns="clicks").to_csv(tmp_path / "less.csv", index=False)
+        code, _, err = ltr("predict", run_of(folder, "lgbm"), tmp_path / "less.csv", "-o", tmp_path / "s.csv")
+        assert code == 2
+        assert "lacks the feature clicks" in err
+        assert not (tmp_path / "s.csv").exists()
+        code, _, err = ltr("predict", run_of(folder, "lgbm"), folder / "test.csv", "-o", tmp_path / "s.xml")
+        assert code == 2
+        assert "unknown kind of file; expected one of .parquet, .csv" in err
+        code, _, err = ltr("predict", run_of(folder, "lgbm"), folder / "test.csv", "-o", tmp_path / "s.run")
+        assert code == 2
+        assert "a TREC run names documents" in err
+
+
+class TestImportance:
+    @pytest.mark.parametrize("model", ["lgbm", "xgb"])
+    def test_what_counts_comes_first_and_what_is_not_used_counts_nothing(
+        self, folder: Path, ltr: Cli, model: str
+    ) -> None:
+        code, out, _ = ltr("show", "importance", run_of(folder, model), "--json")
+        assert code == 0
+        effects = {one["feature"]: one for one in json.loads(out)["features"]}
+        assert next(iter(effects)) == "bm25"
+        assert effects["bm25"]["low"] > 0
+        assert effects["bm25"]["low"] < effects["bm25"]["loss"] < effects["bm25"]["high"]
+        if model == "lgbm":
+            assert (effects["noise"]["loss"], effects["noise"]["split"]) == (0, 0)
+        assert sum(one["gain"] for one in effects.values()) == pytest.approx(1)
+
+    def test_the_table(self, folder: Path, ltr: Cli) -> None:
+        code, out, err = ltr("show", "importance", run_of(folder, "lgbm"), "--top", 2, "-m", "mrr@3")
+        assert code == 0
+        assert out.splitlines()[0].split() == [
+            "feature",
+            "loss",
+            "of",
+            "mrr@3",
+            "95",
+            "%",
+            "interval",
+            "gain",
+            "split",
+        ]
+        assert out.splitlines()[1].startswith("bm25 ")
+        assert err == "1 more features; --top shows more\n"
+
+
+class TestWhy:
+    @pytest.mark.parametrize("model", ["lgbm", "xgb"])
+    def test_reasons_sum_to_the_difference_of_the_scores(self, folder: Path, ltr: Cli, model: str) -> None:
+        run = run_of(folder, model)
+        scores = load_run(run).test_scores
+        code, out, _ = ltr("show", "why", run, "--query", "q5", "--rows", 0, 1, "--json")
+        assert code == 0
+        found = json.loads(out)
+        assert found["scores"] == scores[scores.query_id == "q5"].score.tolist()[:2]
+        total = sum(reason["difference"] for reason in found["reasons"])
+        assert total == pytest.approx(found["scores"][0] - found["scores"][1], abs=1e-5)
+
+    def test_without_rows_it_is_the_first_two_of_the_ranking(self, folder: Path, ltr: Cli) -> None:
+        code, out, _ = ltr("show", "why", run_of(folder, "xgb"), "--query", "q5")
+        assert code == 0
+        assert out.startswith("query q5: row ")
+        assert " stands above row " in out or " stands level with row " in out
+
+    def test_misuse_is_said(self, folder: Path, ltr: Cli) -> None:
+        for model, arguments, text in (
+            ("xgb", ("--query", "q999"), "there is no query 'q999' among the 40"),
+            ("xgb", ("--query", "q5", "--rows", 0, 99), "query 'q5' has no row 99; expected 0 to "),
+            ("bm25", ("--query", "q5"), "only models of trees divide their scores among features"),
+        ):
+            code, _, err = ltr("show", "why", run_of(folder, model), *arguments)
+            assert (code, text in err) == (2, True), err
+
+
+class TestTrees:
+    @pytest.mark.parametrize("model", ["lgbm", "xgb"])
+    def test_all_trees_give_the_runs_own_numbers(self, folder: Path, ltr: Cli, model: str) -> None:
+        record = load_run(run_of(folder, model)).record
+        code, out, _ = ltr("show", "trees", run_of(folder, model), "-m", "ndcg@3", "-m", "mrr@3", "--json")
+        assert code == 0
+        found = json.loads(out)
+        assert [cut["rounds"] for cut in found["cuts"]] == list(range(1, (record.best_round or 0) + 1))
+        assert found["cuts"][-1]["ndcg@3"] == pytest.approx(record.metrics["ndcg@3"].mean, abs=1e-12)
+        assert found["leaves"] == record.n_leaves
+        assert found["microseconds_per_row"] > 0
+
+    def test_a_baseline_has_none(self, folder: Path, ltr: Cli) -> None:
+        code, _, err = ltr("show", "trees", run_of(folder, "bm25"))
+        assert code == 2
+        assert "only models of trees can be cut" in err
+
+
+def test_scores_from_elsewhere_are_in_the_table_and_stay_in_the_run(folder: Path) -> None:
+    run = load_run(run_of(folder, "neural"))
+    bm25 = load_run(run_of(folder, "bm25"))
+    assert run.record.metrics["ndcg@3"].mean == pytest.approx(bm25.record.metrics["ndcg@3"].mean, abs=1e-12)
+    assert "model.scores.parquet" in run.record.files
+
+
+def test_scores_that_do_not_cover_the_test_rows_stop_the_experiment_before_training(
+    folder: Path, tmp_path: Path
+) -> None:
+    from ltr_harness.errors import UsageError
+
+    table = pd.read_parquet(folder / "neural.parquet")
+    table[table.document_id != "d7"].to_parquet(tmp_path / "less.parquet")
+    with pytest.raises(UsageError, match=r"models.neural.file: .*less.parquet: 1 of \d+ rows have no score"):
+        run_experiment(
+            folder / "runs" / "model" / "experiment.yaml",
+            overrides=[f"models.neural.file={tmp_path / 'less.parquet'}"],
+            runs=tmp_path / "runs",
+        )
+    assert not (tmp_path / "runs").exists()
