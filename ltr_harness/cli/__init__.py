@@ -17,6 +17,8 @@ COMMANDS = {
     "explain": ("ltr_harness.cli.explain", "The arithmetic of one query, row by row."),
     "compare": ("ltr_harness.cli.compare", "Compare runs, score files or TREC runs; gates for CI."),
     "monitor": ("ltr_harness.cli.monitor", "Production logs against a baseline: what moved, where, why."),
+    "predict": ("ltr_harness.cli.predict", "Score new rows with a stored model."),
+    "reproduce": ("ltr_harness.cli.reproduce", "Train a stored run again: is everything identical?"),
     "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
     "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
