@@ -9,6 +9,7 @@ HarnessError                what went wrong, in the words of the person who has 
 │   ├── NotComparableError  results that must not be set side by side
 │   └── MissingExtraError   an optional package that is not installed
 ├── TrainingError           exit 1: a model failed while training; what finished is kept
+├── FetchError              exit 1: a download failed; what arrived is kept
 └── GateError              exit 3: a condition given with --fail-if does not hold
 """
 
@@ -89,6 +90,10 @@ class MissingExtraError(UsageError):
 
 class TrainingError(HarnessError):
     """A model failed while training."""
+
+
+class FetchError(HarnessError):
+    """A download failed; what arrived is kept and the next attempt goes on from there."""
 
 
 class GateError(HarnessError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.known_sets import SETS, Counts, KnownSet
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 
@@ -226,3 +229,61 @@ def test_split_refuses(
     assert code == 2
     assert message in err
     assert not (folder / "p").exists()
+
+
+# --- public sets ---------------------------------------------------------------------------------------------
+
+
+def test_the_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "data", "list")
+    assert code == 0
+    assert "mslr-web30k       MSLR-WEB30K: web search of Bing" in out
+    assert "by hand; Microsoft Research licence" in out
+    assert "downloaded; MIT licence" in out
+
+
+def test_a_set_that_a_person_has_to_fetch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "data", "get", "mq2008", "-o", tmp_path / "mq")
+    assert code == 1
+    assert "terms: Microsoft Research licence" in err
+    assert "under LETOR 4.0, fetch the archive MQ2008" in out
+    assert f"{tmp_path}/mq lacks Fold1/train.txt, Fold1/vali.txt, Fold1/test.txt, Fold2/train.txt, …" in out
+    assert run(capsys, "data", "get", "mq208")[2].startswith(
+        "error: no known set is called 'mq208'; did you mean 'mq2008'?"
+    )
+
+
+def test_what_was_fetched_by_hand_is_unpacked_and_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = KnownSet(
+        "Tiny", "https://example.org", "none", {"reader": "letor"}, {"all": {"train": "a.txt", "test": "b.txt"}}, 2,
+        {("a.txt",): Counts(1, 2), ("a.txt", "b.txt"): Counts(2, 3)}, by_hand="Ask for it.",
+    )  # fmt: skip
+    monkeypatch.setitem(SETS, "tiny", tiny)
+    for name, rows in (("good", "1 qid:2 1:1\n"), ("bad", "1 qid:2 1:1\n0 qid:2 1:1\n")):
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            archive.writestr("tiny/a.txt", "1 qid:1 1:1\n0 qid:1 1:2\n")
+            archive.writestr("tiny/b.txt", rows)
+    get = ("data", "get", "tiny", "-o", tmp_path / "tiny")
+    code, out, err = run(capsys, *get, "--archive", tmp_path / "good.zip")
+    assert code == 0
+    assert out == f"{tmp_path}/tiny is complete; use it with `data: {{set: tiny, root: {tmp_path}/tiny}}`\n"
+    assert "a.txt: 1 queries, 2 rows" in err
+    code, _, err = run(capsys, *get, "--archive", tmp_path / "bad.zip")
+    assert code == 2
+    assert (
+        "a.txt + b.txt: 2 queries and 4 rows; expected 2 queries and 3 rows, as published; another edition"
+        in err
+    )
+
+
+def test_a_set_whose_files_are_there_is_verified_without_a_network(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for download in SETS["lightgbm-example"].downloads:
+        shutil.copy(shared_data / "lightgbm_lambdarank" / download.file, tmp_path)
+    code, out, err = run(capsys, "data", "get", "lightgbm-example", "-o", tmp_path)
+    assert code == 0
+    assert "rank.train: 201 queries, 3,005 rows" in err
+    assert "is complete" in out

@@ -1,0 +1,115 @@
+"""`ltr-harness data list` and `data get`: public sets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ltr_harness.known_sets import KnownSet
+
+
+@click.command("list")
+def list_command() -> int:
+    """List the public sets that `data get` and `data: {set: …}` know."""
+    from ltr_harness.known_sets import SETS
+
+    width = max(map(len, SETS))
+    for name, known in SETS.items():
+        click.echo(f"{name:<{width}}  {known.title}")
+        click.echo(f"{'':<{width}}  {'downloaded' if known.downloads else 'by hand'}; {known.terms}")
+        click.echo(f"{'':<{width}}  {known.home}")
+    return 0
+
+
+@click.command(
+    "get",
+    epilog="""\b
+Examples:
+  ltr-harness data get lightgbm-example
+  ltr-harness data get mslr-web30k -o /data/mslr --archive ~/Downloads/MSLR-WEB30K.zip
+""",
+)
+@click.argument("name")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder; default: data/NAME."
+)
+@click.option(
+    "--archive",
+    "archives",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Archive that you fetched: unpacked safely.",
+)
+def get_command(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
+    """Fetch the public set NAME, or say how, and verify what is there.
+
+    Sets whose terms a person has to accept are never downloaded: put their files into the folder, or name the
+    archive, and run the command again.
+    """
+    from ltr_harness.known_sets import known_set
+    from ltr_harness.known_sets.fetch import fetch
+    from ltr_harness.known_sets.unpack import unpack
+
+    known = known_set(name)
+    folder = output or Path("data") / name
+    click.echo(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
+    for archive in archives:
+        for path in unpack(archive.expanduser(), folder, known.files):
+            click.echo(f"unpacked {path}", err=True)
+    for download in known.downloads:
+        click.echo(f"{download.file}: {download.size:,} bytes from {download.url}", err=True)
+        fetch(download, folder, _progress if sys.stderr.isatty() else None)
+    missing = [file for file in known.files if not (folder / file).is_file()]
+    if missing:
+        click.echo(known.by_hand)
+        click.echo(f"{folder} lacks {', '.join(missing[:4])}{', …' if len(missing) > 4 else ''}")
+        click.echo(
+            "put the files there, or give --archive FILE, and run the same command again to verify them"
+        )
+        return 1
+    _verify(known, folder)
+    click.echo(f"{folder} is complete; use it with `data: {{set: {name}, root: {folder}}}`")
+    return 0
+
+
+def _verify(known: KnownSet, folder: Path) -> None:
+    """Read every file and compare the counts.
+
+    Raises:
+        DataError: every file or fold that has other counts.
+    """
+    from ltr_harness.cache import DataCache
+    from ltr_harness.cli.data_source import made_reader
+    from ltr_harness.errors import DataError, Problem
+
+    options = {key: value for key, value in known.reader.items() if key != "reader"}
+    reader = made_reader(known.reader["reader"], (), options)
+    cache = DataCache()
+    counts: dict[str, tuple[int, int]] = {}
+    problems = []
+    for files, expected in known.counts.items():
+        for file in files:
+            if file not in counts:
+                dataset = cache.read(reader, [file], folder).dataset
+                counts[file] = dataset.n_queries, dataset.n_rows
+                click.echo(f"{file}: {dataset.n_queries:,} queries, {dataset.n_rows:,} rows", err=True)
+        found = tuple(sum(counts[file][i] for file in files) for i in range(2))
+        if found != (expected.queries, expected.rows):
+            problems.append(
+                Problem(
+                    f"{folder}: {' + '.join(files)}",
+                    f"{found[0]:,} queries and {found[1]:,} rows",
+                    f"{expected.queries:,} queries and {expected.rows:,} rows, as published",
+                    "another edition of the set, or a damaged copy",
+                )
+            )
+    if problems:
+        raise DataError(problems)
+
+
+def _progress(done: int, total: int) -> None:
+    click.echo(f"\r{done / total:4.0%} of {total / 1e6:,.1f} MB", err=True, nl=done >= total)

@@ -1,0 +1,121 @@
+"""An archive that somebody fetched: only the files that are wanted come out, each to where it belongs.
+
+A member's own path never decides where anything is written, so none can escape; links and devices are not
+files; and what grows far beyond the archive's size is a bomb.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ltr_harness.errors import DataError, Problem
+
+_BLOCK = 1 << 20
+_MOST_GROWTH = 100
+"""Text of ranking sets shrinks to a tenth or so; what unpacks to more than a hundred times is no such text."""
+_SMALL = 1 << 20
+
+Member = tuple[str, IO[bytes]]
+
+
+def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
+    """Take the wanted files out of a zip or tar archive, wherever in it they are.
+
+    Args:
+        archive: .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz.
+        folder: where they go.
+        wanted: their names there, such as ``Fold1/train.txt``; a member matches if its path ends with it.
+
+    Raises:
+        DataError: no archive, a damaged one, a file that is in it twice, or one that never ends.
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
+    written: dict[str, Path] = {}
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as scratch:
+        try:
+            with _members(archive) as members:
+                for path, stream in members:
+                    name = next((name for name in wanted if _ends_with(path, name)), None)
+                    if name is None:
+                        continue
+                    if name in written:
+                        raise DataError(
+                            Problem(f"{archive}: {path}", f"is a second {name}", "one of each file")
+                        )
+                    written[name] = Path(scratch) / str(len(written))
+                    allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
+        except (
+            zipfile.BadZipFile,
+            tarfile.TarError,
+            zlib.error,
+            lzma.LZMAError,
+            EOFError,
+            RuntimeError,
+        ) as problem:
+            raise DataError(
+                Problem(str(archive), f"the archive is damaged or locked ({problem})", cure="fetch it again")
+            ) from None
+        paths = []
+        for name, temporary in written.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(temporary, target)
+            paths.append(target)
+    return paths
+
+
+@contextmanager
+def _members(archive: Path) -> Iterator[Iterator[Member]]:
+    """The regular files of an archive, one after the other."""
+    if not archive.is_file():
+        raise DataError(Problem(str(archive), "no such file", "an archive"))
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            yield (
+                (info.filename, packed.open(info))
+                for info in packed.infolist()
+                if not info.is_dir() and (info.external_attr >> 16) & 0o170000 in (0, 0o100000)
+            )
+    elif tarfile.is_tarfile(archive):
+        with tarfile.open(archive) as packed_tar:
+            yield (
+                (info.name, stream)
+                for info in packed_tar
+                if info.isreg() and (stream := packed_tar.extractfile(info)) is not None
+            )
+    else:
+        raise DataError(Problem(str(archive), "is no archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz"))
+
+
+def _ends_with(path: str, name: str) -> bool:
+    parts, wanted = PurePosixPath(path.replace("\\", "/")).parts, PurePosixPath(name).parts
+    return parts[-len(wanted) :] == wanted and not any(part.startswith("__MACOSX") for part in parts)
+
+
+def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
+    """Copy, and give what may still be written."""
+    with open(target, "wb") as out:
+        while block := stream.read(_BLOCK):
+            allowed -= len(block)
+            if allowed < 0:
+                raise DataError(
+                    Problem(
+                        place,
+                        f"unpacks to more than {_MOST_GROWTH} times the archive's size",
+                        "a ranking set",
+                        "nothing was kept",
+                    )
+                )
+            out.write(block)
+    return allowed
