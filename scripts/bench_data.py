@@ -142,6 +142,17 @@ def memory(field: str) -> int:
 
 def generate(folder: Path, megabytes: int, without_qid: bool) -> int:
     """Write ``train.txt`` (and ``plain.txt`` with ``plain.txt.query``); the number of rows."""
+    n_rows = megabytes * 1_000_000 // 1_372  # bytes per row
+    write_rows(folder / "train.txt", n_rows)
+    if without_qid:
+        write_rows(folder / "plain.txt", n_rows, None)
+        sizes = np.bincount(np.arange(n_rows) // ROWS_PER_QUERY)
+        (folder / "plain.txt.query").write_text("\n".join(map(str, sizes.tolist())) + "\n")
+    return n_rows
+
+
+def write_rows(path: Path, n_rows: int, first_query: int | None = 1) -> None:
+    """MSLR-like rows, their features out of a pool of 2,000; without query ids if `first_query` is None."""
     draws = np.random.Generator(np.random.PCG64(1))
     pool = []
     for _ in range(2000):
@@ -155,28 +166,18 @@ def generate(folder: Path, megabytes: int, without_qid: bool) -> int:
             else:
                 values.append(f"{-draws.exponential(10):.6f}")
         pool.append(" ".join(f"{i + 1}:{value}" for i, value in enumerate(values)))
-    row = size = 0
-    plain = open(folder / "plain.txt", "w") if without_qid else None  # noqa: SIM115
-    with open(folder / "train.txt", "w") as stream:
-        while size < megabytes * 1_000_000:
-            block, bare = [], []
-            for picked, draw in zip(
-                draws.integers(len(pool), size=5000).tolist(), draws.random(5000).tolist(), strict=True
-            ):
-                grade = min(4, int(draw * draw * 5))
-                block.append(f"{grade} qid:{row // ROWS_PER_QUERY + 1} {pool[picked]} \n")
-                bare.append(f"{grade} {pool[picked]}\n")
-                row += 1
-            text = "".join(block)
-            size += len(text)
-            stream.write(text)
-            if plain:
-                plain.write("".join(bare))
-    if plain:
-        plain.close()
-        sizes = np.bincount(np.arange(row) // ROWS_PER_QUERY)
-        (folder / "plain.txt.query").write_text("\n".join(map(str, sizes.tolist())) + "\n")
-    return row
+    with open(path, "w") as stream:
+        for start in range(0, n_rows, 5000):
+            n = min(5000, n_rows - start)
+            picked = draws.integers(len(pool), size=n).tolist()
+            grades = np.minimum(4, 5 * draws.random(n) ** 2).astype(int).tolist()
+            for i in range(n):
+                query = (start + i) // ROWS_PER_QUERY + (first_query or 0)
+                stream.write(
+                    f"{grades[i]} {pool[picked[i]]}\n"
+                    if first_query is None
+                    else f"{grades[i]} qid:{query} {pool[picked[i]]} \n"
+                )
 
 
 if __name__ == "__main__":
