@@ -1,4 +1,4 @@
-"""What metrics cost per boosting round: none, the library's own NDCG, and ours.
+"""What metrics cost per boosting round: none, the library's own NDCG (and MAP), and ours; and what XE-NDCG costs.
 
 Every variant trains its own booster on the same data; rounds are interleaved, so that a busy machine slows
 all of them alike, and lower quartiles are compared. Wall and CPU time are both printed: on a shared machine
@@ -43,11 +43,12 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
     data = lightgbm.Dataset(X, label=y, group=sizes, params={"verbosity": -1}).construct()
     held_out = lightgbm.Dataset(Xv, label=yv, group=sizes_v, reference=data).construct()
 
-    def booster(metric: str) -> Any:
+    def booster(metric: Any) -> Any:
         made = lightgbm.Booster({**params, "metric": metric, "eval_at": list(CUTOFFS)}, data)
         return made.add_valid(held_out, "valid")
 
     silent, own, watched = booster("None"), booster("ndcg"), booster("None")
+    both = booster(["ndcg", "map"])
     watch = Watch(*OURS, data={"valid": held_out}, patience=10**6)
 
     def evaluate_ours(i: int) -> None:
@@ -56,6 +57,7 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
     return {
         "no metric": (lambda i: silent.update() and None, lambda i: None),
         "built-in ndcg": (lambda i: own.update() and None, lambda i: own.eval_valid() and None),
+        "built-in ndcg + map": (lambda i: both.update() and None, lambda i: both.eval_valid() and None),
         "ours": (lambda i: watched.update() and None, evaluate_ours),
     }
 
@@ -76,14 +78,18 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
     (X, y, sizes), (Xv, yv, sizes_v) = train, valid
     data = xgboost.QuantileDMatrix(X, label=y, group=sizes, nthread=threads)
 
-    def booster(**more: Any) -> tuple[Any, Any]:
-        held_out = xgboost.DMatrix(Xv, label=yv, group=sizes_v, nthread=threads)
+    def booster(labels: Any = yv, **more: Any) -> tuple[Any, Any]:
+        held_out = xgboost.DMatrix(Xv, label=labels, group=sizes_v, nthread=threads)
         return xgboost.Booster(
             {**params, "disable_default_eval_metric": 1, **more}, [data, held_out]
         ), held_out
 
     silent, silent_valid = booster()
     own, own_valid = booster(eval_metric=[f"ndcg@{k}" for k in CUTOFFS])
+    # XGBoost's map takes binary labels alone
+    both, both_valid = booster(
+        (yv > 0).astype(float), eval_metric=[f"{name}@{k}" for name in ("ndcg", "map") for k in CUTOFFS]
+    )
     watched, watched_valid = booster()
     watch = Watch(*OURS, data={"valid": watched_valid}, patience=10**6)
     watch.before_training(watched)
@@ -96,7 +102,29 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
             lambda i: own.update(data, i),
             lambda i: own.eval_set([(own_valid, "valid")], i) and None,
         ),
+        "built-in ndcg + map": (
+            lambda i: both.update(data, i),
+            lambda i: both.eval_set([(both_valid, "valid")], i) and None,
+        ),
         "ours": (lambda i: watched.update(data, i), lambda i: watch.after_iteration(watched, i, {}) and None),
+    }
+
+
+def objective_variants(train: Any, threads: int) -> dict[str, tuple[Step, Step]]:
+    """XGBoost's own rank:ndcg against XE-NDCG from here, rounds without any evaluation."""
+    import xgboost
+
+    from ltr_harness.boosting.xgboost import XENDCG
+
+    X, y, sizes = train
+    data = xgboost.QuantileDMatrix(X, label=y, group=sizes, nthread=threads)
+    params = {"tree_method": "hist", "max_depth": 6, "nthread": threads, "verbosity": 0, "base_score": 0.0}
+    own = xgboost.Booster({**params, "objective": "rank:ndcg"}, [data])
+    ours = xgboost.Booster(params, [data])
+    objective = XENDCG(seed=1)
+    return {
+        "rank:ndcg": (lambda i: own.update(data, i), lambda i: None),
+        "rank_xendcg (ours)": (lambda i: ours.update(data, i, fobj=objective), lambda i: None),
     }
 
 
@@ -159,6 +187,16 @@ def main() -> None:
             print(
                 f"  ours against built-in, whole round: {ours[0] / own[0]:.2f} of the wall time, "
                 f"{ours[2] / own[2]:.2f} of the CPU time"
+            )
+
+    if "xgboost" in options.library:
+        for threads in options.threads:
+            times = measure(objective_variants(train, threads), rounds)
+            own, ours = times["rank:ndcg"], times["rank_xendcg (ours)"]
+            print(
+                f"\nxgboost objectives, {threads} thread{'s' if threads > 1 else ''}, a round without evaluation: "
+                f"rank:ndcg {own[0]:.1f} ms, ours rank_xendcg {ours[0]:.1f} ms: {ours[0] / own[0]:.2f} of the wall "
+                f"time, {ours[2] / own[2]:.2f} of the CPU time"
             )
 
 

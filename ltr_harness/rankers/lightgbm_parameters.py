@@ -228,10 +228,9 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
         )
     if "goss" in (given.get("boosting"), given.get("data_sample_strategy")):
         found.append(f"goss gives another model with another number of threads (here {threads})")
-    if is_on(given.get("use_quantized_grad")):
-        found.append(
-            f"use_quantized_grad gives another model with another number of threads (here {threads})"
-        )
+    for name in ("use_quantized_grad", "linear_tree"):
+        if is_on(given.get(name)):
+            found.append(f"{name} gives another model with another number of threads (here {threads})")
     return found
 
 

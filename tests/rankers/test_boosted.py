@@ -131,7 +131,9 @@ class TestFeatures:
     @each
     def test_missing_values_are_no_zeros(self, kind: Any, params: Any, train: Any) -> None:
         holed = train.features.copy()
-        holed[(train.labels > 2) & (np.arange(len(holed)) % 2 == 0), 0] = np.nan  # being missing means something
+        holed[(train.labels > 2) & (np.arange(len(holed)) % 2 == 0), 0] = (
+            np.nan
+        )  # being missing means something
         model = kind(params=params).fit(Training(train=replace(train, features=holed), rounds=8))
         assert np.isfinite(model.score(holed)).all()
         zeros = np.nan_to_num(holed, nan=0.0)

@@ -315,6 +315,26 @@ def test_settings_that_depend_on_threads_are_reported(train: Any) -> None:
     assert not by_query.fit(Training(train=train, threads=1, rounds=2)).notes
 
 
+@pytest.mark.parametrize(
+    ("params", "matter"),
+    [
+        ({}, False),
+        (SAMPLED, False),
+        ({"boosting": "dart"}, False),
+        ({"bagging_by_query": True}, False),  # nothing is bagged
+        ({**SAMPLED, "bagging_by_query": True}, True),
+        ({"boosting": "goss"}, True),
+        ({"data_sample_strategy": "goss"}, True),
+        ({"use_quantized_grad": True}, True),
+        ({"linear_trees": True}, True),
+    ],
+)
+def test_which_models_the_number_of_threads_can_move(params: dict[str, Any], matter: bool) -> None:
+    ranker = LightGBMRanker(params=params)
+    assert ranker.threads_matter == matter
+    assert bool(ranker.cautions(threads=2)) == matter
+
+
 def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise lightgbm.basic.LightGBMError("Check failed: (num_data) > (0) at /src/dataset.cpp, line 3 .\n")

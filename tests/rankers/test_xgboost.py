@@ -12,6 +12,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting import StoppingRule
+from ltr_harness.boosting.xgboost import XENDCG
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
@@ -286,6 +287,39 @@ class TestLimitsOfTheData:
     def test_what_check_lets_through_trains(self, fields: dict[str, Any], train: Any) -> None:
         odd = replace(train, judgments=Judgments(train.labels * 12.25, train.groups))
         assert XGBoostRanker(**fields).fit(Training(train=odd, rounds=2)).best_round == 2
+
+    def test_xendcg_counts_its_leaves_in_queries(self, train: Any, facts: Any, said: Any) -> None:
+        heavy = XGBoostRanker(objective="rank_xendcg", params={"min_child_weight": 100})
+        assert (
+            "80 training queries cannot be split into two leaves of 100 each: the model would be constant"
+            in said(heavy.check(facts()))["params.min_child_weight"]
+        )
+        assert not heavy.check(facts(n_queries=500))
+        small = XGBoostRanker(objective="rank_xendcg")
+        assert not small.check(facts())
+        assert np.ptp(small.fit(Training(train=train, rounds=3)).score(train.features)) > 0
+        text = said(small.check(facts(n_fractional=3)))["objective"]
+        assert "3 training labels are not whole numbers, and rank_xendcg truncates them" in text
+        for name in ("lambdarank_pair_method", "lambdarank_unbiased", "ndcg_exp_gain"):
+            given = XGBoostRanker(objective="rank_xendcg", params={name: "topk"}).check()
+            assert f"{name} has no effect with the objective rank_xendcg" in said(given)[f"params.{name}"]
+
+    def test_xendcg_is_the_objective_that_is_usable_alone(self, train: Any) -> None:
+        model = XGBoostRanker(objective="rank_xendcg", params={"max_depth": 3, "subsample": 0.7}).fit(
+            Training(train=train, seed=5, rounds=6)
+        )
+        data = xgboost.DMatrix(train.features, label=train.labels, group=train.groups.sizes)
+        params = {
+            "max_depth": 3,
+            "subsample": 0.7,
+            "base_score": 0.0,
+            "seed": 5,
+            "tree_method": "hist",
+            "nthread": 1,
+        }
+        alone = xgboost.train(params, data, 6, obj=XENDCG(seed=5))
+        np.testing.assert_array_equal(alone.predict(data, output_margin=True), model.score(train.features))
+        assert model.params["objective"] == "rank_xendcg"
 
     def test_dart_cannot_stop_early(self, train: Any, facts: Any, said: Any) -> None:
         dart = XGBoostRanker(params={"booster": "dart", "rate_drop": 0.2})

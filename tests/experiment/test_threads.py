@@ -1,0 +1,39 @@
+"""Where the number of threads can move a tree, it is part of the run's identity, and `check` says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.workers import available_cores
+
+
+def test_threads_are_in_the_identity_only_where_they_matter(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small["models"] = {
+        "plain": small["models"]["lgbm"],
+        "goss": {"ranker": "lightgbm", "params": {"data_sample_strategy": "goss"}},
+        "xgb": small["models"]["xgb"],
+    }
+    plans = [prepare(small, runs=tmp_path, workers=workers) for workers in (1, max(2, available_cores()))]
+    one, many = (
+        {(task.model, task.seed): task.identity for task in prepared.plan.tasks} for prepared in plans
+    )
+    moved = {model for (model, seed) in one if one[model, seed] != many[model, seed]}
+    assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"caution: models.goss: goss gives another model with another number of threads (here {plans[0].threads})"
+        in said
+    )
+    assert "caution: models.plain" not in said
