@@ -137,9 +137,8 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
             found.add_row(*row)
         console.print(found)
 
-    console.print(
-        f"{printable(name)}, query {printable(query)}: {explanation.metric} = {_number(explanation.value)}\n"
-    )
+    result = explanation.text_of(explanation.value)
+    console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")
     shown = explanation.rows[: limit or None]
     table(
         explanation.columns,
@@ -158,7 +157,10 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
         console.print(step)
     if explanation.presets:
         console.print()
-        rows = [[one.tool, _number(one.value), one.reason or "the same"] for one in explanation.presets]
+        rows = [
+            [one.tool, explanation.text_of(one.value), one.reason or "the same"]
+            for one in explanation.presets
+        ]
         table(("as", "value", "why"), rows)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
@@ -169,10 +171,6 @@ def _width() -> int:
     import sys
 
     return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else "undefined" if math.isnan(value) else f"{value:.4f}"
 
 
 def _cell(column: str, value: str | float) -> str:

@@ -59,9 +59,9 @@ class BPref(BinaryMetric):
         return values
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
-        # bpref is a sum over relevant rows: a tie group gives each of its relevant rows the same
+        # a sum over relevant rows: a tie group gives each of its relevant rows the same
         out = np.zeros(ranking.rows.size)
-        is_relevant, _ = self.relevant_rows(judgments)
+        is_relevant, (n_relevant,) = self.relevant_rows(judgments)
         values_of = self.prepare(judgments, np.array([NO_CUTOFF]))
         before = 0.0
         start = 0
@@ -70,11 +70,16 @@ class BPref(BinaryMetric):
             head = replace(
                 ranking, offsets=np.array([0, end]), rows=ranking.rows[:end], tie_end=ranking.tie_end[:end]
             )
-            total = float(np.nan_to_num(values_of(head)[0, 0]))
+            total = float(np.nan_to_num(values_of(head)[0, 0])) * n_relevant
             relevant = is_relevant[ranking.rows[start:end]]
             out[start:end][relevant] = (total - before) / max(int(relevant.sum()), 1)
             before, start = total, end
         return out
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        return "R", np.maximum(self.relevant_rows(judgments)[1], 1).astype(np.float64)
 
 
 @compiled

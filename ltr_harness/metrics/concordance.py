@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,26 @@ class LabelOrder:
         """int64 (n_queries,), pairs of rows with different labels."""
         return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
 
+    def above(self, ranking: Ranking) -> RowsAbove:
+        """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
+        grades = self.grade[ranking.rows].tolist()
+        found = np.zeros((4, len(grades)))
+        first = np.zeros(len(grades), dtype=np.int64)
+        seen: list[int] = []
+        start = 0
+        while start < len(grades):
+            end = int(ranking.tie_end[start])
+            group = sorted(grades[start:end])
+            for i in range(start, end):
+                first[i] = start
+                for at, rows in ((0, seen), (2, group)):
+                    found[at, i] = len(rows) - bisect_right(rows, grades[i])
+                    found[at + 1, i] = bisect_left(rows, grades[i])
+            for grade in group:
+                insort(seen, grade)
+            start = end
+        return RowsAbove(first, *found)
+
     def concordant(self, ranking: Ranking) -> NDArray[np.float64]:
         """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of
         rows above r that are better; the sum over rows of the share of better rows that are above it."""
@@ -55,6 +76,30 @@ class LabelOrder:
             ranking.offsets, ranking.rows, ranking.tie_end, self.grade, self.n_grades, self.n_better, out
         )
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAbove:
+    """What stands above each rank of one query, each array (n_ranks,).
+
+    Attributes:
+        start: int64, ranks above the row's tie group.
+        better: rows above the tie group with a greater label.
+        worse: those with a smaller one.
+        better_tied: rows of the tie group with a greater label; half of them stand above, on average.
+        worse_tied: those with a smaller one.
+    """
+
+    start: NDArray[np.int64]
+    better: NDArray[np.float64]
+    worse: NDArray[np.float64]
+    better_tied: NDArray[np.float64]
+    worse_tied: NDArray[np.float64]
+
+    def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 (n_ranks,), the mean of the rank's tie group."""
+        _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
+        return np.asarray((np.bincount(group, weights=values) / sizes)[group])
 
 
 @compiled

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics.binding import Binding, as_seen, checked_scores, without_unlisted
-from ltr_harness.metrics.metric import Metric, plain_number
+from ltr_harness.metrics.custom import FunctionMetric
+from ltr_harness.metrics.metric import NO_CUTOFF, Metric, plain_number
 from ltr_harness.metrics.presets import PRESETS
 from ltr_harness.metrics.ranking import Ranker, Ranking
 
@@ -72,7 +73,8 @@ class Explanation:
         metric: the metric, with everything it takes from the data fixed.
         value: its value; NaN where it is undefined.
         columns: headings of `rows`.
-        rows: one per rank, best first: rank, tie group, row or document, label, score, what the metric sees.
+        rows: one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it
+            (where not all are), what the metric sees.
         n_hidden: rows below the cutoff that are not shown.
         steps: from the contributions to the value, one line each.
         ideal: labels of the ideal order, as far as the cutoff.
@@ -89,7 +91,7 @@ class Explanation:
     presets: tuple[PresetValue, ...]
 
     def __str__(self) -> str:
-        parts = [f"{self.metric} = {_number(self.value)}", "", *_text_table(self.columns, self.rows)]
+        parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_text_table(self.columns, self.rows)]
         if self.n_hidden:
             parts.append(f"({self.n_hidden:,} more rows below the cutoff)")
         parts += ["", f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.steps]
@@ -98,7 +100,7 @@ class Explanation:
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><b>{escape(str(self.metric))} = {_number(self.value)}</b></p>"]
+        parts = [f"<p><b>{escape(str(self.metric))} = {self.text_of(self.value)}</b></p>"]
         parts.append(_html_table(self.columns, self.rows))
         if self.n_hidden:
             parts.append(f"<p>{self.n_hidden:,} more rows below the cutoff</p>")
@@ -108,10 +110,13 @@ class Explanation:
             parts.append(_html_table(_PRESET_COLUMNS, self._preset_rows()))
         return "".join(parts)
 
+    def text_of(self, value: float | None) -> str:
+        """A value of this metric for people: counts whole, shares with four decimals."""
+        return _number(value, self.metric.counts)
+
     def _preset_rows(self) -> tuple[tuple[str, ...], ...]:
         return tuple(
-            (preset.tool, "-" if preset.value is None else _number(preset.value), preset.reason or "the same")
-            for preset in self.presets
+            (preset.tool, self.text_of(preset.value), preset.reason or "the same") for preset in self.presets
         )
 
 
@@ -147,7 +152,9 @@ def explain(
         each, divisor_name, divisor = sums
         columns = (*columns, "contribution")
         rows = [(*row, each[i] if i < n_counted else "") for i, row in enumerate(rows)]
-        steps = _steps(each[:n_counted].sum(), divisor_name, divisor, value)
+        steps = _steps(metric, float(each[:n_counted].sum()), divisor_name, divisor, value)
+    elif isinstance(metric, FunctionMetric):
+        steps = (f"{metric.name} is a function of these labels and scores; how it gets there, its code says",)
     if getattr(metric, "short_list", "") == "zero" and metric.k is not None and size < metric.k:
         steps = (*steps[:2], f"a list of {size} rows, shorter than {metric.k}, counts 0")
     if math.isnan(value):
@@ -184,7 +191,16 @@ def _table(
 ) -> tuple[tuple[str, ...], list[tuple[str | float, ...]]]:
     documents = judgments.document_ids
     row_facts, rank_facts = metric.row_facts(judgments), metric.rank_facts(n_shown)
-    columns = ("rank", "tied ranks", "row" if documents is None else "document", "label", "score")
+    judged = None if judgments.judged is None or judgments.judged.all() else judgments.judged
+    columns: tuple[str, ...] = (
+        "rank",
+        "tied ranks",
+        "row" if documents is None else "document",
+        "label",
+        "score",
+    )
+    if judged is not None:
+        columns = (*columns, "judged")
     rows: list[tuple[str | float, ...]] = []
     start = 0
     for i, row in enumerate(ranking.rows[:n_shown].tolist()):
@@ -198,6 +214,7 @@ def _table(
                 row if documents is None else str(documents[row]),
                 float(judgments.labels[row]),
                 float(ranking.scores[row]),
+                *(() if judged is None else (_plain(judged[row]),)),
                 *(_plain(fact[row]) for fact in row_facts.values()),
                 *(_plain(fact[i]) for fact in rank_facts.values()),
             )
@@ -218,7 +235,10 @@ def _sums(
         return None
     if not metric.takes_cutoff:
         each = metric.contributions(judgments, ranking)
-        return None if each is None else (each, "", 1.0)
+        if each is None:
+            return None
+        name, whole = metric.divisor_at(judgments, ranking, np.array([NO_CUTOFF])) or ("", np.ones(1))
+        return each, name, float(whole[0])
     every = np.arange(1, size + 1)
     asked = dataclasses.replace(metric, empty="zero", **_whole_lists(metric))
     values = asked.prepare(judgments, every)(ranking)[:, 0]
@@ -226,7 +246,7 @@ def _sums(
     if divisor is None:
         return np.diff(values, prepend=0.0), "", 1.0
     name, by = divisor
-    at = metric.k if metric.k is not None else size
+    at = metric.k if metric.k is not None else NO_CUTOFF  # a list may be shorter than what is relevant
     beyond = metric.divisor_at(judgments, ranking, np.array([at]))
     assert beyond is not None  # the same metric as a line above
     return np.diff(values * by, prepend=0.0), name, float(beyond[1][0])
@@ -236,14 +256,14 @@ def _whole_lists(metric: Metric) -> dict[str, Any]:
     return {"short_list": "truncate"} if hasattr(metric, "short_list") else {}
 
 
-def _steps(total: float, divisor_name: str, divisor: float, value: float) -> tuple[str, ...]:
+def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, value: float) -> tuple[str, ...]:
+    first = f"sum of contributions = {_number(total, metric.counts)}"
     if not divisor_name:
-        return (f"sum of contributions = {_number(total)}",)
-    return (
-        f"sum of contributions = {_number(total)}",
-        f"{divisor_name} = {_number(divisor)}",
-        f"{_number(total)} / {_number(divisor)} = {_number(value)}",
-    )
+        return (first,)
+    by = _number(divisor, whole=divisor == int(divisor))
+    if divisor == 0.0:
+        return (first, f"{divisor_name} = 0, and so is the value")
+    return (first, f"{divisor_name} = {by}", f"{_number(total)} / {by} = {_number(value)}")
 
 
 def as_measured_by(tool: str, metric: Metric) -> Metric:
@@ -272,7 +292,7 @@ def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
     Example:
         >>> from ltr_harness.metrics import NDCG
         >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
-        ('a label gains its grade, not 2^grade - 1', 'no relevant row counts 0')
+        ('no relevant row counts 0', 'a label gains its grade, not 2^grade - 1')
     """
     return tuple(_word(name, choice) for name, choice in _differing(metric, theirs).items())
 
@@ -327,8 +347,12 @@ def _plain(value: Any) -> str | float:
     return ("yes" if value else "") if isinstance(value, bool | np.bool_) else float(value)
 
 
-def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4f}"
+def _number(value: float | None, whole: bool = False) -> str:
+    if value is None:
+        return "-"
+    if math.isnan(value):
+        return "undefined"
+    return str(int(value)) if whole and value == int(value) else f"{value:.4f}"
 
 
 def _cell(value: str | float) -> str:

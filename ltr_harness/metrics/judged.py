@@ -55,3 +55,8 @@ class Judged(Metric):
             return self.apply_empty(np.minimum(out, 1.0), listed == 0)
 
         return values
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        return "min(K, n)", np.maximum(np.minimum(ranking.rows.size, cutoffs), 1).astype(np.float64)

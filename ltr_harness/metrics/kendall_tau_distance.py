@@ -47,6 +47,22 @@ class KendallTauDistance(Metric):
     whole_order: ClassVar[bool] = True
     source: ClassVar[str] = "Kendall 1938"
 
+    @property
+    def counts(self) -> bool:
+        return not self.normalized
+
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+        above = LabelOrder.of(judgments).above(ranking)
+        return above.worse + above.worse_tied / 2.0
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]] | None:
+        if not self.normalized:
+            return None
+        pairs = LabelOrder.of(judgments).pairs(judgments.groups.boundaries)
+        return "pairs with different labels", np.maximum(pairs, 1).astype(np.float64)
+
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         order = LabelOrder.of(judgments)
         pairs = order.pairs(judgments.groups.boundaries)

@@ -198,11 +198,17 @@ class Metric:
         return None
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64] | None:
-        """What each rank adds to the value, for a metric without cutoff that is such a sum; None otherwise.
+        """What each rank adds before `divisor_at` divides, for a metric without cutoff that is such a sum.
 
-        For judgments of one query. Metrics with a cutoff need not say: `explain` asks them at every cutoff.
+        For judgments of one query; None where the metric is no sum over ranks. Metrics with a cutoff need not
+        say: `explain` asks them at every cutoff.
         """
         return None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a query's value is a number of rows or pairs, to be written without decimals."""
+        return False
 
     def explain(
         self,

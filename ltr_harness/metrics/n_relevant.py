@@ -35,6 +35,10 @@ class NRelevant(BinaryMetric):
     diagnostic: ClassVar[bool] = True
     source: ClassVar[str] = "trec_eval (num_rel)"
 
+    @property
+    def counts(self) -> bool:
+        return True
+
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         counts = self.relevant_rows(judgments)[1].astype(np.float64)
 

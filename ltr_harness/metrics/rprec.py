@@ -49,8 +49,12 @@ class RPrec(BinaryMetric):
         is_relevant, (n_relevant,) = self.relevant_rows(judgments)
         ranks = np.arange(1, ranking.rows.size + 1)
         hits = cumulated(ranking, ranks, is_relevant.astype(np.float64), np.ones(ranks.size))[:, 0]
-        each = np.where(ranks <= n_relevant, np.diff(hits, prepend=0.0), 0.0)
-        return np.asarray(each / max(n_relevant, 1))
+        return np.where(ranks <= n_relevant, np.diff(hits, prepend=0.0), 0.0)
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        return "R", np.maximum(self.relevant_rows(judgments)[1], 1).astype(np.float64)
 
 
 @compiled

@@ -52,6 +52,24 @@ class TauAP(Metric):
     whole_order: ClassVar[bool] = True
     source: ClassVar[str] = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+        # 2 * mean of shares - 1 is the mean of 2 * share - 1: a row gives 1 if all is right, -1 if nothing is
+        order = LabelOrder.of(judgments)
+        above = order.above(ranking)
+        rank = np.arange(ranking.rows.size)  # from 0, so it is also how many rows stand above
+        earlier = rank - above.start
+        size = ranking.tie_end - above.start
+        chance = np.divide(earlier, size - 1, out=np.zeros(rank.size), where=size > 1)
+        mean_better = above.of_group(above.better) + chance * above.of_group(above.better_tied)
+        down_scores = np.divide(mean_better, rank, out=np.full(rank.size, 0.5), where=rank > 0)
+        n_better = order.n_better[ranking.rows]
+        better_above = above.better + above.better_tied / 2.0
+        down_labels = np.divide(better_above, n_better, out=np.full(rank.size, 0.5), where=n_better > 0)
+        by_scores = (2.0 * down_scores - 1.0) / max(rank.size - 1, 1)
+        by_labels = (2.0 * down_labels - 1.0) / max(np.count_nonzero(n_better), 1)
+        both = (by_scores + by_labels) / 2.0
+        return np.asarray({"both": both, "scores": by_scores, "labels": by_labels}[self.walk])
+
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         order = LabelOrder.of(judgments)
         groups = judgments.groups

@@ -40,7 +40,10 @@ NAMES = [
     "rprec",
     "bpref",
     "kendall_tau_distance",
+    "kendall_tau_distance(normalized=true)",
     "tau_ap",
+    "tau_ap(walk=scores)",
+    "tau_ap(walk=labels)",
     "judged@2",
     "n_relevant",
 ]
@@ -56,17 +59,67 @@ def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
     explanation = metric.explain(LABELS, SCORES, DOCUMENTS)
     value = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS)[metric].mean
     assert explanation.value == value
-    assert f"{explanation.metric} = {value:.4f}" == str(explanation).splitlines()[0]
-    if "contribution" not in explanation.columns:
-        assert metric.name in {"kendall_tau_distance", "tau_ap", "n_relevant"}
+    counts = metric.name in ("n_relevant", "kendall_tau_distance") and "(" not in name
+    text = str(int(value)) if counts else f"{value:.4f}"
+    assert f"{explanation.metric} = {text}" == str(explanation).splitlines()[0]
+    if metric.name == "n_relevant":
+        assert "contribution" not in explanation.columns  # it does not look at ranks
     else:
         at = explanation.columns.index("contribution")
         total = sum(row[at] for row in explanation.rows if not isinstance(row[at], str))
         divisor = 1.0
         if len(explanation.steps) == 3:
             divisor = float(explanation.steps[1].rpartition(" = ")[2])
-            assert explanation.steps[2] == f"{total:.4f} / {divisor:.4f} = {value:.4f}"
+            by = str(int(divisor)) if divisor == int(divisor) else f"{divisor:.4f}"
+            assert explanation.steps[2] == f"{total:.4f} / {by} = {value:.4f}"
         assert total / divisor == pytest.approx(value, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_adds_up_whatever_ties(name: str) -> None:
+    rng = np.random.default_rng(3)
+    metric = parse_metric(name)
+    for size in (2, 3, 5, 9, 30):
+        labels = rng.integers(0, 4, size)
+        scores = rng.integers(0, rng.integers(1, 6), size)
+        listed = rng.random(size) < 0.8
+        ids = [f"d{row:02}" for row in range(size)]
+        for retrieved in (None, listed):
+            judged = (labels > 0) | (rng.random(size) < 0.8)
+            explanation = metric.explain(labels, scores, ids, judged=judged, retrieved=retrieved)
+            if "contribution" not in explanation.columns or np.isnan(explanation.value):
+                continue
+            total = sum(row[-1] for row in explanation.rows if not isinstance(row[-1], str))
+            by = float(explanation.steps[1].rpartition(" = ")[2]) if len(explanation.steps) == 3 else 1.0
+            if "counts 0" not in explanation.steps[-1]:
+                assert total / by == pytest.approx(explanation.value, abs=2e-4)
+
+
+def test_a_list_that_leaves_out_relevant_rows_is_divided_by_all_of_them() -> None:
+    explanation = MAP().explain([1, 1, 0], [3, 0, 2], retrieved=[True, False, True])
+    assert explanation.steps == ("sum of contributions = 1.0000", "min(R, K) = 2", "1.0000 / 2 = 0.5000")
+    explanation = NDCG().explain([1, 1], [2, 0], retrieved=[True, False])
+    assert explanation.steps[1:] == ("ideal DCG = 1.6309", "1.0000 / 1.6309 = 0.6131")  # 1 + 1 / log2 3
+
+
+def test_inversions_by_the_row_that_is_too_low() -> None:
+    explanation = parse_metric("kendall_tau_distance").explain([0, 2, 1, 1], [4, 3, 3, 1])
+    # above them: nothing; the 0; the 0 and, tied, half a 1; the 0
+    assert [row[-1] for row in explanation.rows] == [0.0, 1.0, 1.5, 1.0]
+    assert explanation.steps == ("sum of contributions = 3.5000",)
+    assert str(explanation).startswith("kendall_tau_distance = 3.5000\n")
+
+
+def test_a_count_is_written_as_one() -> None:
+    assert str(parse_metric("n_relevant").explain([1, 0, 2], [3, 2, 1])).startswith("n_relevant = 2\n")
+    assert "R = 2\n" in str(parse_metric("rprec").explain([1, 0, 2], [3, 2, 1])) + "\n"
+
+
+def test_who_was_judged_is_shown_where_not_all_were() -> None:
+    explanation = parse_metric("bpref").explain([1, 0, 0], [3, 2, 1], judged=[True, False, True])
+    at = explanation.columns.index("judged")
+    assert [row[at] for row in explanation.rows] == ["yes", "", "yes"]
+    assert "judged" not in parse_metric("bpref").explain([1, 0], [2, 1], judged=[True, True]).columns
 
 
 def test_a_list_that_counts_zero_because_it_is_short() -> None:
@@ -199,6 +252,9 @@ def test_a_function_shows_its_rows_and_its_value() -> None:
     explanation = function_metric(top, higher_is_better=True).explain([1, 2], [0.1, 0.2])
     assert explanation.value == 2.0
     assert explanation.presets == ()
+    assert explanation.steps == (
+        "top is a function of these labels and scores; how it gets there, its code says",
+    )
 
 
 def test_html_is_escaped() -> None:
