@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.draws import Draws
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import Rows, assembled
+from ltr_harness.readers.synthetic_plants import (
+    Clicks,
+    Parts,
+    clicked,
+    leaking_feature,
+    markets,
+    with_copies,
+)
 
 _SPLITS = ("train", "valid", "test")
 
@@ -43,6 +53,9 @@ class Synthetic(Reader):
     to rank better than `truth`, and its NDCG is the ceiling of the set.
 
     The attribute ``intent`` tells queries apart in which ``match_2`` counts for nothing or for much.
+
+    On request it is given what spoils real data: clicks instead of grades, drift, noisier markets, a leak,
+    training queries in the test set.
 
     The same options make the same bytes on every machine: all draws are raw integers of PCG64, and only
     operations that IEEE 754 rounds exactly are applied to them, one element at a time.
@@ -75,6 +88,35 @@ class Synthetic(Reader):
         le=1.0,
         description="Share of rows that have the features of the row before them.",
     )
+    clicks: Clicks | None = Field(
+        default=None,
+        description="Train and valid have clicks (0 or 1) and positions instead of grades; test keeps its grades.",
+    )
+    drift: float = Field(
+        default=0.0,
+        ge=-10.0,
+        le=10.0,
+        description="Features that matter are shifted by so many standard deviations in test, by half in valid.",
+    )
+    markets: int = Field(
+        default=0,
+        ge=0,
+        le=20,
+        description="Adds the attribute `market` with so many values, each market half as large as the one before "
+        "and with noisier labels.",
+    )
+    leak: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="The last feature becomes `leak_1`, a mixture of the grade (1.0: nothing else) and noise.",
+    )
+    duplicates: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of the queries of valid and test that are queries of train under another id.",
+    )
     seed: int = Field(default=1, ge=0, description="Makes another set of the same kind.")
 
     @model_validator(mode="after")
@@ -94,7 +136,8 @@ class Synthetic(Reader):
             "query": n_query,
             "noise": self.n_features - n_match - n_copy - n_query,
         }
-        return tuple(f"{kind}_{i + 1}" for kind, n in counts.items() for i in range(n))
+        names = [f"{kind}_{i + 1}" for kind, n in counts.items() for i in range(n)]
+        return (*names[:-1], "leak_1") if self.leak else tuple(names)
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         problems = [
@@ -105,18 +148,20 @@ class Synthetic(Reader):
         if problems:
             raise DataError(problems)
         parts = [self._split(name) for name in files]
-        features, labels, sizes, ids, intents = (
-            np.concatenate([part[column] for part in parts]) for column in range(5)
-        )
-        starts = np.cumsum(sizes) - sizes
+        sizes = np.concatenate([part.sizes for part in parts])
+        attributes: dict[str, NDArray[Any]] = {"intent": np.concatenate([part.intents for part in parts])}
+        if self.markets:
+            numbers = np.concatenate([part.markets for part in parts])
+            attributes["market"] = np.char.add("market_", (numbers + 1).astype(np.str_))
         rows = Rows(
-            features,
-            labels,
-            starts,
-            ids,
+            np.concatenate([part.features for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.cumsum(sizes) - sizes,
+            np.concatenate([part.ids for part in parts]),
             lambda row: f"synthetic row {row}",
             self.feature_names,
-            attributes={"intent": np.repeat(intents, sizes)},
+            positions=np.concatenate([part.positions for part in parts]) if self.clicks else None,
+            attributes={name: np.repeat(values, sizes) for name, values in attributes.items()},
         )
         return assembled(rows, f"synthetic {', '.join(files)} (seed {self.seed})", regroup=False)
 
@@ -130,15 +175,24 @@ class Synthetic(Reader):
         """
         return _utility(dataset.features, self.n_features // 4, dataset.feature_names.index("query_1"))
 
-    def _split(
-        self, name: str
-    ) -> tuple[
-        NDArray[np.float32], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.str_]
-    ]:
-        """Features, labels, rows per query, query ids and intents of one split."""
+    def _split(self, name: str) -> Parts:
+        """One split with everything that was asked for."""
         code = _SPLITS.index(name)
+        parts = self._judged(code)
+        if self.duplicates and code:
+            parts = with_copies(parts, self._judged(0), self.duplicates, self.seed, code)
+        if self.clicks and name != "test":
+            labels, positions = clicked(
+                parts.labels, parts.features[:, 0], parts.sizes, self.clicks, self.seed, code
+            )
+            parts = replace(parts, labels=labels, positions=positions)
+        return parts
+
+    def _judged(self, code: int) -> Parts:
+        """One split with grades."""
+        name = _SPLITS[code]
         n = int(getattr(self.n_queries, name))
-        draws = _Draws(self.seed, code)
+        draws = Draws(self.seed, code)
 
         share = draws.uniform(n)
         share = share * share
@@ -150,7 +204,7 @@ class Synthetic(Reader):
         n_match = self.n_features // 4
         for column, feature in enumerate(self.feature_names):
             if feature.startswith("match"):
-                values = draws.normal(n_rows)
+                values = draws.normal(n_rows) + self.drift * code / 2
                 # Every third is a count, as term frequencies are: few values, many ties.
                 features[:, column] = np.floor(values * values * 2) if column % 3 == 2 else values
             elif feature.startswith("copy"):
@@ -169,13 +223,19 @@ class Synthetic(Reader):
         # query_2 says how much there is to find: it moves all labels of a query, and no ranking.
         supply = features[:, kind + 1].astype(np.float64)
         seen = _utility(features, n_match, kind) + 0.5 * supply
-        worth = seen + self.noise * draws.normal(n_rows)
+        market = markets(n, self.markets, self.seed, code)
+        noise = self.noise * draws.normal(n_rows)
+        worth = seen + (noise * (1 + market[query_of]) if self.markets else noise)
         labels = np.zeros(n_rows, dtype=np.float64)
         for threshold in _THRESHOLDS:
             labels += worth > threshold
         first = np.cumsum(sizes) - sizes
         intents = np.where(features[first, kind] > 0, "navigational", "informational")
-        return features, labels, sizes, (code + 1) * 10_000_000 + np.arange(1, n + 1), intents
+        if self.leak:
+            features[:, -1] = leaking_feature(labels, self.leak, self.seed, code)
+        ids = (code + 1) * 10_000_000 + np.arange(1, n + 1)
+        positions = np.zeros(n_rows, dtype=np.int32)
+        return Parts(features, labels, sizes, ids, intents, market, positions)
 
 
 def _utility(features: NDArray[np.float32], n_match: int, kind: int) -> NDArray[np.float64]:
@@ -192,20 +252,3 @@ def _utility(features: NDArray[np.float32], n_match: int, kind: int) -> NDArray[
             curve = x
         total += curve / (1 + 0.5 * i)
     return total / 1.4
-
-
-class _Draws:
-    """Numbers that are the same on every platform: exact functions of raw PCG64 integers."""
-
-    def __init__(self, seed: int, stream: int) -> None:
-        self._bits = np.random.PCG64(np.random.SeedSequence([seed, stream]))
-
-    def uniform(self, n: int) -> NDArray[np.float64]:
-        """Multiples of 2**-53 in [0, 1)."""
-        return (self._bits.random_raw(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-    def normal(self, n: int) -> NDArray[np.float64]:
-        """Near normal, mean 0, standard deviation 1: the sum of twelve 16-bit numbers needs no logarithm."""
-        sixteenths = self._bits.random_raw(3 * n).view(np.uint16).reshape(n, 12)
-        sums: NDArray[np.int64] = sixteenths.sum(axis=1, dtype=np.int64)
-        return (sums - 393_210) / 65_536.0

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
@@ -70,6 +70,14 @@ class TableReader(FileReader):
             raise ValueError("features is empty; expected at least one column, or leave it out for all")
         return self
 
+    _labelled: bool = PrivateAttr(default=True)
+
+    def without_labels(self) -> Self:
+        """The same reader for rows that nobody has judged, to be scored: their labels read as 0."""
+        reader = self.model_copy()
+        reader._labelled = False
+        return reader
+
     @abstractmethod
     def opened(self, path: Path) -> Table:
         """A file, ready to be read."""
@@ -96,7 +104,7 @@ class TableReader(FileReader):
                 parts.append(
                     Part(
                         table,
-                        label=self.label,
+                        label=self.label if self._labelled else None,
                         features=features,
                         query=self.query,
                         weight=self.weight,
@@ -114,7 +122,8 @@ class TableReader(FileReader):
 
     def _roles(self) -> list[str]:
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
-        return [self.query, self.label, *optional, *self.attributes]
+        labels = [self.label] if self._labelled else []
+        return [self.query, *labels, *optional, *self.attributes]
 
     def _feature_columns(self, tables: Sequence[Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The feature columns, the same for all files, and a note on columns that are none."""
@@ -158,7 +167,7 @@ class Part:
         self,
         table: Table,
         *,
-        label: str,
+        label: str | None,
         features: Sequence[str],
         query: str | None = None,
         weight: str | None = None,
@@ -168,12 +177,14 @@ class Part:
     ) -> None:
         self.table = table
         self.problems: list[Problem] = []
-        numbers = [label, *features, *(name for name in (weight, position) if name)]
+        numbers = [*features, *(name for name in (label, weight, position) if name)]
         columns = table.read(numbers, [*(name for name in (query, document_id) if name), *attributes])
         self.n_rows = columns.num_rows
 
         self.query_ids = self._texts(columns, query, "a query id") if query else None
-        self.labels = self._grades(columns, label, "a label >= 0, such as 0, 1, 2")
+        self.labels = (
+            self._grades(columns, label, "a label >= 0, such as 0, 1, 2") if label else np.zeros(self.n_rows)
+        )
         self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
         for j, name in enumerate(features):
             with np.errstate(over="ignore", under="ignore"):

@@ -222,3 +222,10 @@ def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:
     assert "Data of &lt;i&gt;" in page
     assert "http" not in page.replace("http-equiv", "")
     assert "| error | train and test | 1 query is in both (&lt;b&gt;)" in markdown.read_text()
+
+
+def test_lints_find_what_the_synthetic_set_is_given() -> None:
+    reader = Synthetic(tied=0.0, leak=1.0, duplicates=0.2, drift=10.0)
+    card = data_card({name: reader.read([name], Path()) for name in ("train", "test")})
+    names = {finding.lint for finding in lint(card)}
+    assert {"leaking feature", "identical rows"} <= names

@@ -12,8 +12,10 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.synthetic import QueryCounts, Synthetic
+from ltr_harness.readers.synthetic_plants import Clicks
 
 HERE = Path()
+PLANTED = ["3a9da1c79c7e8610", "2483f76addd1182e", "f5b26661d94b5e48"]
 
 
 def ndcg(data: RankingDataset, scores: np.ndarray, k: int = 10) -> float:
@@ -122,3 +124,85 @@ def test_wrong_options_and_splits() -> None:
         Synthetic(min_rows=10, max_rows=5)
     with pytest.raises(ValidationError):
         Synthetic(n_queries={"train": 0})  # type: ignore[arg-type]
+
+
+# --- plants ----------------------------------------------------------------------------------------------------
+
+
+def test_plants_draw_from_streams_of_their_own(train: RankingDataset) -> None:
+    planted = Synthetic(clicks=Clicks(), markets=3, leak=0.5, duplicates=0.5).read(["train"], HERE)
+    np.testing.assert_array_equal(planted.features[:, :-1], train.features[:, :-1])
+    np.testing.assert_array_equal(planted.groups.boundaries, train.groups.boundaries)
+
+
+def test_plants_are_the_same_bytes_for_ever() -> None:
+    reader = Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)
+    digests = [fingerprint_dataset(reader.read([name], HERE))[:16] for name in ("train", "valid", "test")]
+    assert digests == PLANTED
+
+
+def test_clicks_fall_with_the_position() -> None:
+    reader = Synthetic(clicks=Clicks(position_bias=0.9, noise=0.05))
+    data = reader.read(["train"], HERE)
+    assert set(data.labels) == {0, 1}
+    assert data.positions is not None
+    rate = [data.labels[data.positions == p].mean() for p in (1, 2, 5, 10)]
+    assert rate == sorted(rate, reverse=True)
+    assert rate[0] > 3 * rate[3]
+    starts = data.groups.boundaries[:-1]
+    assert (np.minimum.reduceat(data.positions, starts) == 1).all()
+    np.testing.assert_array_equal(np.maximum.reduceat(data.positions, starts), data.groups.sizes)
+    test = reader.read(["test"], HERE)
+    np.testing.assert_array_equal(test.labels, Synthetic().read(["test"], HERE).labels)
+    assert test.positions is not None, "the same columns in all splits"
+
+
+def test_clicks_without_bias_or_noise_follow_the_grades() -> None:
+    grades = Synthetic().read(["train"], HERE).labels
+    clicks = Synthetic(clicks=Clicks(position_bias=0.0, noise=0.0)).read(["train"], HERE).labels
+    for grade in range(5):
+        assert abs(clicks[grades == grade].mean() - (2**grade - 1) / 15) < 0.05
+
+
+def test_drift_moves_the_later_splits() -> None:
+    reader = Synthetic(drift=2.0)
+    means = [reader.read([name], HERE).features[:, 0].mean() for name in ("train", "valid", "test")]
+    np.testing.assert_allclose(means, [0, 1, 2], atol=0.05)
+    data = reader.read(["test"], HERE)
+    assert ndcg(data, reader.truth(data)) > 0.85, "the truth holds for the drifted features"
+
+
+def test_markets_get_smaller_and_noisier() -> None:
+    reader = Synthetic(markets=3, n_queries=QueryCounts(train=2000))
+    data = reader.read(["train"], HERE)
+    names, counts = np.unique(data.query_attributes["market"], return_counts=True)
+    assert names.tolist() == ["market_1", "market_2", "market_3"]
+    np.testing.assert_allclose(counts / 2000, [0.5, 0.25, 0.25], atol=0.04)
+    found = []
+    for name in names:
+        part = data.take(np.flatnonzero(data.query_attributes["market"] == name))
+        found.append(ndcg(part, reader.truth(part)))
+    assert found[0] > found[1] > found[2]
+
+
+@pytest.mark.parametrize(("leak", "lowest", "highest"), [(1.0, 1.0, 1.0), (0.5, 0.6, 0.99)])
+def test_leaks(leak: float, lowest: float, highest: float) -> None:
+    data = Synthetic(leak=leak).read(["train"], HERE)
+    assert data.feature_names[-1] == "leak_1"
+    assert len(data.feature_names) == 40
+    assert lowest <= ndcg(data, data.features[:, -1]) <= highest
+
+
+def test_duplicates_are_training_queries_under_another_id() -> None:
+    reader = Synthetic(duplicates=0.3)
+    train, test = reader.read(["train"], HERE), reader.read(["test"], HERE)
+    assert not set(train.groups.ids) & set(test.groups.ids)
+    rows = {row.tobytes() for row in train.features}
+    known = [
+        all(row.tobytes() in rows for row in test.features[start:end])
+        for start, end in zip(test.groups.boundaries[:-1], test.groups.boundaries[1:], strict=True)
+    ]
+    assert 0.2 < np.mean(known) < 0.4
+    starts = test.groups.boundaries[:-1]
+    first = test.features[starts, test.feature_names.index("query_1")]
+    np.testing.assert_array_equal(test.query_attributes["intent"] == "navigational", first > 0)
