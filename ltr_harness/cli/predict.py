@@ -62,7 +62,7 @@ def command(
     stored = load_run(run)
     if stored.record.status != "complete":
         raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
-    split = data_source.read_files([data], reader_name, reader_options)
+    split = _read(data, reader_name, reader_options)
     if output.suffix == ".run" and split.judgments.document_ids is None:
         raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
     scores = stored.score_split(split, threads)
@@ -74,6 +74,16 @@ def command(
         temporary.unlink(missing_ok=True)
     click.echo(f"{split.n_rows:,} scores of {split.n_queries:,} queries: {output}", err=True)
     return 0
+
+
+def _read(data: Path, reader_name: str | None, reader_options: tuple[str, ...]) -> RankingDataset:
+    """The rows; in a table they need no labels."""
+    from ltr_harness.readers.tables import TableReader
+
+    reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
+    if isinstance(reader, TableReader) and data.is_file() and reader.label not in reader.opened(data).columns:
+        return reader.without_labels().read([str(data)], Path())
+    return data_source.read_files([data], reader_name, reader_options)
 
 
 def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:

@@ -114,6 +114,20 @@ class TestPredict:
         )
         assert sorted(path.name for path in tmp_path.iterdir()) == [out.name]
 
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_rows_to_be_scored_need_no_labels(
+        self, folder: Path, ltr: Cli, tmp_path: Path, suffix: str
+    ) -> None:
+        new = rows_of(3, 40).drop(columns="label")
+        data = tmp_path / f"new.{suffix}"
+        new.to_csv(data, index=False) if suffix == "csv" else new.to_parquet(data)
+        run, out = run_of(folder, "lgbm"), tmp_path / "scores.npy"
+        assert ltr("predict", run, data, "-o", out)[0] == 0
+        assert np.load(out).tolist() == load_run(run).test_scores["score"].tolist()
+        code, _, err = ltr("evaluate", "--data", data, "--scores", out, "-m", "ndcg@3")
+        assert code == 2
+        assert "has no column 'label'" in err
+
     def test_what_does_not_fit_is_said(self, folder: Path, ltr: Cli, tmp_path: Path) -> None:
         rows_of(3, 4).drop(columns="clicks").to_csv(tmp_path / "less.csv", index=False)
         code, _, err = ltr("predict", run_of(folder, "lgbm"), tmp_path / "less.csv", "-o", tmp_path / "s.csv")
