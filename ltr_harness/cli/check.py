@@ -61,7 +61,8 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
         click.echo(line)
     n_errors = sum(line.startswith("error: ") for line in findings)
     if n_errors:
-        click.echo(f"primary {plan.primary}; {n_errors} errors in the data, see above")
+        many = "error" if n_errors == 1 else "errors"
+        click.echo(f"primary {plan.primary}; {n_errors} {many} in the data, see above")
         return 2
     click.echo(f"primary {plan.primary}; no problems found")
     return 0
