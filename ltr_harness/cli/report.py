@@ -18,7 +18,9 @@ Examples:
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
-@click.option("--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write; png too.")
+@click.option(
+    "--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write; png too."
+)
 @click.option("--baseline", help="The model the others are compared with.")
 def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None) -> int:
     """Rebuild the report from stored runs; nothing is trained.
@@ -26,15 +28,21 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     RUNS are run folders or experiments' folders. Runs that must not be compared (another K, definition,
     test data) are refused with the reasons, exit 2.
     """
+    import threading
+
     from ltr_harness.errors import UsageError
     from ltr_harness.report import write_report
     from ltr_harness.report.stored import stored_data
+    from ltr_harness.report.svg import warm_up
     from ltr_harness.report.terminal import show
 
     if output is None and len(runs) > 1:
         raise UsageError("several folders: say where to write the report with -o DIR")
+    wanted = [part.strip() for part in formats.split(",")]
+    if "svg" in wanted or "png" in wanted:
+        threading.Thread(target=warm_up, daemon=True).start()  # while the statistics are computed
     data = stored_data(runs, baseline)
-    path = write_report(data, output or runs[0] / "report", [part.strip() for part in formats.split(",")])
+    path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
     click.echo(f"report: {path}")
     return 0

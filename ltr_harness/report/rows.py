@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs.run import TEST_SCORES
@@ -44,6 +44,13 @@ class TestRows:
         Raises:
             DataError: a file is gone, changed, or about other rows.
         """
+        if replicate == 0:  # the one that several sections ask for
+            if model not in self._first:
+                self._first[model] = self._read(model, 0)
+            return self._first[model]
+        return self._read(model, replicate)
+
+    def _read(self, model: str, replicate: int) -> NDArray[np.float64]:
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
         scores = np.concatenate(parts).astype(np.float64, copy=False)
         if scores.size != self.judgments.groups.n_rows:
@@ -60,13 +67,25 @@ class TestRows:
         mean: NDArray[np.float64] = np.mean(replicates, axis=0)[:, self.order]
         return mean
 
-    def require(self, metric: Metric) -> None:
-        """Whether the metric can be computed on these rows.
-
-        Raises:
-            MetricError: it cannot; the message says why.
-        """
-        self._bound((metric,))
+    def refusals(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
+        """The metrics that cannot be computed on these rows, and why."""
+        found = {}
+        for metric in metrics:
+            try:
+                # One query tells whether what is needed is there; the labels of all are looked at below.
+                Binding([metric], self.judgments.take(np.array([0])))
+            except MetricError as problem:
+                found[metric] = str(problem)
+        try:
+            self._bound(tuple(metric for metric in metrics if metric not in found))
+        except MetricError:
+            for metric in metrics:
+                if metric not in found:
+                    try:
+                        self._bound((metric,))
+                    except MetricError as problem:
+                        found[metric] = str(problem)
+        return found
 
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""
@@ -77,6 +96,10 @@ class TestRows:
         if metrics not in self._bindings:
             self._bindings[metrics] = Binding(metrics, self.judgments)
         return self._bindings[metrics]
+
+    @cached_property
+    def _first(self) -> dict[str, NDArray[np.float64]]:
+        return {}
 
     @cached_property
     def _bindings(self) -> dict[tuple[Metric, ...], Binding]:

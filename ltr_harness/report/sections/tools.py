@@ -14,7 +14,6 @@ from ltr_harness.metrics.explain import as_measured_by, differences_in_words
 from ltr_harness.metrics.presets import PRESETS
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, file_names, split_cutoff
-from ltr_harness.report.rows import TestRows
 
 
 class Convention(NamedTuple):
@@ -61,15 +60,23 @@ def recomputed(data: ReportData) -> tuple[Recomputed, ...]:
         return ()
     k = split_cutoff(data.primary)[1]
     at_k = [name for name in data.metrics if split_cutoff(name)[1] == k and name != data.primary]
-    plans = []
+    asked = {}
     for name in [data.primary, *at_k]:
         try:
-            own = parse_metric(name)
+            asked[name] = _conventions(parse_metric(name))
         except MetricError:  # a metric from outside has no conventions that we know
             continue
-        conventions, refused = _conventions(own, data.rows)
-        if len(conventions) > 1:
-            plans.append((name, conventions, refused))
+    refused = data.rows.refusals(
+        list(dict.fromkeys(one.metric for conventions in asked.values() for one in conventions))
+    )
+    plans = []
+    for name, conventions in asked.items():
+        possible = tuple(one for one in conventions if one.metric not in refused)
+        if len(possible) > 1 and possible[0] == conventions[0]:
+            reasons = tuple(
+                f"{', '.join(one.names)}: {refused[one.metric]}" for one in conventions if one not in possible
+            )
+            plans.append((name, possible, reasons))
     metrics = list(dict.fromkeys(one.metric for _, conventions, _ in plans for one in conventions))
     if not metrics:
         return ()
@@ -87,29 +94,21 @@ def recomputed(data: ReportData) -> tuple[Recomputed, ...]:
             name,
             conventions,
             {model: tuple(found[one.metric] for one in conventions) for model, found in means.items()},
-            refused,
+            reasons,
         )
-        for name, conventions, refused in plans
+        for name, conventions, reasons in plans
     )
 
 
-def _conventions(own: Metric, rows: TestRows) -> tuple[tuple[Convention, ...], tuple[str, ...]]:
+def _conventions(own: Metric) -> tuple[Convention, ...]:
     """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
     named: dict[Metric, list[str]] = {own: ["here"]}
     if getattr(own, "gain", None) == "exp":
         named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
-    refused = []
     for tool, metrics in PRESETS.items():
-        if own.name not in metrics:
-            continue
-        try:
-            theirs = as_measured_by(tool, own)
-            rows.require(theirs)
-        except MetricError as problem:
-            refused.append(f"{tool}: {problem}")
-            continue
-        named.setdefault(theirs, []).append(tool)
-    return tuple(Convention(tuple(names), metric) for metric, names in named.items()), tuple(refused)
+        if own.name in metrics:
+            named.setdefault(as_measured_by(tool, own), []).append(tool)
+    return tuple(Convention(tuple(names), metric) for metric, names in named.items())
 
 
 def _names(found: Sequence[Recomputed]) -> list[str]:

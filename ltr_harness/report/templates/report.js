@@ -76,8 +76,11 @@
     tell(done.view);
   };
   const plots = all(".plot");
+  // One at a time, in between what the reader does: the page is there before its charts are.
+  const idle = () => new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
   const drawAll = async () => {
     for (const plot of plots) {
+      await idle();
       await draw(plot).catch((problem) => {
         plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
         console.error(problem);
