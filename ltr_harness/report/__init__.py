@@ -34,6 +34,7 @@ SECTIONS = {
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
     "features": "ltr_harness.report.sections.features:section",
+    "position_bias": "ltr_harness.report.sections.position_bias:section",
     "data": "ltr_harness.report.sections.data:section",
     "failures": "ltr_harness.report.sections.failures:section",
     "definitions": "ltr_harness.report.sections.definitions:section",
