@@ -18,7 +18,11 @@ def load(name: str, overrides: list[str] | None = None) -> Experiment:
     return load_experiment(CONFIGS / f"{name}.yaml", overrides or [])
 
 
-@pytest.mark.parametrize("path", sorted(set(CONFIGS.glob("*.yaml")) - set(CONFIGS.glob("monitor_*.yaml"))), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted(set(CONFIGS.glob("*.yaml")) - set(CONFIGS.glob("monitor_*.yaml"))),
+    ids=lambda path: path.stem,
+)
 def test_every_config_is_sound_and_tells_editors_its_schema(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=./schema.json\n")

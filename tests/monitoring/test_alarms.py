@@ -1,0 +1,294 @@
+"""When it barks and when it does not: error rates, power, seasons, sizes that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from ltr_harness.errors import NotComparableError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.stats.two_samples import Sample, difference
+
+Table = Callable[..., QueryTable]
+Analyse = Callable[..., MonitorResult]
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def metric_values(
+    random: np.random.Generator, mean: Any, n: int, spread: float = 0.15
+) -> np.ndarray[Any, Any]:
+    """Values in [0, 1] with about this mean and standard deviation."""
+    mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), n)
+    size = mean * (1 - mean) / spread**2 - 1
+    return random.beta(mean * size, (1 - mean) * size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("users", [False, True])
+def test_healthy_runs_stay_quiet(users: bool, query_table: Table, analyse: Analyse) -> None:
+    """100 runs of 30 windows x 300 queries: at most one in ten with any alert."""
+    random = np.random.default_rng(7)
+    alarmed = 0
+    for _ in range(100):
+        tables = []
+        for _side in range(2):
+            day = np.repeat(np.arange(30), 300)
+            who = random.integers(0, 900, day.size) if users else None
+            mean: Any = (
+                0.8 if who is None else np.clip(0.8 + 0.08 * random.standard_normal(900)[who], 0.05, 0.95)
+            )
+            cluster = None if who is None else np.char.add(f"{_side}-", who.astype(str))
+            relevant = random.random(day.size) < 0.9
+            values = np.where(relevant, metric_values(random, mean, day.size), np.nan)
+            tables.append(query_table(values, days=day, cluster=cluster, prefix=f"{_side}q"))
+        alarmed += not analyse(*tables).healthy
+    assert alarmed <= 10
+
+
+@pytest.mark.slow
+def test_two_hundred_users_with_ten_queries_each(query_table: Table, analyse: Analyse) -> None:
+    """The naive test would be wrong every fourth time."""
+    random = np.random.default_rng(8)
+    ours = naive = 0
+    for _ in range(300):
+        tables = []
+        for side in range(2):
+            who = np.repeat(np.arange(200), 10)
+            mean = np.clip(0.75 + 0.12 * random.standard_normal(200)[who], 0.02, 0.98)
+            values = metric_values(random, mean, who.size, 0.13)
+            tables.append(
+                query_table(values, cluster=np.char.add(f"{side}-", who.astype(str)), prefix=f"{side}q")
+            )
+        ours += analyse(*tables, compare={"min_drop": 0.0}).changes[0].p_corrected <= 0.05
+        naive += difference(Sample(tables[0].primary), Sample(tables[1].primary)).p <= 0.05
+    assert ours <= 0.09 * 300
+    assert naive >= 0.12 * 300
+
+
+def test_unequal_sizes_and_variances() -> None:
+    random = np.random.default_rng(9)
+    rejected = sum(
+        difference(
+            Sample(random.normal(0, 0.30, 60)), Sample(random.normal(0, 0.12, 400)), alternative="change"
+        ).p
+        <= 0.05
+        for _ in range(400)
+    )
+    assert rejected <= 0.09 * 400
+
+
+def sixty_days(random: np.random.Generator, drop: float) -> np.ndarray[Any, Any]:
+    day = np.repeat(np.arange(60), 300)
+    return metric_values(random, 0.8 - drop * (day >= 30), day.size, 0.12)
+
+
+def first_alert(result: MonitorResult, trailing: bool) -> int | None:
+    return next(
+        (at for at, w in enumerate(result.windows, start=1) if w.alert or (trailing and w.trailing_alert)),
+        None,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("drop", "runs", "latest"), [(0.04, 60, 32), (0.02, 60, 60)])
+def test_a_lasting_drop_is_found(
+    drop: float, runs: int, latest: int, query_table: Table, analyse: Analyse
+) -> None:
+    """Sixty days of 300 queries; from day 31 on the metric is lower."""
+    random = np.random.default_rng(10)
+    day = np.repeat(np.arange(60), 300)
+    early = in_time = 0
+    for _ in range(runs):
+        before = query_table(sixty_days(random, 0.0), days=day, prefix="b")
+        found = analyse(query_table(sixty_days(random, drop), days=day), before)
+        at = first_alert(found, trailing=True)
+        early += at is not None and at < 31
+        in_time += at is not None and 31 <= at <= latest
+    assert early <= 0.05 * runs
+    assert in_time >= 0.95 * runs
+
+
+def weekend(random: np.random.Generator, days: int, n: int = 300) -> tuple[Any, Any]:
+    day = np.repeat(np.arange(days), n)
+    return metric_values(random, 0.8 - 0.04 * (day % 7 >= 5), day.size), day
+
+
+def test_weekends_are_compared_with_weekends(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(11)
+    with_season = without = recommended = 0
+    for _ in range(25):
+        tables = []
+        for side, days in enumerate((14, 28)):
+            values, day = weekend(random, days)
+            tables.append(query_table(values, days=day, prefix=f"{side}q"))
+        with_season += not analyse(*tables, windows={"season": "weekday"}).healthy
+        plain = analyse(*tables)
+        without += not plain.healthy
+        recommended += any("season: weekday" in notice for notice in plain.notices)
+    assert with_season <= 2
+    assert without >= 20
+    assert recommended == 25
+
+
+GRADES = [3, 2, 2, 1, 0]
+
+
+def lists_of(order: list[int], n: int = 300) -> pd.DataFrame:
+    """The same list for n queries, in the given order."""
+    grades = np.array(GRADES)[order]
+    return pd.DataFrame(
+        {
+            "query_id": np.repeat([f"q{i:04d}" for i in range(n)], 5),
+            "item_id": np.tile([f"i{at}" for at in order], n),
+            "rank": np.tile(np.arange(1, 6), n),
+            "relevance": np.tile(grades, n),
+        }
+    )
+
+
+def test_swapping_first_and_last_is_seen(ltr: Cli, tmp_path: Path) -> None:
+    lists_of([0, 1, 2, 3, 4]).to_parquet(tmp_path / "good.parquet")
+    lists_of([4, 1, 2, 3, 0]).to_parquet(tmp_path / "swapped.parquet")
+    config = {
+        "columns": {"rank": "rank", "item_id": "item_id"},
+        "metrics": ["ndcg@5", "ndcg(gain=linear)@5", "ndcg@3", "ndcg@1"],
+    }
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    arguments = ["monitor", tmp_path / "m.yaml", "--baseline", tmp_path / "good.parquet"]
+    code, out, err = ltr(*arguments, "--log", tmp_path / "swapped.parquet", "-o", tmp_path / "out")
+    assert code == 4
+    assert out.splitlines()[0].startswith("ALERT change ndcg@5 -0.3965 [-0.3965, -0.3965] p=<0.0001")
+    means = {
+        c.metric: c.production.value
+        for c in monitor(config, log=tmp_path / "swapped.parquet", baseline=tmp_path / "good.parquet").changes
+    }
+    expected = {
+        "ndcg@5": 0.6034513878,
+        "ndcg(gain=linear)@5": 0.6768678218,
+        "ndcg@3": 0.3264560818,
+        "ndcg@1": 0.0,
+    }
+    assert means == pytest.approx(expected, abs=1e-9)
+    assert ltr(*arguments, "--log", tmp_path / "swapped.parquet", "--exit-zero")[0] == 0
+    code, out, err = ltr(*arguments, "--log", tmp_path / "good.parquet")
+    assert (code, out, err) == (0, "", "")
+
+
+def test_significant_and_too_small_to_matter_is_stated(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(12)
+    n = 1_000_000
+    now = query_table(metric_values(random, 0.8 - 0.0005, n, 0.12))
+    found = analyse(now, query_table(metric_values(random, 0.8, n, 0.12), prefix="b"))
+    assert found.healthy
+    assert found.changes[0].below_min_drop
+    assert "less than min_drop 0.01" in found.verdict.what
+
+
+def test_a_replay_is_tested_in_pairs(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(13)
+    before = metric_values(random, 0.75, 1000, 0.19)
+    now = np.clip(before - 0.0155 + 0.05 * random.standard_normal(1000), 0, 1)
+    replay = analyse(query_table(now), query_table(before)).changes[0]
+    assert "paired" in replay.method
+    assert replay.difference.p < 0.01
+    others = analyse(query_table(now), query_table(before, prefix="b"))
+    assert "different queries" in others.changes[0].method
+    assert others.changes[0].difference.p > replay.difference.p
+    assert "weaker" in others.verdict.untold
+
+
+def test_keys_that_recur_count_once_each(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(14)
+    texts = np.char.add("t", (np.arange(2000) % 400).astype(str))
+    hard = metric_values(random, 0.7, 400, 0.2)[np.arange(2000) % 400]
+    found = analyse(
+        query_table(np.clip(hard - 0.02 + 0.05 * random.standard_normal(2000), 0, 1), pair_key=texts),
+        query_table(np.clip(hard + 0.05 * random.standard_normal(2000), 0, 1), pair_key=texts, prefix="b"),
+    )
+    assert found.keyed is not None
+    assert found.keyed.n == 400
+    assert found.keyed.p < 1e-6 < found.changes[0].difference.p
+
+
+def test_improvement_is_no_alert(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(15)
+    before = query_table(metric_values(random, 0.7, 3000), prefix="b")
+    found = analyse(query_table(metric_values(random, 0.8, 3000)), before)
+    assert found.healthy
+    assert found.verdict.cause == "improved"
+    either = analyse(query_table(metric_values(random, 0.8, 3000)), before, compare={"alternative": "change"})
+    assert not either.healthy
+
+
+def test_small_lasting_drops_are_noticed_by_cusum(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(16)
+    day = np.repeat(np.arange(40), 100)
+    before = query_table(metric_values(random, 0.8, 20_000), prefix="b")
+    drop = query_table(metric_values(random, 0.8 - 0.008 * (day >= 15), day.size), days=day)
+    found = analyse(drop, before, windows={"min_queries": 50})
+    assert found.healthy  # below min_drop
+    assert any("cusum" in notice for notice in found.notices)
+    quiet = query_table(metric_values(random, 0.8, day.size), days=day)
+    assert not any("cusum" in n for n in analyse(quiet, before, windows={"min_queries": 50}).notices)
+
+
+def test_queries_at_the_ceiling_get_an_honest_interval(query_table: Table, analyse: Analyse) -> None:
+    values = np.ones(250)
+    values[:3] = 0.2
+    found = analyse(query_table(values), None).windows[0]
+    assert found.bounded is not None
+    assert found.bounded[0] < found.interval.low
+    assert found.bounded[1] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"metrics": ["ndcg@3"]}, "ndcg@3"),
+        ({"metrics": ["ndcg(gain=linear)@5"]}, "gain"),
+        ({"empty": "zero"}, "empty=zero"),
+        ({"relevance": {"events": {"relevance": 1}}}, "relevance.mode"),
+    ],
+)
+def test_a_baseline_under_another_definition_is_refused(
+    change: dict[str, Any], reason: str, ltr: Cli, tmp_path: Path
+) -> None:
+    lists_of([0, 1, 2, 3, 4]).to_parquet(tmp_path / "log.parquet")
+    config = {"columns": {"rank": "rank"}, "metrics": ["ndcg@5"]}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump({**config, **change}))
+    assert (
+        ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "-o", tmp_path / "first")[0]
+        == 0
+    )
+    code, _, err = ltr(
+        "monitor",
+        tmp_path / "other.yaml",
+        "--log",
+        tmp_path / "log.parquet",
+        "--baseline",
+        tmp_path / "first",
+    )
+    assert code == 2
+    assert reason in err
+    with pytest.raises(NotComparableError):
+        monitor({**config, **change}, log=tmp_path / "log.parquet", baseline=tmp_path / "first")
+    assert (
+        ltr(
+            "monitor",
+            tmp_path / "m.yaml",
+            "--log",
+            tmp_path / "log.parquet",
+            "--baseline",
+            tmp_path / "first",
+        )[0]
+        == 0
+    )

@@ -1,0 +1,281 @@
+"""Where and why: slices, mix, drift, each against a planted truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, psi_threshold
+
+Table = Callable[..., QueryTable]
+Analyse = Callable[..., MonitorResult]
+
+COLUMNS = {
+    "country": (("A", "B", "C", "D", "E"), (0.3, 0.25, 0.2, 0.15, 0.1)),
+    "device": (("d", "m", "t"), (0.5, 0.4, 0.1)),
+    "lang": (("x", "y", "z"), (0.5, 0.3, 0.2)),
+    "page": (("home", "search"), (0.4, 0.6)),
+}
+
+
+def segments(random: np.random.Generator, n: int) -> dict[str, Any]:
+    return {name: random.choice(values, n, p=shares) for name, (values, shares) in COLUMNS.items()}
+
+
+def planted(
+    random: np.random.Generator, drops: list[tuple[dict[str, str], float]], query_table: Table
+) -> tuple[QueryTable, QueryTable]:
+    tables = []
+    for side in range(2):
+        n = 6000
+        where = segments(random, n)
+        mean = np.full(n, 0.75)
+        for predicate, drop in drops if side == 0 else []:
+            hit = np.all([where[name] == value for name, value in predicate.items()], axis=0)
+            mean[hit] -= drop
+        values = np.clip(mean + 0.2 * random.standard_normal(n), 0, 1)
+        tables.append(query_table(values, segments=where, prefix=f"{side}q"))
+    return tables[0], tables[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("drops", "exact"),
+    [
+        ([({"country": "D"}, 0.08)], 0.9),
+        ([({"country": "D", "device": "m"}, 0.12)], 0.85),
+        ([({"country": "D"}, 0.1), ({"lang": "z", "device": "m"}, 0.12)], 0.85),
+    ],
+)
+def test_planted_slices_are_found_first_and_alone(
+    drops: list[tuple[dict[str, str], float]], exact: float, query_table: Table, analyse: Analyse
+) -> None:
+    random = np.random.default_rng(20)
+    truth = {
+        " & ".join(
+            f"{name}={value}" for name, value in sorted(p.items(), key=lambda i: list(COLUMNS).index(i[0]))
+        )
+        for p, _ in drops
+    }
+    hits = 0
+    for _ in range(50):
+        found = analyse(*planted(random, drops, query_table))
+        assert found.n_slice_candidates > 50
+        hits += {s.predicate for s in found.slices} == truth
+    assert hits >= exact * 50
+
+
+def test_no_slices_where_nothing_is_planted(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(21)
+    assert sum(bool(analyse(*planted(random, [], query_table)).slices) for _ in range(50)) <= 5
+
+
+def test_a_drop_everywhere_is_no_slice(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(22)
+    found = analyse(*planted(random, [({}, 0.05)], query_table))
+    assert found.slices == ()
+    assert [alert.kind for alert in found.alerts] == ["change"]
+    assert found.verdict.cause == "everywhere"
+    assert "about equally everywhere" in found.verdict.where
+
+
+def test_the_other_half_confirms(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(23)
+    found = analyse(*planted(random, [({"country": "D"}, 0.15)], query_table), slices={"confirm_split": True})
+    assert [s.predicate for s in found.slices] == ["country=D"]
+    confirmed = found.slices[0].confirmed
+    assert confirmed is not None
+    assert confirmed.high < 0
+
+
+def test_without_a_baseline_slices_are_held_against_the_rest(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(24)
+    now, _ = planted(random, [({"country": "D"}, 0.2)], query_table)
+    found = analyse(now, None)
+    assert found.slices[0].predicate == "country=D"
+    assert [alert.kind for alert in found.alerts] == ["slice"]
+
+
+CONFIG = {
+    "columns": {
+        "query_id": "request_id", "item_id": "sku", "score": "score", "timestamp": "ts",
+        "segments": ["country", "device"], "features": ["f3", "f7", "price"],
+    },
+    "metrics": ["ndcg@10"],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_rows_to_verdict() -> None:
+    """Noise .7 -> 1.6 in country D from day 8 on, and a feature that drifts without harm, 20 times."""
+    named = early = in_time = 0
+    for seed in range(20):
+        baseline = SyntheticLog(seed=1000 + seed).table()
+        log = SyntheticLog(
+            seed=seed, start="2026-01-19", since=7, slice_country="D", slice_noise=3.0, f7_shift=1.4
+        ).table()
+        found = monitor(CONFIG, log=log, baseline=baseline)
+        named += [s.predicate for s in found.slices] == ["country=D"]
+        alerted = [at for at, w in enumerate(found.windows, start=1) if w.alert]
+        early += bool(alerted) and alerted[0] < 8
+        in_time += any(at >= 8 for at in alerted)
+        f7 = next(f for f in found.drift if f.name == "f7")
+        assert f7.drifted
+        assert f7.psi > 0.2
+        assert abs(f7.mix.value) < 0.004
+        assert found.verdict.cause == "slice"
+    assert named >= 18
+    assert early <= 1
+    assert in_time >= 18
+
+
+def by_segment(
+    random: np.random.Generator, shares: list[int], means: list[float], query_table: Table, prefix: str
+) -> QueryTable:
+    which = np.repeat(np.arange(len(shares)), shares)
+    values = np.clip(np.array(means)[which] + 0.1 * random.standard_normal(which.size), 0, 1)
+    return query_table(values, segments={"country": np.array(list("AB"))[which]}, prefix=prefix)
+
+
+def test_a_shift_of_the_mix_alone(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(25)
+    before = by_segment(random, [7000, 3000], [0.85, 0.65], query_table, "b")
+    found = analyse(by_segment(random, [4000, 6000], [0.85, 0.65], query_table, "n"), before)
+    split = found.splits[0]
+    assert found.changes[0].difference.value == pytest.approx(-0.06, abs=0.005)
+    assert split.within.low < 0 < split.within.high
+    assert split.mix.value == pytest.approx(-0.06, abs=0.004)
+    assert split.adjusted == pytest.approx(0.79, abs=0.005)
+    assert split.within.value + split.mix.value == pytest.approx(found.changes[0].difference.value, abs=1e-12)
+    assert found.verdict.cause == "mix"
+    assert found.slices == ()
+
+
+def test_both_segments_improved_and_the_whole_fell(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(26)
+    before = by_segment(random, [8000, 2000], [0.90, 0.60], query_table, "b")
+    found = analyse(by_segment(random, [3000, 7000], [0.92, 0.63], query_table, "n"), before)
+    assert found.changes[0].alert
+    assert found.splits[0].improved_inside
+    assert found.verdict.cause == "mix"
+    assert "segments improved" in found.verdict.where
+
+
+def with_features(
+    random: np.random.Generator, concept: bool, query_table: Table
+) -> tuple[QueryTable, QueryTable]:
+    """f3 decides how hard a query is and moves; f7 moves more and does nothing."""
+    tables = []
+    for side in range(2):
+        n = 6000
+        features = random.standard_normal((8, n))
+        if side == 0 and not concept:
+            features[2] += 0.4
+        if side == 0:
+            features[6] += 1.0
+        mean = 0.8 - 0.07 * features[2] - (0.03 if side == 0 and concept else 0)
+        values = np.clip(mean + 0.1 * random.standard_normal(n), 0, 1)
+        names = {f"f{at + 1}": features[at] for at in range(8)}
+        tables.append(query_table(values, features=names, prefix=f"{side}q"))
+    return tables[0], tables[1]
+
+
+def test_the_cause_comes_before_the_larger_drift(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(27)
+    first = explained = 0
+    for _ in range(20):
+        found = analyse(*with_features(random, False, query_table), slices={"features": False})
+        first += found.drift[0].name == "f3"
+        explained += found.drift[0].explains >= 0.8
+        assert max(found.drift, key=lambda f: f.psi).name == "f7"
+        assert found.verdict.cause == "covariate"
+    assert first >= 19
+    assert explained >= 19
+
+
+def test_a_change_of_concept_is_explained_by_no_feature(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(28)
+    for _ in range(10):
+        found = analyse(*with_features(random, True, query_table), slices={"features": False})
+        assert all(abs(f.explains) <= 0.2 for f in found.drift)
+        assert "Not explained by feature drift" in found.verdict.where
+
+
+def test_psi_of_a_hundred_against_a_hundred_is_no_drift() -> None:
+    random = np.random.default_rng(29)
+    flagged = customary = 0
+    for _ in range(400):
+        one, other = random.standard_normal(100), random.standard_normal(100)
+        edges = bin_edges(other, 10)
+        counts = [np.bincount(binned(x, edges), minlength=10).astype(float) for x in (one, other)]
+        value = psi(*counts)
+        flagged += value > psi_threshold(100, 100, 10, 0.05)
+        customary += value > 0.1
+    assert flagged <= 0.1 * 400
+    assert customary >= 0.7 * 400
+
+
+def test_a_feature_of_the_query_is_tested_once_per_query() -> None:
+    """Twenty rows repeat the same value: a test on rows would call every one of these runs drift."""
+    random = np.random.default_rng(30)
+    flagged = by_rows = 0
+    for _ in range(200):
+        one, other = random.standard_normal(100), random.standard_normal(100)
+        flagged += kolmogorov_smirnov(one, other)[1] <= 0.05
+        by_rows += kolmogorov_smirnov(np.repeat(one, 20), np.repeat(other, 20))[1] <= 0.05
+    assert flagged <= 0.08 * 200
+    assert by_rows >= 0.6 * 200
+
+
+def test_features_of_items_become_features_of_queries() -> None:
+    log = SyntheticLog(days=1, queries_per_day=300).table()
+    found = monitor(CONFIG, log=log, baseline=SyntheticLog(days=1, queries_per_day=300, seed=1).table())
+    assert {f.name for f in found.drift} == {
+        "country",
+        "device",
+        "f3",
+        "f7",
+        "price:max",
+        "price:mean",
+        "price:std",
+    }
+    assert {f.n_now for f in found.drift} == {300}
+
+
+def test_missing_values_are_a_bin_of_their_own(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(31)
+    values = np.clip(0.8 + 0.1 * random.standard_normal(4000), 0, 1)
+    feature = random.standard_normal(4000)
+    gone = np.where(random.random(4000) < 0.3, np.nan, feature)
+    found = analyse(
+        query_table(values, features={"f": gone}), query_table(values, features={"f": feature}, prefix="b")
+    )
+    assert found.drift[0].drifted
+    assert found.drift[0].missing_now == pytest.approx(0.3, abs=0.03)
+
+
+def test_ten_thousand_segments_are_no_trouble(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(32)
+    values = np.clip(0.8 + 0.1 * random.standard_normal(20_000), 0, 1)
+    many = np.char.add("s", random.integers(0, 10_000, 20_000).astype(str))
+    found = analyse(
+        query_table(values, segments={"many": many, "few": many}),
+        query_table(values, segments={"many": many, "few": many}, prefix="b"),
+    )
+    assert found.slices == ()
+    assert len(found.splits[0].cells) <= 20
+
+
+def test_the_frames_hold_what_the_page_shows() -> None:
+    log = SyntheticLog(days=2, queries_per_day=250, drop=1.5)
+    found = monitor(CONFIG, log=log, baseline=SyntheticLog(days=2, queries_per_day=250, seed=3))
+    assert isinstance(pd.DataFrame([vars(w) for w in found.windows]), pd.DataFrame)
+    assert found.alerts

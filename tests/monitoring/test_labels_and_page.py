@@ -1,0 +1,149 @@
+"""Labels that are lost or late, pages that change: what must not be mistaken for a change of the ranking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.presentation import (
+    CAUTION,
+    propensities_from_random_order,
+    propensities_from_swaps,
+)
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+COLUMNS = {"query_id": "request_id", "item_id": "sku", "rank": "position", "timestamp": "ts"}
+CLICKS = {"columns": COLUMNS, "relevance": {"events": {"click": 1}}, "metrics": ["ndcg@10", "mrr@10"]}
+PURCHASES = {"columns": COLUMNS, "relevance": {"events": {"click": 1, "buy": 4}}, "metrics": ["ndcg@10"]}
+BASELINE = SyntheticLog(seed=1, days=14, queries_per_day=400, items=10)
+
+
+def watched(config: dict[str, Any], **plants: Any) -> MonitorResult:
+    log = SyntheticLog(seed=2, start="2026-01-19", days=14, queries_per_day=400, items=10, **plants)
+    return monitor(config, log=log, baseline=BASELINE)
+
+
+def test_lost_clicks_are_a_label_outage_and_no_improvement() -> None:
+    found = watched(CLICKS, lost_clicks=0.3)
+    assert "label_rate" in {alert.kind for alert in found.alerts}
+    assert found.verdict.cause == "labels"
+    assert "Label outage" in found.verdict.what
+    assert "improved" not in found.verdict.text
+    assert found.presentation is not None
+    assert found.presentation.signature == "proportional"
+
+
+def test_the_rule_that_counts_empty_queries_as_one_would_have_risen() -> None:
+    found = watched(CLICKS, lost_clicks=0.3)
+    production, baseline = found.conventions
+    assert (production.log, baseline.log) == ("production", "baseline")
+    assert production.one > baseline.one
+    assert watched({**CLICKS, "empty": "one"}, lost_clicks=0.3).verdict.cause == "labels"
+
+
+def test_an_outage_in_a_few_windows_is_dated() -> None:
+    found = watched(CLICKS, lost_clicks=0.6, since=10)
+    windows = [test.window for test in found.labels if test.alert and test.window != "all"]
+    assert windows[0] == "2026-01-29"
+    assert found.verdict.cause == "labels"
+
+
+def test_late_purchases_are_not_taken_for_a_drop() -> None:
+    patient = watched(
+        {**PURCHASES, "relevance": {**PURCHASES["relevance"], "maturity": "7d"}}, purchase_delay=2.0
+    )
+    assert patient.healthy
+    assert [w.status for w in patient.windows[-7:]] == ["immature"] * 7
+    assert patient.n_immature > 0
+    assert "too young for their labels" in patient.verdict.untold
+
+
+def test_without_maturity_the_fall_is_shown_and_called_immature() -> None:
+    found = watched(PURCHASES, purchase_delay=2.0)
+    assert [t for t in found.labels if t.alert and t.what == "buy per query"]
+    assert found.verdict.cause == "immature"
+    assert "set relevance.maturity" in found.verdict.where
+
+
+def test_the_same_model_on_a_page_that_shows_more() -> None:
+    found = watched(CLICKS, examination=0.5)
+    assert found.changes[0].difference.value < -0.02  # click NDCG falls
+    assert found.presentation is not None
+    assert found.presentation.changed
+    assert found.presentation.signature == "page"
+    assert found.verdict.cause == "presentation"
+    assert any(CAUTION in notice for notice in found.notices)
+    assert "change" not in {alert.kind for alert in found.alerts}
+    weighted = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
+    assert weighted.presentation is not None
+    assert weighted.presentation.ips is not None
+    assert weighted.presentation.ips.low < 0 < weighted.presentation.ips.high
+    assert weighted.healthy
+    assert weighted.verdict.cause == "presentation"
+
+
+def test_a_worse_model_on_a_steeper_page() -> None:
+    found = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=1.7, drop=0.9)
+    seen = found.presentation
+    assert seen is not None
+    assert seen.ips is not None
+    assert found.changes[0].difference.value > 0  # clicks say it got better
+    assert seen.ips.high < 0  # and it did not
+    assert "The ranking got worse by IPS-DCG" in found.verdict.what
+    assert found.alerts[0].text.startswith("ips_dcg -")
+    assert seen.effective is not None
+    assert seen.effective[0] > 100
+
+
+def test_tables_of_propensities_do_what_the_column_does() -> None:
+    ranks = np.arange(1, 11, dtype=float)
+    tables = {"table": (ranks**-0.5).tolist(), "baseline_table": (1 / ranks).tolist()}
+    by_table = watched({**CLICKS, "propensity": tables}, examination=0.5)
+    by_column = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
+    assert by_table.presentation == by_column.presentation
+
+
+def test_a_worse_model_on_the_same_page_keeps_its_alert() -> None:
+    found = watched(CLICKS, drop=2.5)
+    assert found.presentation is not None
+    assert found.presentation.signature == "ranking"
+    assert found.alerts[0].kind == "change"
+
+
+def test_ips_dcg_is_dcg_where_everything_is_looked_at() -> None:
+    everything = {**CLICKS, "propensity": {"table": [1.0]}, "metrics": ["dcg(gain=linear)@10"]}
+    found = watched(everything, examination=0.0)
+    assert found.presentation is not None
+    production = found.conventions[0]
+    assert found.presentation.ips_now == pytest.approx(production.zero, abs=1e-12)
+
+
+def test_ips_dcg_does_not_depend_on_the_page() -> None:
+    """Unbiased: the same lists on two pages give the same IPS-DCG, although clicks differ by a half."""
+    means = []
+    for power in (1.0, 0.5):
+        log = SyntheticLog(seed=5, days=10, queries_per_day=2000, items=10, examination=power)
+        found = monitor({**CLICKS, "propensity": {"column": "examination"}}, log=log, baseline=BASELINE)
+        assert found.presentation is not None
+        means.append(found.presentation.ips_now)
+    assert means[0] == pytest.approx(means[1], rel=0.03)
+
+
+def test_propensities_come_from_swaps_not_from_clicks_by_rank() -> None:
+    random = np.random.default_rng(3)
+    n = 400_000
+    k = random.integers(2, 11, n)
+    good_first = random.random(n) < 0.5  # whether the (better) item of rank 1 stands at rank 1
+    at_first = random.random(n) < 0.5
+    attraction = np.where(good_first == at_first, 0.6, 0.2)
+    examination = np.where(at_first, 1.0, 1.0 / k)
+    clicked = random.random(n) < attraction * examination
+    found = propensities_from_swaps(at_first, k, clicked)
+    assert found[10] == pytest.approx(0.1, abs=0.01)
+    rank = np.where(at_first, 1, k)
+    ordered = random.random(n) < np.where(rank == 1, 0.6, 0.6 / rank) / rank  # good items stand high
+    assert propensities_from_random_order(rank, ordered)[10] < 0.03

@@ -1,0 +1,206 @@
+"""Logs nobody wants: a clear message and exit 2, or a sensible report; never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from ltr_harness.errors import DataError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+Cli = Callable[..., tuple[int, str, str]]
+CONFIG: dict[str, Any] = {
+    "columns": {"rank": "rank", "item_id": "item"},
+    "metrics": ["ndcg@10", "mrr@10"],
+    "windows": {"min_queries": 1},
+}
+
+
+def log(**columns: Any) -> pd.DataFrame:
+    rows = {
+        "query_id": list("aaabbb"),
+        "item": list("xyzxyz"),
+        "rank": [1, 2, 3, 1, 2, 3],
+        "relevance": [1, 0, 0, 0, 1, 0],
+    }
+    return pd.DataFrame({**rows, **columns})
+
+
+def with_columns(**roles: Any) -> dict[str, Any]:
+    return {**CONFIG, "columns": {**CONFIG["columns"], **roles}}
+
+
+@pytest.mark.parametrize(
+    ("config", "rows", "told"),
+    [
+        (CONFIG, log().iloc[:0], "has no rows"),
+        (CONFIG, log().drop(columns="rank"), "no column 'rank'"),
+        (CONFIG, log(query_id=["a", "a", None, "b", "b", "b"]), "1 of 6 rows without a query id"),
+        (CONFIG, log(item=["x", "x", "z", "x", "y", "z"]), "1 of 6 rows repeat an item of the same query, such as query 'a' item 'x'"),
+        (CONFIG, log(rank=[1, 2, 0, 1, 2, 3]), "ranks are missing or no whole number"),
+        (CONFIG, log(rank=[1, 2, 2.5, 1, 2, 3]), "ranks are missing or no whole number"),
+        (CONFIG, log(relevance=[1, 0, -1, 0, 1, 0]), "negative or not finite"),
+        (CONFIG, log(relevance=[1, 0, None, 0, 1, 0]), "1 of 6 grades are missing"),
+        (CONFIG, log(relevance=[1, 0, 0.5, 0, 1, 0]), "use ndcg(gain=linear)@K"),
+        (CONFIG, log(relevance=["a", "b", "c", "d", "e", "f"]), "expected numbers"),
+        ({**CONFIG, "relevance": {"max_grade": 1}}, log(relevance=[2, 0, 0, 0, 1, 0]), "above the top of the scale"),
+        (with_columns(rank=None, score="s"), log(s=[1, 2, np.nan, 1, 2, 3]), "1 of 6 scores are missing or NaN, such as query 'a'"),
+        (with_columns(timestamp="t"), log(t=["yesterday"] * 6), "text that is no time"),
+        (with_columns(timestamp="t"), log(t=[1, 2, 3, 4, 5, 6]), "seconds or milliseconds"),
+        (with_columns(timestamp="t"), log(t=pd.to_datetime(["1970-01-20"] * 6, utc=True)), "before 1990"),
+        (with_columns(timestamp="t"), log(t=pd.to_datetime(["2026-01-20"] * 5 + [None], utc=True)), "1 of 6 timestamps are missing"),
+        ({**CONFIG, "relevance": {"events": {"click": 1}}}, log(click=[1, -1, 0, 0, 0, 0]), "negative or no numbers"),
+        ({**CONFIG, "propensity": {"column": "p"}}, log(p=[1, 0, 0.5, 1, 1, 1]), "propensities are missing or outside"),
+    ],
+)  # fmt: skip
+def test_unfit_logs(config: dict[str, Any], rows: pd.DataFrame, told: str) -> None:
+    with pytest.raises(DataError) as caught:
+        monitor(config, log=rows)
+    assert told in str(caught.value)
+
+
+def test_every_problem_of_a_log_in_one_go() -> None:
+    with pytest.raises(DataError) as caught:
+        monitor(
+            CONFIG,
+            log=log(
+                item=["x", "x", "z", "x", "y", "z"], rank=[1, 2, 0, 1, 2, 3], relevance=[1, 0, -1, 0, 1, 0]
+            ),
+        )
+    assert len(caught.value.problems) == 3
+
+
+def test_the_command_says_it_in_one_line(ltr: Cli, tmp_path: Path) -> None:
+    log(rank=[1, 2, 0, 1, 2, 3]).to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(CONFIG))
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.csv")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "positions count from 1" in err
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "nothing.parquet")
+    assert code == 2
+    assert "no such file or folder" in err
+    code, _, err = ltr("monitor", tmp_path / "m.yaml")
+    assert code == 2
+    assert "no log given" in err
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is not")
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "broken.parquet")
+    assert code == 2
+    (tmp_path / "empty.csv").write_bytes(b"")
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "empty.csv")
+    assert code == 2
+    assert "is empty" in err
+
+
+def test_configurations_are_mended_from_the_message(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text("colums: {rank: r}\nmetrics: [ndgc@10]\nwindows: {size: 5h}\n")
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
+    assert code == 2
+    assert "did you mean 'columns'?" in err
+    assert "did you mean 'ndcg'?" in err
+    assert "m.yaml:3:17" in err
+
+
+def test_too_few_queries_to_compare(ltr: Cli, tmp_path: Path) -> None:
+    log().to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**CONFIG, "windows": {}}))
+    code, _, err = ltr(
+        "monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.csv", "--baseline", tmp_path / "log.csv"
+    )
+    assert code == 2
+    assert (
+        "2 queries have a value of ndcg@10 (2 in all, 0 without a relevant row); expected at least 200" in err
+    )
+
+
+def test_one_query_one_item_all_zero() -> None:
+    one = pd.DataFrame({"query_id": ["q"], "item": ["i"], "rank": [1], "relevance": [1]})
+    found = monitor(CONFIG, log=one)
+    assert found.windows[0].means["ndcg@10"] == 1.0
+    assert {f.check for f in found.findings} == {"one_item", "shorter_than_k"}
+    nothing = monitor(CONFIG, log=log(relevance=0))
+    assert np.isnan(nothing.windows[0].means["ndcg@10"])
+    assert nothing.windows[0].relevant_share == 0
+    assert nothing.document["windows"][0]["means"]["ndcg@10"] is None
+    with pytest.raises(DataError, match="2 without a relevant row"):
+        monitor(CONFIG, log=log(relevance=0), baseline=log())
+    assert (
+        monitor({**CONFIG, "empty": "zero"}, log=log(relevance=0)).windows[0].means["ndcg(empty=zero)@10"]
+        == 0.0
+    )
+
+
+def test_lists_shorter_than_k_are_as_long_as_they_are() -> None:
+    found = monitor(CONFIG, log=log())
+    assert found.windows[0].means["ndcg@10"] == pytest.approx((1 + 1 / np.log2(3)) / 2)
+
+
+def test_truncated_and_tied_ranks_are_warned_of() -> None:
+    found = monitor(CONFIG, log=log(rank=[2, 3, 4, 1, 1, 2]))
+    assert {f.check: f.count for f in found.findings if f.severity == "warning"} == {
+        "rank_tied": 1,
+        "rank_gap": 1,
+    }
+
+
+def test_segments_that_change_within_a_query_are_warned_of() -> None:
+    found = monitor(with_columns(segments=["country"]), log=log(country=list("DEDEEE")))
+    assert next(f for f in found.findings if f.check == "segment_varies").examples == ("query 'a' (country)",)
+
+
+def test_days_are_23_and_25_hours_long_when_clocks_change() -> None:
+    times = pd.date_range("2026-03-28", "2026-03-31", freq="h", tz="Europe/Berlin", inclusive="left")
+    autumn = pd.date_range("2026-10-24", "2026-10-27", freq="h", tz="Europe/Berlin", inclusive="left")
+    for moments, hours in ((times, [24, 23, 24]), (autumn, [24, 25, 24])):
+        rows = pd.DataFrame(
+            {"query_id": [f"q{i:03d}" for i in range(len(moments))], "rank": 1, "relevance": 1, "t": moments}
+        )
+        config = {
+            "columns": {"rank": "rank", "timestamp": "t"},
+            "windows": {"timezone": "Europe/Berlin"},
+            "metrics": ["mrr"],
+        }
+        found = monitor(config, log=rows)
+        assert [w.hours for w in found.windows] == hours
+        assert [w.n_queries for w in found.windows] == hours
+
+
+def test_mixed_offsets_and_naive_times_in_any_order() -> None:
+    rows = log(t=["2026-01-02T00:30:00+01:00"] * 3 + ["2026-01-01T10:00:00Z"] * 3)
+    found = monitor(with_columns(timestamp="t"), log=rows)
+    assert [w.label for w in found.windows] == ["2026-01-01"]
+    naive = log(t=pd.to_datetime(["2026-01-02 00:30"] * 3 + ["2026-01-01 10:00"] * 3))
+    found = monitor({**with_columns(timestamp="t"), "windows": {"timezone": "Asia/Tokyo"}}, log=naive)
+    assert [w.label for w in found.windows] == ["2026-01-01", "2026-01-02"]
+
+
+def test_hours_and_weeks() -> None:
+    table = SyntheticLog(days=14, queries_per_day=30).table()
+    config = {
+        "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
+        "metrics": ["mrr"],
+    }
+    assert len(monitor({**config, "windows": {"size": "6h"}}, log=table).windows) == 56
+    assert sum(w.n_queries for w in monitor({**config, "windows": {"size": "7d"}}, log=table).windows) == 420
+
+
+def test_constant_scores_alert_where_the_baseline_had_none() -> None:
+    table = SyntheticLog(days=1, queries_per_day=300).table().to_pandas()
+    config = {"columns": {"query_id": "request_id", "score": "score"}, "metrics": ["ndcg@10"]}
+    found = monitor(config, log=table.assign(score=0.0), baseline=table)
+    assert "contract" in {alert.kind for alert in found.alerts}
+    quiet = monitor({**config, "alerts": {"on": []}}, log=table.assign(score=0.0), baseline=table)
+    assert quiet.healthy
+    assert any("constant_score" in notice for notice in quiet.notices)
+
+
+def test_ids_may_be_numbers_and_null_segments_have_a_name() -> None:
+    found = monitor(with_columns(segments=["country"]), log=log(query_id=[10, 10, 10, 9, 9, 9], country=None))
+    assert found.n_queries == 2
