@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.comparison.result import Entrant
+    from ltr_harness.metrics import Metric
     from ltr_harness.runs import Run
 
 EXPERIMENT = "experiment.yaml"
@@ -148,6 +149,7 @@ class _Found:
     def __init__(
         self, paths: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
     ) -> None:
+        from ltr_harness.metrics import parse_metric
         from ltr_harness.runs import find_runs
 
         files = [path for path in paths if not path.is_dir()]
@@ -175,9 +177,12 @@ class _Found:
             self._refuse_scores(files)
             if texts:
                 self.metrics = [*asked_metrics.split(texts), *(str(gate.metric) for gate in gates)]
+        compared: dict[Path, Sequence[Any]] = dict(by_folder)
+        if self.metrics is not None and self.runs:
+            compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
         self.items: list[Any] = []
         for path in paths:
-            self.items += by_folder[path] if path in by_folder else [entrants.get(path, path)]
+            self.items += compared[path] if path in compared else [entrants.get(path, path)]
 
     @property
     def declared_baseline(self) -> str | None:
@@ -214,6 +219,20 @@ class _Found:
             path: found.entrant(scored, scored.evaluate(scaled))
             for path, scored in zip(files, found.all, strict=True)
         }
+
+    def _from_stored_scores(
+        self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric]
+    ) -> dict[Path, Sequence[Any]]:
+        """The runs by the metrics asked for, whatever they were evaluated by when they were trained."""
+        from ltr_harness.cli.stored_runs import evaluated_by
+
+        compared, added = evaluated_by(self.runs, wanted)
+        if added:
+            self.notes += (
+                f"{', '.join(added)}: not among the metrics of the runs; computed now from their stored scores",
+            )
+        left = iter(compared)
+        return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
 
     def _refuse_scores(self, files: Sequence[Path]) -> None:
         """Files that could only be scores, and nothing to measure them against."""

@@ -75,8 +75,7 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
 
 def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     """The stored test scores of a run; the scale of its grades is the one it was evaluated on."""
-    from ltr_harness.groups import Judgments, QueryGroups
-    from ltr_harness.metrics import parse_metric
+    from ltr_harness.cli import stored_runs
     from ltr_harness.runs import load_run
 
     also = [name for name, value in given.items() if value and name != "max_grade"]
@@ -86,17 +85,9 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
             "not both"
         )
     run = load_run(folder)
-    if run.record.status != "complete":
-        raise UsageError(f"{folder}: the run failed and has no scores: {run.record.error}")
-    table = run.test_scores
-    groups, order = QueryGroups.from_ids(table["query_id"].to_numpy())
-    rows = np.arange(len(table)) if order is None else order
-    judgments = Judgments.checked(table["label"].to_numpy()[rows], groups)
-    scored = rankings.Scored(run.record.model, folder, judgments, table["score"].to_numpy(np.float64)[rows])
-    scales = [getattr(parse_metric(name), "max_grade", None) for name in run.record.metrics]
-    known = [scale for scale in scales if scale is not None]
-    grade = given["max_grade"] if given["max_grade"] is not None else known[0] if known else None
-    return rankings.Rankings((scored,), judgments, folder, grade, ())
+    scored = stored_runs.scored(run)
+    grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
+    return rankings.Rankings((scored,), scored.judgments, folder, grade, ())
 
 
 def _query_number(query: str, groups: QueryGroups, source: str) -> int:

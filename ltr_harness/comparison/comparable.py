@@ -108,12 +108,13 @@ def _missing_metrics(entrant: Entrant, asked: Sequence[str]) -> list[Problem]:
         if metric in entrant.values:
             continue
         near = _nearest(metric, list(entrant.values))
-        if near is not None:
-            problems.append(_against(entrant.name, near, metric, "the comparison"))
-        else:
-            problems.append(
-                Problem(entrant.name, f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}")
-            )
+        if near is None:
+            found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
+            problems.append(Problem(entrant.name, found))
+            continue
+        why, cure = _why_never(near, metric)
+        found = f"has no {metric}, and its {near} is never comparable with that: {why}"
+        problems.append(Problem(entrant.name, found, cure=cure))
     return problems
 
 
@@ -147,14 +148,17 @@ def _nearest(metric: str, others: Sequence[str]) -> str | None:
 
 
 def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
-    one, other = Definition.of(found), Definition.of(wanted)
-    head = f"{found} against {wanted} of {whose}: never comparable: "
-    if one.k != other.k:
-        return Problem(place, head + "a different K is a different question", cure="evaluate both at one K")
-    return Problem(
-        place,
-        head + "another definition, so another number for the same ranking",
-        cure="evaluate both by one definition; stored scores are enough, nothing is trained again",
+    why, cure = _why_never(found, wanted)
+    return Problem(place, f"{found} against {wanted} of {whose}: never comparable: {why}", cure=cure)
+
+
+def _why_never(one: str, other: str) -> tuple[str, str]:
+    """Why two forms of a metric cannot be compared, and the cure."""
+    if Definition.of(one).k != Definition.of(other).k:
+        return "a different K is a different question", "evaluate both at one K"
+    return (
+        "another definition, so another number for the same ranking",
+        "evaluate both by one definition; stored scores are enough, nothing is trained again",
     )
 
 

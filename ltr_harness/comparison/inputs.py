@@ -98,11 +98,23 @@ def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
     ``err@10`` finds ``err(max_grade=4)@10``: what a metric took from the data belongs to its evaluated name.
     """
     available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
+    found = name_among(available, metric)
+    if found is not None:
+        return found
+    from ltr_harness.metrics import parse_metric
+
+    return str(parse_metric(metric))
+
+
+def name_among(available: Sequence[str], metric: Any) -> str | None:
+    """The evaluated metric that the user's name stands for, in full; None where there is none."""
     if str(metric) in available:
         return str(metric)
     from ltr_harness.metrics import parse_metric
 
     name = str(parse_metric(metric))
+    if name in available:
+        return name
     wanted = Definition.of(name)
     fuller = [
         other
@@ -110,7 +122,7 @@ def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
         if (Definition.of(other).name, Definition.of(other).k) == (wanted.name, wanted.k)
         and Definition.of(other).parameters >= wanted.parameters
     ]
-    return fuller[0] if name not in available and len(fuller) == 1 else name
+    return fuller[0] if len(fuller) == 1 else None
 
 
 def _named(item: Any, name: str) -> Any:

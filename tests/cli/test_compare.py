@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness import run_experiment
+from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 
@@ -97,6 +97,28 @@ def test_the_baseline_an_experiment_declares(ltr: Cli, stored: Path) -> None:
         assert ltr("runs/tiny")[1].startswith("good is better than chance")
     finally:
         (stored / "runs" / "tiny" / "experiment.yaml").write_text(text)
+
+
+def test_metrics_the_runs_were_not_evaluated_by_come_from_their_scores(ltr: Cli, stored: Path) -> None:
+    code, out, err = ltr("runs/tiny", "-m", "ndcg@2,err@3,mrr@1", "--json")
+    assert code == 0
+    assert err == (
+        "note: ndcg@2, err(max_grade=2)@3: not among the metrics of the runs; computed now from their stored scores\n"
+    )
+    found = json.loads(out)
+    grades, ids = np.loadtxt(stored / "fine.txt"), np.repeat(np.arange(N), 3)
+    asked = ["ndcg@2", "err(max_grade=2)@3", "mrr@1"]
+    runs = [load_run(folder) for folder in sorted((stored / "runs/tiny").glob("chance--*"))]
+    means = [
+        evaluate(grades, run.test_scores["score"].to_numpy(), query_ids=ids, metrics=asked).means
+        for run in runs
+    ]
+    stored_means = {(one["model"], one["metric"]): one["mean"] for one in found["summaries"]}
+    for name in asked:
+        mean = np.mean([own[name] for own in means])
+        assert stored_means["chance", name] == pytest.approx(mean, abs=1e-12)
+    code, out, _ = ltr("runs/tiny", "fine.txt", "--data", "data.txt", "-m", "map@2")
+    assert (code, "fine" in out) == (0, True)
 
 
 def test_score_files_beside_data(ltr: Cli) -> None:
@@ -230,7 +252,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         (("runs/tiny", "--set", "label=x"), "--set without --data or --qrels"),
         (("runs/tiny", "--data", "data.txt"), "--data or --qrels without a file of scores"),
         (("runs/tiny", "--baseline", "god"), "no model 'god' to serve as the baseline; did you mean 'good'?"),
-        (("runs/tiny", "-m", "ndcg@2"), "never comparable: a different K is a different question"),
+        (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied rows by document id"),
         (("runs/tiny", "--test", "tt"), "unknown test 'tt'"),
         (
             ("fine.txt", "data.txt", "--data", "data.txt"),

@@ -73,10 +73,10 @@ def test_named_metrics_are_enough() -> None:
     x, y = entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10"))
     assert said(x, y, metrics=["ndcg@10"]) == []
     assert said(x, y, metrics=["mrr@10", "ndcg@5"]) == [
-        "x: ndcg@10 against ndcg@5 of the comparison: never comparable: a different K is a different question; "
+        "x: has no ndcg@5, and its ndcg@10 is never comparable with that: a different K is a different question; "
         "evaluate both at one K",
         "y: has no mrr@10; it has ndcg@10, err@10",
-        "y: ndcg@10 against ndcg@5 of the comparison: never comparable: a different K is a different question; "
+        "y: has no ndcg@5, and its ndcg@10 is never comparable with that: a different K is a different question; "
         "evaluate both at one K",
     ]
 

@@ -73,7 +73,7 @@ class TestEvaluations:
         )
 
     def test_unknown_k_says_what_there_is(self) -> None:
-        with pytest.raises(NotComparableError, match="ndcg@10 against ndcg@20 of the comparison"):
+        with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is never comparable"):
             compare({"a": evaluation(1)}, metrics=["ndcg@20"])
 
 
