@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,7 @@ catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
 
 FORMATS = ("html", "md", "json", "tex", "svg", "png")
 DEFAULT_FORMATS = ("html", "md", "json", "tex", "svg")
+_PICTURES = ("svg", "png")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +117,13 @@ def write_report(
     chosen = _checked_formats(formats)
     built = build_report(report) if isinstance(report, ReportData) else report
     files: dict[str, str | bytes] = {}
-    for format_name in chosen:
-        files.update(_render(built, format_name, chosen))
+    with ThreadPoolExecutor(1) as pool:  # the chart engine works outside Python; the pages are made meanwhile
+        pictures = [pool.submit(_render, built, name, chosen) for name in chosen if name in _PICTURES]
+        for name in chosen:
+            if name not in _PICTURES:
+                files.update(_render(built, name, chosen))
+    for drawn in pictures:
+        files.update(drawn.result())
     folder = Path(folder)
     try:
         for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
