@@ -17,6 +17,7 @@ from ltr_harness.errors import UsageError
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.evaluation import Evaluation, MetricValues
+    from ltr_harness.metrics import Metric
 
 FORMATS = ("table", "trec_eval", "csv", "json")
 
@@ -76,12 +77,12 @@ def command(
     if len(found.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
     scaled, notes = found.on_scale(asked.metrics)
+    primary = scaled[asked.metrics.index(asked.primary)]
     evaluations = [scored.evaluate(scaled) for scored in found.all]
     comparison = None
     if len(found.all) > 1:
         from ltr_harness.comparison import compare
 
-        primary = evaluations[0][asked.primary].metric
         comparison = compare(
             *(found.entrant(*pair) for pair in zip(found.all, evaluations, strict=True)),
             metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
@@ -90,7 +91,7 @@ def command(
         )
     notes = [*found.notes, *notes, *(found.comparison_notes if comparison is not None else ())]
     if form != "csv":
-        notes += _cautions(evaluations[0])
+        notes += [*_cautions(evaluations[0]), *_ties(found.all, primary)]
     if form == "json":
         click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
     elif form == "csv":
@@ -187,6 +188,22 @@ def _cautions(evaluation: Evaluation) -> list[str]:
 
     metrics = [evaluation[name].metric for name in evaluation.metrics]
     return [str(caution) for caution in cautions(metrics, evaluation.judgments)]
+
+
+def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
+    """How far the order of equal scores could move the first metric, where it could."""
+    from ltr_harness.errors import MetricError
+    from ltr_harness.metrics import tie_audit
+
+    found = []
+    for one in scored:
+        try:
+            audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)
+        except MetricError:  # a metric without a worst and a best order
+            return []
+        if audit.share_touched > 0.0:
+            found.append(f"{one.name}: {audit}")
+    return found
 
 
 def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:

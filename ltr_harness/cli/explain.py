@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from ltr_harness.cli import options, rankings
 from ltr_harness.cli.tables import printable, say
@@ -144,8 +143,8 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     console.print(
         f"\nideal order of labels: {' '.join(labels)}" + (f" … ({rest:,} more)" if rest else ""),
     )
-    for step in explanation.steps:
-        console.print(step)
+    for remark in explanation.remarks:
+        console.print(remark)
     if explanation.presets:
         console.print()
         rows = [
@@ -188,6 +187,7 @@ def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]
         "n_hidden": explanation.n_hidden,
         "ideal": list(explanation.ideal),
         "steps": list(explanation.steps),
+        "interval_over_ties": None if explanation.interval is None else list(explanation.interval),
         "presets": [
             {"as": preset.tool, "name": preset.name, "value": plain(preset.value), "why": preset.reason}
             for preset in explanation.presets

@@ -79,6 +79,7 @@ class Explanation:
         steps: from the contributions to the value, one line each.
         ideal: labels of the ideal order, as far as the cutoff.
         presets: the same under every tool that computes the metric.
+        interval: the smallest and the largest value over the orders of equal scores; None where none matters.
     """
 
     metric: Metric
@@ -89,12 +90,25 @@ class Explanation:
     steps: tuple[str, ...]
     ideal: tuple[float, ...]
     presets: tuple[PresetValue, ...]
+    interval: tuple[float, float] | None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said below the rows: from the contributions to the value, and what ties could make of it."""
+        if self.interval is None:
+            return self.steps
+        low, high = map(self.text_of, self.interval)
+        return (*self.steps, f"from {low} to {high} over the orders of equal scores")
 
     def __str__(self) -> str:
         parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_text_table(self.columns, self.rows)]
         if self.n_hidden:
             parts.append(f"({self.n_hidden:,} more rows below the cutoff)")
-        parts += ["", f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.steps]
+        parts += [
+            "",
+            f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}",
+            *self.remarks,
+        ]
         if self.presets:
             parts += ["", *_text_table(_PRESET_COLUMNS, self._preset_rows())]
         return "\n".join(parts)
@@ -104,7 +118,7 @@ class Explanation:
         parts.append(_html_table(self.columns, self.rows))
         if self.n_hidden:
             parts.append(f"<p>{self.n_hidden:,} more rows below the cutoff</p>")
-        steps = [f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.steps]
+        steps = [f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.remarks]
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:
             parts.append(_html_table(_PRESET_COLUMNS, self._preset_rows()))
@@ -168,6 +182,7 @@ def explain(
         steps,
         tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist()),
         tuple(_presets(metric, value, query)),
+        _interval(metric, query),
     )
 
 
@@ -307,6 +322,14 @@ def _differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
 
 def _word(name: str, choice: Any) -> str:
     return _WHY.get((name, choice), f"{name}={choice}")
+
+
+def _interval(metric: Metric, query: _Query) -> tuple[float, float] | None:
+    try:
+        ends = [query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best")]
+    except MetricError:  # a metric without a worst and a best order
+        return None
+    return None if _same(*ends) else (min(ends), max(ends))
 
 
 def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:

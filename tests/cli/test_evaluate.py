@@ -340,6 +340,27 @@ def test_several_runs_are_compared(ltr: Cli) -> None:
     assert out.splitlines()[:2] == ["ranking,query_id,n_relevant,mrr,map", "good,7,1,1.0,1.0"]
 
 
+def test_the_first_metric_decides_also_where_it_takes_its_scale_from_the_labels(ltr: Cli) -> None:
+    code, out, _ = ltr(
+        "evaluate", "--data", "data.txt", "--scores", "up.txt", "--scores", "down.txt", "-m", "err@1"
+    )
+    assert code == 0
+    assert out.startswith("The baseline up has the highest mean err(max_grade=2)@1, 0.5000; ")
+
+
+def test_what_the_order_of_equal_scores_could_do_is_said(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "flat.txt").write_text("1\n1\n2\n1\n0\n")
+    arguments = ("evaluate", "--data", "data.txt", "--scores", "flat.txt", "-m", "mrr,ndcg@1")
+    said = (
+        "flat: mrr 0.8750, from 0.7500 to 1.0000 over the orders of equal scores, which touch 50.0% of the queries; "
+        "40.0% of the positions are tied"
+    )
+    _, out, err = ltr(*arguments)
+    assert f"note: {said}\n" in err
+    assert said in json.loads(ltr(*arguments, "--json")[1])["notes"]
+    assert "equal scores" not in ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr")[2]
+
+
 def test_every_line_of_a_comparison_fits_80_columns(ltr: Cli, tmp_path: Path) -> None:
     names = [f"a-rather-long-run-tag-{number}" for number in range(5)]
     for name in names:

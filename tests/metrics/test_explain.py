@@ -110,6 +110,17 @@ def test_inversions_by_the_row_that_is_too_low() -> None:
     assert str(explanation).startswith("kendall_tau_distance = 3.5000\n")
 
 
+def test_what_the_order_of_equal_scores_could_make_of_it() -> None:
+    explanation = MRR().explain([0, 1, 0], [2, 2, 2])
+    assert explanation.interval == (1 / 3, 1.0)
+    assert "\nfrom 0.3333 to 1.0000 over the orders of equal scores\n" in str(explanation)
+    assert "from 0.3333 to 1.0000 over" in explanation._repr_html_()
+    assert MRR(ties="stable").explain([0, 1, 0], [2, 2, 2]).interval == (1 / 3, 1.0)
+    assert MRR().explain([1, 1, 0], [2, 2, 1]).interval is None
+    assert parse_metric("kendall_tau_distance").explain([0, 1], [1, 1]).interval == (0.0, 1.0)
+    assert parse_metric("judged").explain([0, 1], [1, 1]).interval is None
+
+
 def test_a_count_is_written_as_one() -> None:
     assert str(parse_metric("n_relevant").explain([1, 0, 2], [3, 2, 1])).startswith("n_relevant = 2\n")
     assert "R = 2\n" in str(parse_metric("rprec").explain([1, 0, 2], [3, 2, 1])) + "\n"
