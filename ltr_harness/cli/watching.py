@@ -1,4 +1,4 @@
-"""Progress of a running experiment on stderr: a live line on a terminal, plain lines elsewhere."""
+"""Progress of a running experiment on stderr: a live line per run on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,13 +7,64 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
+
+
+class LiveRun:
+    """What one training looks like right now, on one line.
+
+    Args:
+        head: which run it is.
+        rule: when it will stop; None where it trains to a fixed end.
+        metric: the metric to show, by its canonical name.
+        now: seconds on some clock when it began.
+    """
+
+    def __init__(self, head: str, rule: StoppingRule | None, metric: str, now: float) -> None:
+        self._head = head
+        self._stopper = None if rule is None else Stopper(rule)
+        self._metric = metric
+        self._began = now
+        self._text = f"{head}: starting"
+
+    def __str__(self) -> str:
+        return self._text
+
+    def round(self, number: int, values: Mapping[str, float], now: float) -> None:
+        """A round has been evaluated.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> rule = StoppingRule(NDCG(k=10), patience=20, max_rounds=100)
+            >>> run = LiveRun("[1/2] xgb", rule, "ndcg@10", now=0.0)
+            >>> run.round(30, {"ndcg@10": 0.81}, now=5.0)
+            >>> run.round(40, {"ndcg@10": 0.8}, now=12.0)
+            >>> print(run)
+            [1/2] xgb: round 40, ndcg@10 0.8000, best 0.8100 at 30, patience 10 of 20, 12 s, 3 to 18 s left
+        """
+        elapsed = now - self._began
+        parts = [f"round {number}"]
+        value = values.get(self._metric)
+        if value is not None:
+            parts.append(f"{self._metric} {value:.4f}")
+        left = ""
+        if self._stopper is not None and value is not None and value == value:
+            self._stopper.update(number, value)
+            rule, best = self._stopper.rule, self._stopper.best_round
+            patience = max(0, rule.patience - (number - best))
+            parts.append(f"best {self._stopper.best_value:.4f} at {best}")
+            parts.append(f"patience {patience} of {rule.patience}")
+            last = max(0, rule.max_rounds - number)
+            soonest, latest = (f"{rounds * elapsed / number:.0f}" for rounds in (min(patience, last), last))
+            left = f", {soonest} to {latest} s left" if soonest != latest else f", {latest} s left"
+        self._text = f"{self._head}: {', '.join(parts)}, {elapsed:.0f} s{left}"
 
 
 class TerminalProgress(Progress):
@@ -24,6 +75,8 @@ class TerminalProgress(Progress):
         self._quiet = quiet
         self._live: Live | None = None
         self._watched = ""
+        self._rule: StoppingRule | None = None
+        self._runs: dict[str, LiveRun] = {}
         self._todo = 0
         self._over = 0
         self._began: dict[str, float] = {}
@@ -44,6 +97,7 @@ class TerminalProgress(Progress):
     def planned(self, plan: Plan, threads: int) -> None:
         done, again, new = plan.count("done"), plan.count("score again"), plan.count("train")
         self._todo = again + new
+        self._rule = plan.stopping
         self._watched = str(plan.stopping.metric if plan.stopping else plan.primary)
         parts = [f"{len(plan.tasks)} runs: {new} to train"]
         if again:
@@ -60,17 +114,20 @@ class TerminalProgress(Progress):
         if self._console.is_terminal and not self._quiet and self._live is None:
             self._live = Live(console=self._console, transient=True, refresh_per_second=8)
             self._live.start()
-        self._show(f"[{self._over + 1}/{self._todo}] {task}")
+        head = f"[{self._over + len(self._runs) + 1}/{self._todo}] {task}"
+        self._runs[str(task)] = LiveRun(head, self._rule, self._watched, self._began[str(task)])
+        self._show()
 
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
-        if self._live is not None:
-            seconds = time.monotonic() - self._began[str(task)]
-            value = values.get(self._watched)
-            shown = "" if value is None else f", {self._watched} {value:.4f}"
-            self._show(f"[{self._over + 1}/{self._todo}] {task}: round {number}{shown} ({seconds:.0f} s)")
+        run = self._runs.get(str(task))
+        if run is not None and self._live is not None:  # a worker's last words may come late
+            run.round(number, values, time.monotonic())
+            self._show()
 
     def finished(self, task: Task, run: Run) -> None:
         self._over += 1
+        self._runs.pop(str(task), None)
+        self._show()
         record = run.record
         seconds = time.monotonic() - self._began.pop(str(task), time.monotonic())
         head = f"[{self._over}/{self._todo}] {task}: "
@@ -90,9 +147,10 @@ class TerminalProgress(Progress):
             self.say("every run exists already; nothing to train")
         self.say("comparing and writing the report")
 
-    def _show(self, text: str) -> None:
+    def _show(self) -> None:
         if self._live is not None:
-            self._live.update(Text(text, no_wrap=True, overflow="ellipsis"))
+            lines = [Text(str(run), no_wrap=True, overflow="ellipsis") for run in list(self._runs.values())]
+            self._live.update(Group(*lines))
 
     def _stop_live(self) -> None:
         if self._live is not None:

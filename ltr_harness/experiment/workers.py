@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from queue import Empty
+from typing import Any, TypeAlias
 
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
@@ -17,6 +19,12 @@ from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
+
+LOOK_AFTER = 0.2
+"""Seconds between two looks at what the workers say."""
+
+# A task's name, and the rounds it has evaluated since it last spoke.
+Rounds: TypeAlias = "multiprocessing.Queue[tuple[str, list[tuple[int, dict[str, float]]]]]"
 
 
 def available_cores() -> int:
@@ -58,8 +66,9 @@ def run_in_workers(
 ) -> Iterator[tuple[Task, Run]]:
     """In `workers` processes; each reads the data itself, and a task's result does not depend on which ran it."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the boosters' thread pools
+    rounds: Rounds = context.Queue()
     # The configuration travels as plain values: classes from a user's own file cannot be pickled.
-    settings = (as_mapping(experiment), plan, threads)
+    settings = (as_mapping(experiment), plan, threads, rounds)
     with ProcessPoolExecutor(workers, context, _start, settings) as pool:
         waiting: dict[Future[Run], Task] = {}
         queue = list(tasks)
@@ -69,7 +78,8 @@ def run_in_workers(
                     task = queue.pop(0)
                     progress.started(task)
                     waiting[pool.submit(_work, task)] = task
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                done, _ = wait(waiting, LOOK_AFTER, FIRST_COMPLETED)
+                _pass_on(rounds, {str(task): task for task in waiting.values()}, progress)
                 for future in done:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
@@ -83,16 +93,40 @@ def run_in_workers(
             raise
 
 
-_worker: tuple[Experiment, Plan, FoldReader, int] | None = None
+def _pass_on(rounds: Rounds, running: Mapping[str, Task], progress: Progress) -> None:
+    """Tell the listener what the workers have said since."""
+    while True:
+        try:
+            name, said = rounds.get_nowait()
+        except Empty:
+            return
+        if name in running:  # the last words of a run that is over come late
+            for number, values in said:
+                progress.round(running[name], number, values)
 
 
-def _start(settings: Mapping[str, Any], plan: Plan, threads: int) -> None:
+_worker: tuple[Experiment, Plan, FoldReader, int, Rounds] | None = None
+
+
+def _start(settings: Mapping[str, Any], plan: Plan, threads: int, rounds: Rounds) -> None:
     global _worker
+    rounds.cancel_join_thread()  # words that nobody reads must not keep a worker from ending
     experiment = load_experiment(settings, check_rankers=False)
-    _worker = (experiment, plan, FoldReader(experiment.data), threads)
+    _worker = (experiment, plan, FoldReader(experiment.data), threads, rounds)
 
 
 def _work(task: Task) -> Run:
     assert _worker is not None
-    experiment, plan, reader, threads = _worker
-    return execute(task, experiment, plan, reader.read(task.fold), threads)
+    experiment, plan, reader, threads, rounds = _worker
+    unsaid: list[tuple[int, dict[str, float]]] = []
+    spoke = time.monotonic()
+
+    def on_round(number: int, values: Mapping[str, float]) -> None:
+        nonlocal spoke
+        unsaid.append((number, dict(values)))
+        if time.monotonic() - spoke > LOOK_AFTER:
+            rounds.put((str(task), unsaid.copy()))
+            unsaid.clear()
+            spoke = time.monotonic()
+
+    return execute(task, experiment, plan, reader.read(task.fold), threads, on_round)
