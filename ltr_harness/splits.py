@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
 
+_NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"
+
 
 def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Set a share of the queries aside, such as validation queries out of the training ones.
@@ -52,34 +54,68 @@ def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np
 
 
 def folds(
-    groups: QueryGroups, n: int, seed: int
+    groups: QueryGroups,
+    n: int,
+    seed: int,
+    *,
+    together: NDArray[Any] | None = None,
+    strata: NDArray[Any] | None = None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """Cross-validation by query: in fold i, part i is test, part i + 1 valid, the rest train.
 
-    Every query is tested exactly once. Parts differ in size by at most one query.
+    Every query is tested exactly once. Parts differ in size by at most one query, except with `together`.
 
     Args:
         groups: the queries to divide; only their number matters.
         n: number of folds, at least 3 (each fold needs three non-empty sides).
         seed: whole number >= 0.
+        together: (n_queries,): queries with the same value, such as a user, stay in the same part.
+        strata: (n_queries,): the queries of each value are spread evenly over the parts.
 
     Returns:
         For each fold the train, valid and test query indices, int64, each sorted.
 
     Raises:
-        DataError: fewer than 3 folds, or fewer queries than folds.
+        DataError: fewer than 3 folds, or fewer queries (or users) than folds; `together` and `strata` at once.
     """
     if n < 3:
         raise DataError(f"{n} folds; expected at least 3: each fold needs a train, a valid and a test part")
     if groups.n_queries < n:
         raise DataError(f"{n} folds of {groups.n_queries} queries; expected at least one query per fold")
-    parts = np.array_split(shuffled(groups.n_queries, seed), n)
+    parts = _fold_parts(groups.n_queries, n, seed, together, strata)
     divided = []
     for i in range(n):
         j = (i + 1) % n
         train = np.concatenate([part for k, part in enumerate(parts) if k not in (i, j)])
         divided.append((np.sort(train), np.sort(parts[j]), np.sort(parts[i])))
     return divided
+
+
+def _fold_parts(
+    n_queries: int, n: int, seed: int, together: NDArray[Any] | None, strata: NDArray[Any] | None
+) -> list[NDArray[np.int64]]:
+    order = shuffled(n_queries, seed)
+    if together is None and strata is None:
+        return np.array_split(order, n)
+    if together is not None and strata is not None:
+        raise DataError(_NOT_BOTH)
+    if strata is not None:
+        dealt = order[np.argsort(_numbered(strata)[order], kind="stable")]  # stratum by stratum, like cards
+        return [dealt[i::n] for i in range(n)]
+    unit = _numbered(together)  # type: ignore[arg-type]
+    if unit.max() + 1 < n:
+        raise DataError(
+            f"{n} folds of {unit.max() + 1} values to keep together; expected at least one per fold"
+        )
+    sizes = np.bincount(unit)
+    part_of_unit = np.full(len(sizes), -1, dtype=np.int64)
+    filled = np.zeros(n, dtype=np.int64)
+    # Large ones first, the drawn order among equals: then the parts come out as even as they can.
+    drawn = unit[order][np.sort(np.unique(unit[order], return_index=True)[1])]
+    for one in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():
+        part_of_unit[one] = int(np.argmin(filled))
+        filled[part_of_unit[one]] += sizes[one]
+    return [np.flatnonzero(part_of_unit[unit] == i).astype(np.int64) for i in range(n)]
 
 
 def divided(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
-from ltr_harness.splits import divided, divided_by_time
+from ltr_harness.splits import divided, divided_by_time, folds
 
 SHARES = {"valid": 0.1, "test": 0.2}
 
@@ -85,3 +85,28 @@ def test_what_cannot_be_divided() -> None:
         divided_by_time(queries(3), {"test": 0.2}, np.array(["a", "", "b"]))
     with pytest.raises(DataError, match="not both"):
         divided(queries(10), SHARES, 1, together=np.ones(10), strata=np.ones(10))
+
+
+@given(st.integers(0, 10), st.integers(5, 12))
+def test_folds_with_users_and_strata(seed: int, n_values: int) -> None:
+    values = np.random.default_rng(seed).integers(n_values, size=100)
+    values[:n_values] = np.arange(n_values)
+    by_user = folds(queries(100), 5, seed, together=values)
+    even = folds(queries(100), 5, seed, strata=values)
+    for made in (by_user, even):
+        assert sorted(np.concatenate([test for _, _, test in made]).tolist()) == list(range(100))
+        for train, valid, test in made:
+            assert len({*train.tolist(), *valid.tolist(), *test.tolist()}) == 100
+    for train, valid, test in by_user:
+        assert not set(values[test].tolist()) & set(values[np.concatenate([train, valid])].tolist())
+    for _, _, test in even:
+        assert len(test) == 20
+        for value in range(n_values):
+            assert abs((values[test] == value).sum() - (values == value).sum() / 5) < 1
+
+
+def test_folds_that_cannot_be_made() -> None:
+    with pytest.raises(DataError, match="5 folds of 2 values to keep together"):
+        folds(queries(10), 5, 1, together=np.repeat([1, 2], 5))
+    with pytest.raises(DataError, match="not both"):
+        folds(queries(10), 5, 1, together=np.ones(10), strata=np.ones(10))

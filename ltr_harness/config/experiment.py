@@ -118,6 +118,15 @@ class Holdout(_Part):
 
     holdout: float = Field(gt=0, lt=1, description="Share of the training queries, such as 0.2.")
     seed: Seed = Field(default=1, description="Decides which queries; the same for every model and seed.")
+    by_time: str | None = Field(
+        default=None, description="Query attribute with times: the newest queries are set aside."
+    )
+    together: str | None = Field(
+        default=None, description="Query attribute, such as user: its queries stay on one side."
+    )
+    stratify: str | None = Field(
+        default=None, description="Query attribute: the same share of each of its values is set aside."
+    )
 
 
 class SplitConfig(_Part):
@@ -144,6 +153,12 @@ class DataLayout(_Part):
     )
     files: Files | None = Field(default=None, description="The files that `folds` divides.")
     fold_seed: Seed = Field(default=1, description="Decides which query falls into which of the `folds`.")
+    fold_together: str | None = Field(
+        default=None, description="Query attribute, such as user: its queries stay in one of the `folds`."
+    )
+    fold_stratify: str | None = Field(
+        default=None, description="Query attribute: its values are spread evenly over the `folds`."
+    )
     max_grade: Grade | None = Field(
         default=None, description="The scale's highest grade; fixes ERR. Checked against the labels."
     )

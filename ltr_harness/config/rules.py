@@ -30,6 +30,20 @@ def data_rules(data: DataLayout) -> Iterator[Finding]:
         yield (*where, "files"), "data.files without data.folds", "", cure
     elif data.folds is None and not data.splits:
         yield where, "data has no 'splits'", "{train: …, valid: …, test: …}, or folds: 5 with files: …", ""
+    for key in ("fold_together", "fold_stratify"):
+        if getattr(data, key) is not None and data.folds is None:
+            yield (*where, key), f"data.{key} without data.folds", "", "add folds: 5, or leave it out"
+    if data.fold_together is not None and data.fold_stratify is not None:
+        yield (*where, "fold_stratify"), "data.fold_stratify beside data.fold_together", "one of them", ""
+    for fold, split in data.splits.items():
+        ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
+        if len(ways) > 1:
+            yield (
+                (*where, "splits", fold, "valid"),
+                f"a holdout with {' and '.join(ways)}",
+                "at most one of them",
+                "",
+            )
 
 
 def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Finding]:

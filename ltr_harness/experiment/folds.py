@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.cache import CachedSet, DataCache
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_arrays
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.record import SplitFacts
-from ltr_harness.splits import folds, holdout
+from ltr_harness.splits import divided, divided_by_time, folds, holdout
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class FoldReader:
         files = {"train": split.train, "test": split.test}
         if isinstance(split.valid, Holdout):
             whole = parts["train"]
-            kept, held = holdout(whole.dataset.groups, split.valid.holdout, split.valid.seed)
+            kept, held = _held_out(whole.dataset, split.valid)
             parts["train"] = self._taken(whole, kept)
             parts["valid"] = self._taken(whole, held, f"{whole.dataset.source} (held out)")
             files["valid"] = split.train
@@ -102,7 +104,13 @@ class FoldReader:
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
         at = self.names().index(name)
-        queries = folds(whole.dataset.groups, self._data.folds, self._data.fold_seed)[at]
+        queries = folds(
+            whole.dataset.groups,
+            self._data.folds,
+            self._data.fold_seed,
+            together=_attribute(whole.dataset, self._data.fold_together),
+            strata=_attribute(whole.dataset, self._data.fold_stratify),
+        )[at]
         splits = ("train", "valid", "test")
         parts = {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
         return parts, dict.fromkeys(splits, self._data.files)
@@ -160,6 +168,32 @@ class FoldReader:
             n_features=part.n_features,
             files=digests,
         )
+
+
+def _held_out(dataset: RankingDataset, how: Holdout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Queries to train on, and queries to stop on."""
+    share = {"valid": how.holdout}
+    times = _attribute(dataset, how.by_time)
+    if times is not None:
+        parts = divided_by_time(dataset.groups, share, times)
+    elif how.together is not None or how.stratify is not None:
+        together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify)
+        parts = divided(dataset.groups, share, how.seed, together=together, strata=strata)
+    else:
+        return holdout(dataset.groups, how.holdout, how.seed)
+    return parts["train"], parts["valid"]
+
+
+def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None:
+    if name is None:
+        return None
+    if name not in dataset.query_attributes:
+        known = dataset.query_attributes
+        cure = (
+            did_you_mean(name, known) if known else "name it under `attributes:` if the files have the column"
+        )
+        raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
+    return dataset.query_attributes[name]
 
 
 def largest_label(folds: Iterable[Fold]) -> float:

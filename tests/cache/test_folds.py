@@ -11,6 +11,7 @@ import pytest
 
 from ltr_harness.cache import DataCache
 from ltr_harness.config import load_experiment
+from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.fingerprint import fingerprint_dataset, fingerprint_judgments
 from ltr_harness.readers.letor import Letor
@@ -72,3 +73,51 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
             assert part.notes == a.splits[split].notes
             assert part.source == a.splits[split].source
             assert isinstance(part.features.base, np.memmap), "shared with other processes"
+
+
+def parts(data: dict[str, Any], fold: str = "all") -> dict[str, Any]:
+    synthetic = {
+        "reader": "synthetic",
+        "markets": 4,
+        "n_queries": {"train": 40, "valid": 5, "test": 5},
+        **data,
+    }
+    made = {**config(Path()), "data": synthetic, "models": {"first": {"ranker": "random"}}}
+    return dict(FoldReader(load_experiment(made).data, DataCache(None)).read(fold).splits)
+
+
+def splits(**how: Any) -> dict[str, Any]:
+    return {"splits": {"train": "train", "valid": {"holdout": 0.25, **how}, "test": "test"}}
+
+
+def test_validation_queries_by_attribute() -> None:
+    found = parts(splits(stratify="market"))
+    shares = [
+        (found["valid"].query_attributes["market"] == name).sum() / 10
+        - (found["train"].query_attributes["market"] == name).sum() / 30
+        for name in ("market_1", "market_2")
+    ]
+    assert np.abs(shares).max() < 0.1
+    for how in ("together", "by_time"):
+        found = parts(splits(**{how: "market"}))
+        markets = [set(found[name].query_attributes["market"]) for name in ("train", "valid")]
+        assert not markets[0] & markets[1]
+    assert max(found["train"].query_attributes["market"]) < min(found["valid"].query_attributes["market"])
+
+
+def test_folds_by_attribute() -> None:
+    made = {"folds": 3, "files": ["train"], "fold_together": "market"}
+    found = parts(made, "fold2")
+    markets = [set(part.query_attributes["market"]) for part in found.values()]
+    assert not markets[0] & markets[2]
+
+
+def test_attributes_that_are_not_there() -> None:
+    with pytest.raises(
+        DataError, match=r"synthetic train \(seed 1\): has no query attribute 'markt'; did you mean 'market'"
+    ):
+        parts(splits(stratify="markt"))
+    with pytest.raises(ConfigError, match="a holdout with together and stratify; expected at most one"):
+        parts(splits(stratify="market", together="market"))
+    with pytest.raises(ConfigError, match=r"data.fold_together without data.folds; add folds: 5"):
+        parts({**splits(), "fold_together": "market"})
