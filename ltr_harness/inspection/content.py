@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 1 << 22  # values looked at together
+from ltr_harness.compiled import compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,33 +38,30 @@ class Content:
     @classmethod
     def of(cls, features: NDArray[np.float32]) -> Content:
         n_rows, n_features = features.shape
+        bits = np.random.PCG64(20)
+        along, down = (bits.random_raw(2 * n) | np.uint64(1) for n in (n_features, n_rows))
         low = np.full(n_features, np.inf, dtype=np.float32)
         high = np.full(n_features, -np.inf, dtype=np.float32)
+        counts = np.zeros((2, n_features), dtype=np.int64)
         total = np.zeros(n_features)
-        n_missing = np.zeros(n_features, dtype=np.int64)
-        n_zero = np.zeros(n_features, dtype=np.int64)
-        rows = np.empty(n_rows, dtype=np.uint64)
-        sums = np.zeros((2, n_features), dtype=np.uint64)
-        bits_of_chance = np.random.PCG64(20)
-        along = [_odd(bits_of_chance, n_features) for _ in range(2)]
-        step = max(1, _BLOCK // n_features)
-        for start in range(0, n_rows, step):
-            block = features[start : start + step] + np.float32(0)  # -0 becomes 0
-            missing = np.isnan(block)
-            block[missing] = np.nan  # one of the many
-            words = block.view(np.uint32).astype(np.uint64)
-            rows[start : start + step] = _upper_halves(words @ along[0], words @ along[1])
-            for k in range(2):
-                sums[k] += _odd(bits_of_chance, len(block)) @ words
-            n_missing += missing.sum(axis=0)
-            n_zero += (block == 0).sum(axis=0)
-            total += np.nansum(block, axis=0, dtype=np.float64)
-            low = np.fmin(low, np.fmin.reduce(block, axis=0))
-            high = np.fmax(high, np.fmax.reduce(block, axis=0))
+        rows = np.empty((2, n_rows), dtype=np.uint64)
+        columns = np.zeros((2, n_features), dtype=np.uint64)
+        _scan(
+            features,
+            along.reshape(2, -1),
+            down.reshape(2, -1),
+            low,
+            high,
+            counts,
+            total,
+            rows,
+            columns,
+        )
+        n_missing, n_zero = counts
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan
         mean = np.divide(total, n_rows - n_missing, out=np.full(n_features, np.nan), where=~absent)
-        return cls(low, high, mean, n_missing, n_zero, rows, _upper_halves(sums[0], sums[1]))
+        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), _upper_halves(*columns))
 
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
@@ -85,8 +82,44 @@ class Content:
         return len(self.rows) - len(np.unique(self.rows))
 
 
-def _odd(bits: np.random.PCG64, n: int) -> NDArray[np.uint64]:
-    return bits.random_raw(n) | np.uint64(1)
+@compiled
+def _scan(
+    features: NDArray[np.float32],
+    along: NDArray[np.uint64],
+    down: NDArray[np.uint64],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    total: NDArray[np.float64],
+    rows: NDArray[np.uint64],
+    columns: NDArray[np.uint64],
+) -> None:
+    """Fill ranges, counts (missing, zero), sums and hashes."""
+    n_rows, n_features = features.shape
+    one = np.empty(n_features, dtype=np.float32)
+    bits = one.view(np.uint32)
+    for i in range(n_rows):
+        first, second = np.uint64(0), np.uint64(0)
+        for j in range(n_features):
+            value = features[i, j]
+            if np.isnan(value):
+                value = np.float32(np.nan)  # one of the many
+                counts[0, j] += 1
+            else:
+                if value == 0:
+                    value = np.float32(0)  # -0 is the same number
+                    counts[1, j] += 1
+                total[j] += value
+                low[j] = min(low[j], value)
+                high[j] = max(high[j], value)
+            one[j] = value
+            word = np.uint64(bits[j])
+            first += along[0, j] * word
+            second += along[1, j] * word
+            columns[0, j] += down[0, i] * word
+            columns[1, j] += down[1, i] * word
+        rows[0, i] = first
+        rows[1, i] = second
 
 
 def _upper_halves(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
