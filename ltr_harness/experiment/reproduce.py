@@ -141,7 +141,8 @@ def _experiment(run: Run, data_root: Path | None) -> Experiment:
     path = run.path.resolve().parent / "experiment.yaml"
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected the experiment's configuration beside its runs")
-    return load_experiment(path, () if data_root is None else (f"data.root={data_root.resolve()}",))
+    overrides = () if data_root is None else (f"data.root={data_root.resolve()}",)
+    return load_experiment(path, overrides, check_rankers=False)  # other models' files may be gone
 
 
 def _fold(experiment: Experiment, record: Record) -> Fold:

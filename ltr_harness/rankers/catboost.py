@@ -67,6 +67,8 @@ _ALIASES = {
     "num_leaves": "max_leaves",
 }
 
+_THREADS = re.compile(r'"thread_count":\d+')
+
 
 class CatBoostRanker(BoostedRanker):
     """CatBoost's YetiRank, QueryRMSE or PairLogit; needs the extra `catboost`.
@@ -253,6 +255,10 @@ class CatBoostModel(TreeModel):
         return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)
 
     def save(self, folder: Path) -> str:
+        metadata = self.booster.get_metadata()
+        for name in ("train_finish_time", "model_guid"):  # equal models have equal files
+            metadata[name] = ""
+        metadata["params"] = _THREADS.sub('"thread_count":0', metadata["params"])
         self.booster.save_model(str(Path(folder) / self.FILE))
         return self.FILE
 

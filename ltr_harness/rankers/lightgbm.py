@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,6 +28,8 @@ from ltr_harness.rankers.ranker import (
     failures_of,
     model_file,
 )
+
+_THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
 
 
 class LightGBMRanker(BoostedRanker):
@@ -180,7 +183,9 @@ class LightGBMModel(TreeModel):
         return np.asarray(values, dtype=np.float64)
 
     def save(self, folder: Path) -> str:
-        self.booster.save_model(Path(folder) / self.FILE)
+        # the file lists all parameters; the threads are the only one of them that may differ between equal models
+        text = _THREADS.sub("[num_threads: 0]", self.booster.model_to_string())
+        (Path(folder) / self.FILE).write_text(text, encoding="utf-8", newline="\n")
         return self.FILE
 
     @classmethod

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ltr_harness.boosting.stopping import StoppingRule
 
+NOTHING_LEARNED = ("the model is constant", "the model is nearly constant")
+"""How notes begin that nobody may overlook."""
+
 
 def training_notes(
     n_splits: int, kept: int, trained: int, max_rounds: int, stopping: StoppingRule | None
@@ -19,12 +22,12 @@ def training_notes(
     """
     if n_splits == 0:
         return [
-            "the model is constant: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
+            f"{NOTHING_LEARNED[0]}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
             "so its metrics are those of a random order"
         ]
     notes = []
     if n_splits < 3 * kept and n_splits < 10:
-        notes.append(f"the model is nearly constant: {n_splits} splits in {kept} rounds")
+        notes.append(f"{NOTHING_LEARNED[1]}: {n_splits} splits in {kept} rounds")
     if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
         notes.append(
             f"best round {kept} of {max_rounds}, stopped by the limit and not by the metric: more rounds may help"

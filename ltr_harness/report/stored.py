@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ltr_harness.comparison import compare
+from ltr_harness.comparison import Comparison, compare
 from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import DataError
+from ltr_harness.rankers.notes import NOTHING_LEARNED
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run, find_runs
 
@@ -41,6 +42,7 @@ def experiment_data(
     if comparison.baseline != declared:
         said = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
         comparison = replace(comparison, notes=(said, *comparison.notes))
+    comparison = _with_warnings(comparison, runs)
     failures = [run.record for run in found if run.record.status == "failed"]
     return ReportData(comparison, runs, failures, resolved_yaml(experiment), experiment.name)
 
@@ -66,4 +68,20 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
         assert data is not None
         return data
     failures = [run.record for run in found if run.record.status == "failed"]
-    return ReportData(compare(*found, baseline=baseline), runs, failures, None, runs[0].record.experiment)
+    comparison = _with_warnings(compare(*found, baseline=baseline), runs)
+    return ReportData(comparison, runs, failures, None, runs[0].record.experiment)
+
+
+def _with_warnings(comparison: Comparison, runs: Sequence[Run]) -> Comparison:
+    """What must stand beside a model's numbers and not in an appendix: that it learned nothing, or hardly anything."""
+    said: dict[str, list[str]] = {}
+    for run in runs:
+        record = run.record
+        for note in record.notes:
+            if note.startswith(NOTHING_LEARNED):
+                said.setdefault(f"{record.model}: {note}", []).append(f"{record.fold}, seed {record.seed}")
+    notes = [
+        f"{text} ({where[0]})" if len(where) == 1 else f"{text} ({len(where)} runs)"
+        for text, where in said.items()
+    ]
+    return replace(comparison, notes=(*notes, *comparison.notes))

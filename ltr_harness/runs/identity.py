@@ -62,7 +62,7 @@ def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str
 def environment() -> dict[str, str]:
     """Python, platform and the versions of everything whose change could change a number."""
     facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
-    names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "numba", "scipy", "pandas", "pyarrow")
+    names = ("ltr-harness", "lightgbm", "xgboost", "catboost", "numpy", "numba", "scipy", "pandas", "pyarrow")
     return facts | package_versions(names)
 
 

@@ -162,6 +162,16 @@ class RankerSuite:
         np.testing.assert_array_equal(self.scores(loaded), self.scores(model))
         assert loaded.best_round == model.best_round
 
+    def test_the_same_training_saves_the_same_bytes(self, tmp_path: Path) -> None:
+        if not self.repeats:
+            return
+        files: list[bytes] = []
+        for threads in (1, 1) if self.made().threads_matter else (1, 1, 2):
+            folder = tmp_path / str(len(files))
+            folder.mkdir()
+            files.append((folder / self.fitted(threads=threads).save(folder)).read_bytes())
+        assert files.count(files[0]) == len(files)
+
     def test_a_row_scores_the_same_wherever_it_stands(self) -> None:
         if not (self.scores_features and self.by_row):
             return

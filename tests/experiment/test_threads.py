@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.experiment.experiment import prepare
@@ -37,3 +38,22 @@ def test_threads_are_in_the_identity_only_where_they_matter(
         in said
     )
     assert "caution: models.plain" not in said
+
+
+def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any], tmp_path: Path) -> None:
+    params = {"max_depth": 3, "subsample": 0.7}
+    small["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
+    digests = []
+    for workers in (1, 2):
+        result = run_experiment(small, runs=tmp_path / str(workers), workers=workers)
+        assert not result.failures
+        digests.append(
+            {
+                (run.path.name, name): digest
+                for run in result.runs
+                for name, digest in run.record.files.items()
+                if name.startswith("model.") or name.endswith(".parquet")
+            }
+        )
+    assert len(digests[0]) == 4 * 8 + 6  # eight runs; importance comes with the six of trees
+    assert digests[0] == digests[1]

@@ -53,3 +53,27 @@ def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_pat
     data = stored_data([tmp_path / "small"])
     assert sorted({run.record.seed for run in data.runs if run.record.model == "z-random"}) == [2, 3]
     assert len(list((tmp_path / "small").glob("z-random--*"))) == 3
+
+
+def test_a_model_that_learned_nothing_is_said_beside_the_result(tmp_path: Path) -> None:
+    result = run_experiment(
+        {
+            "name": "constant",
+            "data": {
+                "reader": "synthetic",
+                "n_queries": {"train": 40, "valid": 20, "test": 20},
+                "n_features": 12,
+            },
+            "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 10},
+            "models": {
+                "good": {"ranker": "lightgbm", "preset": "small"},
+                "flat": {"ranker": "lightgbm", "params": {"min_sum_hessian_in_leaf": 1000}},
+            },
+        },
+        runs=tmp_path,
+    )
+    assert result.comparison is not None
+    [note] = [note for note in result.comparison.notes if note.startswith("flat")]
+    assert note.startswith("flat: the model is constant: no split met the requirements")
+    assert result.report_path is not None
+    assert "flat: the model is constant" in result.report_path.read_text()
