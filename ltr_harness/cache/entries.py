@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.cache.atomic import write_atomically
 from ltr_harness.cache.digests import stamp
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
@@ -68,9 +70,8 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             "attributes_fingerprint": _attributes_fingerprint(dataset),
             "files": files,
         }
-        text = json.dumps(facts)
         with open(making / _FACTS, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps({"sha256": _sha(text), "facts": text}))
+            stream.write(_page(facts))
             stream.flush()
             os.fsync(stream.fileno())
         if folder.exists():  # damaged, or another process was faster; either way ours is whole
@@ -102,6 +103,10 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
             found = Fingerprints.of(dataset), _attributes_fingerprint(dataset)
             if found != (fingerprints, facts["attributes_fingerprint"]):
                 return None
+            if not same:
+                facts["files"] = {name: dict(stamp(folder / f"{name}.npy")) for name in facts["files"]}
+                with suppress(OSError):  # else it is compared again the next time
+                    write_atomically(folder / _FACTS, _page(facts))
     except (OSError, ValueError, TypeError, KeyError, EOFError):
         return None
     return dataset, fingerprints
@@ -170,6 +175,12 @@ def _load(path: Path, *, mapped: bool) -> NDArray[Any]:
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:
     return fingerprint_arrays(*dataset.query_attributes.values())
+
+
+def _page(facts: Mapping[str, Any]) -> str:
+    """Facts with their own digest."""
+    text = json.dumps(facts)
+    return json.dumps({"sha256": _sha(text), "facts": text})
 
 
 def _sha(text: str) -> str:

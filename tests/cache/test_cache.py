@@ -214,11 +214,22 @@ def test_a_damaged_entry_is_made_again(data: Path, tmp_path: Path, damage) -> No
     entry(tmp_path / "cache")
 
 
-def test_a_copied_cache_is_checked_by_content_and_used(data: Path, tmp_path: Path) -> None:
+def test_a_copied_cache_is_checked_by_content_once_and_used(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read(data, tmp_path / "cache")
     shutil.copytree(tmp_path / "cache", tmp_path / "moved")
-    read(data, tmp_path / "moved")
+    hashed = []
+
+    def counted(dataset: RankingDataset) -> str:
+        hashed.append(dataset)
+        return fingerprint_dataset(dataset)
+
+    monkeypatch.setattr(entries, "fingerprint_dataset", counted)
+    for _ in range(3):
+        same(read(data, tmp_path / "moved"), Letor().read(["a.txt"], data))
     assert reads(data) == 1
+    assert len(hashed) == 1
 
 
 def test_rot_under_the_same_stamp_is_found_by_verify(
