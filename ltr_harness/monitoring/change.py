@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.history import PastWindow
-from ltr_harness.monitoring.periods import Periods, interval, own_clusters
+from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
 from ltr_harness.monitoring.queries import QueryTable, together
 from ltr_harness.monitoring.result import Cell, Change, Interval, Split, Window
 from ltr_harness.monitoring.windows import Cut
@@ -62,8 +62,8 @@ def changes(periods: Periods) -> list[Change]:
         found.append(
             Change(
                 metric,
-                interval(a),
-                interval(b),
+                of_mean(a),
+                of_mean(b),
                 interval(tested),
                 tested.value / b.value if b.value else float("nan"),
                 method,
@@ -199,7 +199,7 @@ def window_rows(table: QueryTable, cut: Cut, config: MonitorConfig) -> list[Wind
                 n_defined=int(kept.size),
                 n_clusters=int(units),
                 means=dict(zip(table.metrics, means.tolist(), strict=True)),
-                interval=interval(mean),
+                interval=of_mean(mean),
                 bounded=bounded,
                 share_zero=float((kept == low).mean()) if kept.size else float("nan"),
                 share_one=float((kept >= high).mean()) if kept.size else float("nan"),

@@ -109,4 +109,10 @@ def _own_if_missing(category: Category, size: int, offset: int) -> Codes:
 
 
 def interval(estimate: Estimate) -> Interval:
+    """A tested difference."""
     return Interval(estimate.value, estimate.low, estimate.high, estimate.p, estimate.error, estimate.n)
+
+
+def of_mean(estimate: Estimate) -> Interval:
+    """A mean: nobody asks whether it is 0."""
+    return Interval(estimate.value, estimate.low, estimate.high, float("nan"), estimate.error, estimate.n)

@@ -153,8 +153,12 @@ class QueryTable:
         from ltr_harness.fingerprint import fingerprint_arrays
 
         categories = [self.cluster, self.pair_key, *(self.segments or {}).values()]
+        import pyarrow as pa
+
+        _, offsets, letters = pa.array(self.ids, pa.large_string()).buffers()
         return fingerprint_arrays(
-            self.ids.astype("T") if self.ids.dtype.kind == "O" else self.ids,
+            np.diff(np.frombuffer(offsets, np.int64)[: len(self) + 1]),
+            np.frombuffer(letters, np.uint8) if letters is not None else None,
             np.array(self.metrics, dtype=object),
             self.values,
             self.n_items,

@@ -56,7 +56,8 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
 
     1. Candidates: values of one column, or of two, with enough queries in both periods.
     2. excess = (slice now - slice before) - (rest now - rest before); Welch's standard error of the four
-       means, widened by the design effect where queries come in clusters; one-sided.
+       means, widened by the design effect where queries come in clusters; one-sided. The slice itself must
+       have fallen too: p is the larger of the two.
     3. Benjamini-Hochberg over all candidates in the first round; take the smallest p, set its queries aside,
        test again (Bonferroni), until nothing is significant.
 
@@ -152,7 +153,21 @@ class _Candidates:
             t = np.where(self.error > 0, excess / self.error, np.where(excess < -1e-12, -np.inf, 0.0))
         self.excess, self.t = excess, t
         self.p = one_sided(t, self.freedom, "drop")
+        if with_before:
+            # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
+            self.p = np.maximum(self.p, self._own_drop(mean_in, var_in, effect))
         self._mean_in, self._mean_rest = mean_in, mean_rest
+
+    def _own_drop(self, mean: Floats, variance: Floats, effect: float) -> Floats:
+        """p of the slice's own change, whatever the rest did."""
+        centre = self._sides[0].centre - self._sides[1].centre
+        change = mean[0] - mean[1] + centre
+        freedoms = self.inside[:, 0] - 1
+        total = variance.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = np.where(total > 0, total**2 / (variance**2 / freedoms).sum(axis=0), 1.0)
+            t = np.where(total > 0, change / np.sqrt(total * effect), np.where(change < -1e-12, -np.inf, 0.0))
+        return one_sided(t, freedom, "drop")
 
     def _cells(self, i: int, j: int, now: bool) -> Codes:
         def codes(at: int) -> Codes:

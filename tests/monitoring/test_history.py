@@ -1,0 +1,100 @@
+"""What earlier runs left: read by later ones, safe under many writers and none that finishes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.errors import DataError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.history import PastWindow, append_history, read_history
+from ltr_harness.monitoring.result import Interval, Window
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+CONFIG: dict[str, Any] = {
+    "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
+    "metrics": ["ndcg@10"],
+    "windows": {"trailing": 7},
+}
+
+
+def window(number: int, mean: float = 0.8, n: int = 300) -> Window:
+    nan = float("nan")
+    return Window(
+        f"day {number}", 0, 1, number, 24.0, n, n, n, {}, Interval(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
+        0.0, 0.0, nan, nan, nan, 10.0, 1.0, {}, "tested",
+    )  # fmt: skip
+
+
+def test_windows_are_read_back_in_order_and_once(tmp_path: Path) -> None:
+    append_history(tmp_path, "key", [window(3), window(2)], seen_until=10)
+    append_history(tmp_path, "key", [window(3, 0.9), window(4)], seen_until=20)
+    append_history(tmp_path, "other", [window(1)], seen_until=99)
+    found = read_history(tmp_path, "key")
+    assert [(w.number, w.mean) for w in found] == [
+        (2, 0.8),
+        (3, 0.9),
+        (4, 0.8),
+    ]  # the later run saw more labels
+    assert read_history(tmp_path / "nothing", "key") == []
+
+
+def test_the_same_run_twice_leaves_one_file(tmp_path: Path) -> None:
+    one = append_history(tmp_path, "key", [window(1)], seen_until=10)
+    assert append_history(tmp_path, "key", [window(1)], seen_until=10) == one
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def write_one(arguments: tuple[str, int]) -> None:
+    folder, number = arguments
+    append_history(Path(folder), "key", [window(number), window(1000)], seen_until=number)
+
+
+def test_many_writers_at_once(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(write_one, [(str(tmp_path), number) for number in range(24)])
+    assert [w.number for w in read_history(tmp_path, "key")] == [*range(24), 1000]
+
+
+def test_what_a_killed_writer_leaves_is_ignored(tmp_path: Path) -> None:
+    append_history(tmp_path, "key", [window(1)], seen_until=10)
+    (tmp_path / ".windows-abc").write_text('{"version": 1, "ke')
+    assert len(read_history(tmp_path, "key")) == 1
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "windows-0.json").write_text('{"version": 1, "ke')
+    with pytest.raises(DataError, match="move it away"):
+        read_history(tmp_path, "key")
+    (tmp_path / "windows-0.json").write_text(json.dumps({"version": 9}))
+    with pytest.raises(DataError, match="update ltr-harness"):
+        read_history(tmp_path, "key")
+
+
+def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
+    """Day by day the drop is too small to be seen; the runs together see it."""
+    baseline = SyntheticLog(seed=1, days=14, queries_per_day=600).table()
+    log = SyntheticLog(seed=2, start="2026-01-19", days=7, queries_per_day=600, drop=0.2).table()
+    day = np.repeat(np.arange(7), 600 * 12)
+    alone, remembered = [], []
+    for at in range(7):
+        today = log.filter(day == at)
+        alone.append(monitor(CONFIG, log=today, baseline=baseline))
+        remembered.append(monitor(CONFIG, log=today, baseline=baseline, history=tmp_path))
+    assert all(r.windows[0].trailing is None for r in alone)
+    last = remembered[-1].windows[0].trailing
+    together = monitor(CONFIG, log=log, baseline=baseline).windows[-1].trailing
+    assert last is not None
+    assert together is not None
+    assert last.value == pytest.approx(together.value, abs=1e-3)
+    assert last.error == pytest.approx(together.error, rel=0.05)
+    assert last.p < min(r.windows[0].change.p for r in remembered if r.windows[0].change)
+
+
+def test_past_windows_are_plain_values() -> None:
+    assert PastWindow("d", 1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5

@@ -1,0 +1,248 @@
+"""The files a run leaves and the page people open."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.load import json_schema, load_monitor_config
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.result import json_schema as result_schema
+from ltr_harness.monitoring.stages import analysed, watch
+from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.report.monitor_report import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+Cli = Callable[..., tuple[int, str, str]]
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> MonitorResult:
+    return monitor(CONFIGS / "monitor_quickstart.yaml")
+
+
+def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
+    started = time.perf_counter()
+    code, out, err = ltr("monitor", CONFIGS / "monitor_quickstart.yaml", "-o", tmp_path / "out")
+    assert time.perf_counter() - started < 60
+    assert code == 4
+    lines = out.splitlines()
+    assert all(re.match(r"ALERT (change|slice) ndcg@10 ", line) for line in lines)
+    assert "country=D" in lines[-1]
+    assert "country=D" in err
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {
+        "report.html", "report.md", "report.json", "per_query.parquet", "windows.csv", "slices.csv", "config.yaml",
+        "provenance.json",
+    }  # fmt: skip
+
+
+def test_tables_for_other_programs(result: MonitorResult, ltr: Cli, tmp_path: Path) -> None:
+    SyntheticLog(seed=2, days=2).table().to_pandas().to_parquet(tmp_path / "log.parquet")
+    config = {
+        "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
+        "metrics": ["ndcg@10"],
+    }
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    code, *_ = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "-o", tmp_path / "out")
+    assert code == 0
+    with (tmp_path / "out" / "windows.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["window"] for row in rows] == ["2026-01-05", "2026-01-06"]
+    assert rows[0]["difference"] == ""
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    digest = hashlib.sha256((tmp_path / "log.parquet").read_bytes()).hexdigest()
+    assert list(provenance["files"]["log"].values()) == [digest]
+    assert {"numpy", "pyarrow", "ltr-harness"} <= set(provenance["packages"])
+    resolved = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())
+    assert load_monitor_config(resolved).digest() == load_monitor_config(config).digest()
+
+
+def test_the_document_keeps_to_its_schema(result: MonitorResult) -> None:
+    schema = result_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(result.document, schema)
+    alone = monitor(
+        {"columns": {"query_id": "request_id", "rank": "position"}, "metrics": ["mrr"]},
+        log=SyntheticLog(days=1),
+    )
+    jsonschema.validate(alone.document, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**result.document, "windows": "none"}, schema)
+
+
+def test_the_schema_of_the_configuration_is_fresh() -> None:
+    assert json.loads((CONFIGS / "monitor.schema.json").read_text(encoding="utf-8")) == json_schema()
+    quickstart = yaml.safe_load((CONFIGS / "monitor_quickstart.yaml").read_text(encoding="utf-8"))
+    jsonschema.validate(quickstart, json_schema())
+
+
+def test_every_section_file_is_in_the_table() -> None:
+    folder = Path(build_monitor_report.__code__.co_filename).parent / "monitor_sections"
+    for path in folder.glob("[a-z]*.py"):
+        target = f"ltr_harness.report.monitor_sections.{path.stem}:section"
+        assert MONITOR_SECTIONS.get(path.stem) == target, f'add: "{path.stem}": "{target}",'
+
+
+def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult) -> None:
+    report = build_monitor_report(result)
+    assert [section.name for section in report.sections][:3] == ["verdict", "windows", "slices"]
+    assert result.verdict.what.startswith("ndcg@10 fell: 0.9")
+    assert "country=D" in result.verdict.where
+    assert result.relevance == "the grade in column relevance"
+
+
+def many(seed: int, windows: int = 90) -> QueryTable:
+    """Ninety days and slices enough to fill a page."""
+    random = np.random.default_rng(seed)
+    n = windows * 250
+    day = np.repeat(np.arange(windows), 250)
+    start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
+    from ltr_harness.monitoring.queries import Category
+
+    city = random.integers(0, 40, n)
+    values = 0.8 - (0.02 * (city % 10) if seed == 0 else 0) + 0.05 * random.standard_normal(n)
+    return QueryTable(
+        np.char.add(f"{seed}-", np.arange(n).astype(str)).astype(object), ("ndcg@10",), np.clip(values, 0, 1)[None, :],
+        np.full(n, 10, np.int32), np.ones(n, bool), {"click": random.poisson(1, n).astype(np.int32)},
+        np.zeros((n, 10), np.float32), time=start + day * 86_400 * 10**9,
+        segments={f"city{at}": Category.of(np.roll(city, at).astype(str)) for at in range(3)}, features={},
+    )  # fmt: skip
+
+
+def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "r", "segments": ["city0", "city1", "city2"]},
+            "metrics": ["ndcg@10"],
+            "relevance": {"events": {"click": 1}},
+            "slices": {"max_predicates": 1},
+        }
+    )
+    found = analysed(many(0), many(1), config).result
+    assert len(found.windows) == 90
+    assert len(found.slices) == 10
+    path = write_monitor_report(found, tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 2_000_000
+    body = page.split("<script", 1)[0]
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", body)
+    assert "default-src &#39;none&#39;" in page
+
+
+def test_names_from_data_stay_text(tmp_path: Path) -> None:
+    table = SyntheticLog(days=1, queries_per_day=300).table().to_pandas()
+    table["country"] = "<script>alert(1)</script>"
+    table["request_id"] = table["request_id"] + "<img src=x>"
+    config = {
+        "columns": {"query_id": "request_id", "rank": "position", "segments": ["country"]},
+        "metrics": ["ndcg@10"],
+    }
+    path = write_monitor_report(monitor(config, log=table, baseline=table), tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in page
+    assert "<img src=x>" not in page
+
+
+def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
+    quickstart = CONFIGS / "monitor_quickstart.yaml"
+    config = load_monitor_config(quickstart)
+    first = watch(config.model_copy(update={"baseline": None, "log": config.baseline}))
+    from ltr_harness.monitoring.files import write_tables
+
+    write_tables(first, tmp_path / "good")
+    write_monitor_report(first.result, tmp_path / "good")
+    again = watch(config, baseline=tmp_path / "good").result
+    direct = watch(config).result
+    assert again.document["changes"] == direct.document["changes"]
+    assert again.document["slices"] == direct.document["slices"]
+    assert again.baseline_kind == "an earlier result of monitor"
+    assert again.baseline_sha256 == direct.baseline_sha256
+
+
+def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
+    from ltr_harness.errors import NotComparableError
+    from ltr_harness.experiment.experiment import run_experiment
+
+    found = run_experiment(
+        {
+            "name": "trained",
+            "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 300}},
+            "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+            "stopping": {"metric": "ndcg@10", "max_rounds": 5},
+            "models": {"best": {"ranker": "feature", "feature": "match_1"}},
+        },
+        runs=tmp_path,
+    )
+    run = found.runs[0].path
+    config = {"columns": {"query_id": "request_id", "rank": "position"}, "metrics": ["ndcg@10"]}
+    log = SyntheticLog(days=1, queries_per_day=400)
+    result = monitor(config, log=log, baseline=run)
+    assert result.baseline_kind == "a run of this harness"
+    assert result.changes[0].baseline.value == pytest.approx(
+        found.runs[0].record.metrics["ndcg@10"].mean, abs=1e-12
+    )
+    with pytest.raises(NotComparableError, match="measured on labels"):
+        monitor({**config, "relevance": {"events": {"click": 1}}}, log=log, baseline=run)
+    with pytest.raises(NotComparableError, match="has no ndcg@3"):
+        monitor({**config, "metrics": ["ndcg@3"]}, log=log, baseline=run)
+
+
+# ---- in a browser -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs chromium, for example: apt-get install chromium")
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield launched
+        launched.close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_the_page_without_a_network(
+    result: MonitorResult, browser: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
+    path = write_monitor_report(result, tmp_path)
+    context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.extend([request.url] if request.url != path.as_uri() else []))
+    page.goto(path.as_uri())
+    drawn = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot svg').length"
+    end = time.monotonic() + 30
+    while not page.evaluate(drawn):
+        assert time.monotonic() < end
+        page.wait_for_timeout(20)
+    assert page.locator(".plot svg").count() == 2
+    lead = page.locator("#verdict .lead")
+    assert lead.bounding_box()["y"] < 900  # on the first screen
+    assert "ndcg@10 fell" in lead.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [line for line in said if not line.startswith("data:")] == []
+    context.close()

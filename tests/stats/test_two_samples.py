@@ -1,0 +1,196 @@
+"""Welch's test and its relatives, against SciPy, brute force and planted truths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ltr_harness.stats.decomposition import decompose
+from ltr_harness.stats.drift import bin_edges, binned, jensen_shannon, kolmogorov_smirnov, psi
+from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.two_samples import (
+    Influence,
+    Sample,
+    betting_interval,
+    difference,
+    mean_estimate,
+    profile_p,
+)
+
+RANDOM = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "theirs"), [("drop", "less"), ("rise", "greater"), ("change", "two-sided")]
+)
+def test_welch_is_scipys(alternative: str, theirs: str) -> None:
+    one, other = RANDOM.normal(0, 1, 40), RANDOM.normal(0.3, 3, 90)
+    ours = difference(Sample(one), Sample(other), alternative=alternative)  # type: ignore[arg-type]
+    reference = stats.ttest_ind(one, other, equal_var=False, alternative=theirs)
+    assert ours.p == pytest.approx(reference.pvalue, rel=1e-9)
+    low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_the_mean_of_independent_queries_has_the_usual_interval() -> None:
+    values = RANDOM.random(30)
+    found = mean_estimate(Sample(values))
+    assert (found.low, found.high) == tuple(pytest.approx(float(end)) for end in t_interval(values))
+
+
+def test_one_stratum_is_no_stratum() -> None:
+    one, other = RANDOM.random(20), RANDOM.random(30)
+    plain = difference(Sample(one), Sample(other))
+    strata = difference(
+        Sample(one, strata=np.zeros(20, dtype=int)), Sample(other, strata=np.zeros(30, dtype=int))
+    )
+    assert strata.value == pytest.approx(plain.value, abs=1e-15)
+    assert (strata.p, strata.low) == (pytest.approx(plain.p), pytest.approx(plain.low))
+
+
+def test_strata_are_weighted_as_in_the_first_sample() -> None:
+    one = Sample(np.array([1.0, 1.0, 1.0, 0.0]), strata=np.array([0, 0, 0, 1]))
+    other = Sample(np.array([0.5, 0.5, 0.0, 0.0]), strata=np.array([0, 0, 1, 1]))
+    assert difference(one, other).value == pytest.approx(3 / 4 * 0.5 + 1 / 4 * 0.0)
+    lacking = difference(one, Sample(np.array([0.5, 0.5]), strata=np.array([0, 0])))
+    assert np.isnan(lacking.p)
+
+
+def test_equal_values_of_a_cluster_count_once() -> None:
+    values = RANDOM.random(20)
+    repeated = Sample(np.repeat(values, 5), clusters=np.repeat(np.arange(20), 5))
+    once, many = mean_estimate(Sample(values)), mean_estimate(repeated)
+    assert many.error == pytest.approx(once.error)
+    assert (many.clusters, many.n) == (20, 100)
+
+
+def test_users_in_both_periods_sharpen_the_difference() -> None:
+    user = RANDOM.normal(0, 1, 200)
+    one = Sample(user + RANDOM.normal(0, 0.2, 200), np.arange(200))
+    other = Sample(user + RANDOM.normal(0, 0.2, 200), np.arange(200))
+    shared = difference(one, other)
+    assert shared.error == pytest.approx(stats.sem(one.values - other.values), rel=0.01)
+    assert shared.error < 0.4 * difference(Sample(one.values), Sample(other.values)).error
+
+
+def test_coverage_of_clustered_means() -> None:
+    """200 users with 10 queries each: 95 % hold about 95 %, and without clusters far fewer."""
+    random = np.random.default_rng(2)
+    hits, naive = 0, 0
+    for _ in range(400):
+        who = np.repeat(np.arange(200), 10)
+        values = random.normal(0, 0.5, 200)[who] + random.normal(0, 1, 2000)
+        robust, plain = mean_estimate(Sample(values, who)), mean_estimate(Sample(values))
+        hits += robust.low <= 0 <= robust.high
+        naive += plain.low <= 0 <= plain.high
+    assert hits >= 0.92 * 400
+    assert naive <= 0.85 * 400
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_too_little_to_tell(size: int) -> None:
+    assert np.isnan(difference(Sample(np.ones(size)), Sample(np.ones(5))).p)
+
+
+def test_constants_differ_for_certain_or_not_at_all() -> None:
+    same = difference(Sample(np.ones(5)), Sample(np.ones(5)))
+    assert (same.value, same.p) == (0.0, 1.0)
+    lower = difference(Sample(np.zeros(5)), Sample(np.ones(5)))
+    assert lower.p < 1e-300
+    assert difference(Sample(np.ones(5)), Sample(np.zeros(5))).p == 1.0  # a rise is no drop
+
+
+def test_betting_intervals_hold_near_the_ceiling() -> None:
+    """2 % bad queries, n = 30: t covers about half the time, betting always."""
+    random = np.random.default_rng(3)
+    bet = student = 0
+    for _ in range(200):
+        values = np.where(random.random(30) < 0.02, random.random(30) * 0.5, 1.0)
+        truth = 1 - 0.02 * 0.75
+        low, high = betting_interval(values)
+        bet += low <= truth <= high
+        ends = mean_estimate(Sample(values))
+        student += ends.low <= truth <= ends.high
+    assert bet >= 0.95 * 200
+    assert student <= 0.65 * 200
+
+
+def test_profiles_ignore_the_total() -> None:
+    random = np.random.default_rng(4)
+    rates = np.array([0.4, 0.2, 0.1, 0.05])
+    one, same = (random.random((5000, 4)) < scale * rates for scale in (1.0, 0.7))
+    other = random.random((5000, 4)) < rates * [1, 1.4, 1.7, 2]
+    assert profile_p(same.astype(float), one.astype(float))[0] > 0.01
+    p, distance = profile_p(other.astype(float), one.astype(float))
+    assert p < 1e-6
+    assert distance > 0.05
+    rejected = sum(
+        profile_p(
+            (random.random((300, 4)) < rates).astype(float), (random.random((400, 4)) < rates).astype(float)
+        )[0]
+        <= 0.05
+        for _ in range(300)
+    )
+    assert rejected <= 0.09 * 300
+
+
+cells = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=30)
+
+
+@settings(deadline=None)
+@given(cells, cells)
+def test_within_and_mix_add_up(one: list[tuple[int, float]], other: list[tuple[int, float]]) -> None:
+    (a, x), (b, y) = (np.array(list(zip(*side, strict=True))) for side in (one, other))
+    found = decompose(Sample(x), a.astype(int), Sample(y), b.astype(int))
+    assert found.total.value == pytest.approx(x.mean() - y.mean(), abs=1e-12)
+    assert found.within.value + found.mix.value == pytest.approx(found.total.value, abs=1e-12)
+
+
+def test_the_published_decomposition() -> None:
+    """Shares .7/.3 -> .4/.6 at .85/.65, and segment 1 lower by .05: -.08 = -.0275 - .0525."""
+    before = Sample(np.repeat([0.85, 0.65], [700, 300])), np.repeat([0, 1], [700, 300])
+    now = Sample(np.repeat([0.80, 0.65], [400, 600])), np.repeat([0, 1], [400, 600])
+    found = decompose(*now, *before)
+    assert found.total.value == pytest.approx(-0.08)
+    assert (found.within.value, found.mix.value) == (pytest.approx(-0.0275), pytest.approx(-0.0525))
+    assert found.adjusted == pytest.approx(0.7 * 0.80 + 0.3 * 0.65)
+
+
+def test_the_interval_of_the_mix_is_what_resampling_gives() -> None:
+    random = np.random.default_rng(5)
+    sides = []
+    for shares in ((0.4, 0.6), (0.7, 0.3)):
+        where = random.choice(2, 1500, p=shares)
+        sides.append((np.array([0.85, 0.65])[where] + 0.1 * random.standard_normal(1500), where))
+    (x, a), (y, b) = sides
+    ours = decompose(Sample(x), a, Sample(y), b)
+    draws = []
+    for _ in range(400):
+        i, j = random.integers(0, 1500, 1500), random.integers(0, 1500, 1500)
+        again = decompose(Sample(x[i]), a[i], Sample(y[j]), b[j])
+        draws.append((again.mix.value, again.within.value))
+    assert ours.mix.error == pytest.approx(np.std(draws, axis=0)[0], rel=0.15)
+    assert ours.within.error == pytest.approx(np.std(draws, axis=0)[1], rel=0.15)
+
+
+def test_influences_without_clusters_share_nothing() -> None:
+    one = Influence.of(np.array([1.0, -1.0]))
+    assert one.covariance(one) == 0.0
+
+
+def test_drift_measures() -> None:
+    one, other = RANDOM.normal(0, 1, 500), RANDOM.normal(0.1, 1, 400)
+    distance, p = kolmogorov_smirnov(one, other)
+    reference = stats.ks_2samp(one, other, method="asymp")
+    assert distance == pytest.approx(reference.statistic)
+    assert p == pytest.approx(reference.pvalue, rel=0.1)
+    assert jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1.0
+    assert jensen_shannon(np.array([3.0, 1.0]), np.array([3.0, 1.0])) == 0.0
+    edges = bin_edges(one, 10)
+    assert np.bincount(binned(one, edges)).tolist() == [50] * 10
+    assert binned(np.array([np.nan, -9.0, 9.0]), edges).tolist() == [10, 0, 9]
+    assert psi(np.array([10.0, 10.0]), np.array([10.0, 10.0])) == 0.0
+    assert psi(np.array([10.0, 0.0]), np.array([0.0, 10.0])) > 10
