@@ -355,3 +355,24 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "model.ubj").write_bytes(b"not a model")
     with pytest.raises(DataError, match=r"model\.ubj: XGBoost cannot read it"):
         XGBoostModel.load(tmp_path)
+
+
+def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
+    from ltr_harness.rankers.lightgbm import LightGBMRanker
+    from ltr_harness.readers.lightgbm import LightGbm
+    from ltr_harness.stats.intervals import t_interval
+
+    folder = shared_data / "lightgbm_lambdarank"
+    train, test = (LightGbm().read([f"rank.{split}"], folder) for split in ("train", "test"))
+    binding = bind([NDCG(k=10)], test.judgments)
+    ours, theirs = (
+        binding.per_query(ranker.fit(Training(train=train, seed=1, rounds=80)).score(test.features))[0]
+        for ranker in (
+            XGBoostRanker(objective="rank_xendcg", preset="small"),
+            LightGBMRanker(objective="rank_xendcg", preset="small"),
+        )
+    )
+    low, high = t_interval(ours - theirs)
+    assert low < 0 < high
+    assert abs(np.nanmean(ours) - np.nanmean(theirs)) < 0.03
+    assert np.nanmean(ours) > 0.68  # without learning it is about 0.59
