@@ -69,6 +69,15 @@ class ReportData:
     experiment_yaml: str | None
     title: str
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lost = "".join(
+            f"<p>failed: {escape(f'{one.model}, fold {one.fold}, seed {one.seed}: {one.error}')}</p>"
+            for one in self.failures
+        )
+        return self.comparison._repr_html_() + lost
+
     @property
     def primary(self) -> str:
         return self.comparison.primary

@@ -282,3 +282,11 @@ def test_every_section_file_is_in_the_table(repository: object) -> None:
     files = {path.stem for path in Path(sections.__file__).parent.glob("*.py")} - {"__init__"}
     missing = [f'"{name}": "ltr_harness.report.sections.{name}:section",' for name in files - set(SECTIONS)]
     assert not missing, "add to SECTIONS: " + " ".join(missing)
+
+
+def test_a_notebook_shows_the_verdict_and_what_failed(
+    make_data: Callable[..., ReportData], make_record: Callable[..., object]
+) -> None:
+    shown = make_data(failures=[make_record("xgb", seed=2, error="label <31> is too large")])._repr_html_()
+    assert shown.startswith("<p><strong>")
+    assert "failed: xgb, fold all, seed 2: label &lt;31&gt; is too large" in shown
