@@ -69,8 +69,7 @@ class Binding:
                 (
                     (family.ties, family.score_precision, family.whole_order),
                     family.prepare(judgments, distinct),
-                    np.array(members),
-                    position,
+                    *_as_slices(np.array(members), position),
                 )
             )
 
@@ -193,6 +192,17 @@ def without_unlisted(ranking: Ranking) -> Ranking:
     return dataclasses.replace(
         ranking, offsets=listed[ranking.offsets], rows=ranking.rows[keep], tie_end=ranking.tie_end[keep]
     )
+
+
+def _as_slices(
+    members: NDArray[np.int64], position: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | slice]:
+    """Where a family's values go and which go there; as slices where cutoffs ascend side by side, as mostly."""
+    first = int(members[0])
+    in_place = np.array_equal(members, np.arange(first, first + members.size))
+    if in_place and np.array_equal(position, np.arange(members.size)):
+        return slice(first, first + members.size), slice(None)
+    return members, position
 
 
 def _cutoff(metric: Metric) -> int:

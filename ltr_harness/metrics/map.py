@@ -49,7 +49,7 @@ class MAP(BinaryMetric):
             divisor = np.minimum(n_relevant[np.newaxis, :], cutoffs[:, np.newaxis])
         else:
             divisor = np.broadcast_to(n_relevant, (cutoffs.size, n_relevant.size))
-        at_least_one = np.maximum(divisor, 1)
+        at_least_one = np.maximum(divisor, 1).astype(np.float64)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty(at_least_one.shape)

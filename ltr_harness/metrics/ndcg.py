@@ -53,16 +53,16 @@ class NDCG(DCG):
         depth = None if cutoffs[-1] >= judgments.groups.sizes.max() else int(cutoffs[-1])
         by_gain = Ranker(judgments, "stable", depth)
         too_short = judgments.groups.sizes[np.newaxis, :] < cutoffs[:, np.newaxis]
-        pool_ideal = cumulated(by_gain.rank(gain), cutoffs, gain, factor)
+        pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
 
         def values(ranking: Ranking) -> Values:
             ideal, nothing = pool_ideal, is_empty
             if self.ideal == "shown":
                 shown = np.where(ranking.scores == -np.inf, 0.0, gain)
                 ideal = cumulated(by_gain.rank(shown), cutoffs, shown, factor)
-                nothing = ideal[-1] <= 0.0
+                nothing, ideal = ideal[-1] <= 0.0, _positive(ideal)
             out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
-            np.divide(out, ideal, out=out, where=ideal > 0.0)
+            out /= ideal
             np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
             if self.short_list == "zero":
                 out[too_short] = 0.0
@@ -78,3 +78,8 @@ class NDCG(DCG):
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)
         best = Ranker(judgments, "stable", None).rank(gain)
         return "ideal DCG", cumulated(best, cutoffs, gain, factor)[:, 0]
+
+
+def _positive(ideal: Values) -> Values:
+    """The ideal DCG as a divisor: where it is 0, so is every DCG."""
+    return np.where(ideal > 0.0, ideal, 1.0)

@@ -355,7 +355,7 @@ def test_what_the_order_of_equal_scores_could_do_is_said(ltr: Cli, tmp_path: Pat
         "flat: mrr 0.8750, from 0.7500 to 1.0000 over the orders of equal scores, which touch 50.0% of the queries; "
         "40.0% of the positions are tied"
     )
-    _, out, err = ltr(*arguments)
+    _, _, err = ltr(*arguments)
     assert f"note: {said}\n" in err
     assert said in json.loads(ltr(*arguments, "--json")[1])["notes"]
     assert "equal scores" not in ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr")[2]
