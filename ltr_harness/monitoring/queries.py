@@ -93,7 +93,11 @@ class QueryTable:
         return int(self.n_items.sum(dtype=np.int64))
 
     def take(self, rows: NDArray[Any]) -> QueryTable:
-        """The given queries, by index or truth value."""
+        """The given queries, by index or truth value; the table itself where that is all of them."""
+        if rows.size == len(self) and (
+            rows.all() if rows.dtype == np.bool_ else np.array_equal(rows, np.arange(rows.size))
+        ):
+            return self
         return replace(
             self,
             ids=self.ids[rows],
@@ -117,48 +121,31 @@ class QueryTable:
         keep = ~np.isnan(self.primary)
         return self if keep.all() else self.take(keep)
 
+    def without_pages(self) -> QueryTable:
+        """Without what only label health and presentation look at: a large table is copied more than once."""
+        return replace(
+            self, events={}, by_rank=self.by_rank[:, :0], ips=None, ips_weight=None, ips_squares=None
+        )
+
     @classmethod
-    def concatenated(cls, parts: Sequence[QueryTable]) -> QueryTable:
-        """The tables below each other, in order of query id."""
+    def concatenated(cls, parts: list[QueryTable]) -> QueryTable:
+        """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory."""
         if len(parts) == 1:
             return parts[0]
-
-        def joined(name: str) -> Any:
-            found = [getattr(part, name) for part in parts]
-            first = found[0]
-            if first is None:
-                return None
-            if isinstance(first, Category):
-                found = together(found)
-                return Category(np.concatenate([c.codes for c in found]), found[0].names)
-            if isinstance(first, Mapping):
-                merged: dict[str, Any] = {}
-                for key in first:
-                    columns = [column[key] for column in found]
-                    if isinstance(columns[0], Category):
-                        columns = together(columns)
-                        merged[key] = Category(np.concatenate([c.codes for c in columns]), columns[0].names)
-                    else:
-                        merged[key] = np.concatenate(columns)
-                return merged
-            if isinstance(first, tuple):
-                return first
-            return np.concatenate(found, axis=1 if name == "values" else 0)
-
-        table = cls(**{field.name: joined(field.name) for field in fields(cls)})
-        return table.take(_text_order(table.ids))
+        columns = [dict(vars(part)) for part in parts]
+        parts.clear()
+        names = [field.name for field in fields(cls)]
+        table = cls(**{n: _joined([c.pop(n) for c in columns], axis=int(n == "values")) for n in names})
+        order = _text_order(table.ids)
+        return table if np.array_equal(order, np.arange(order.size)) else table.take(order)
 
     def digest(self) -> str:
         """SHA-256 of everything in the table: the same queries, whatever file, row order or batches."""
         from ltr_harness.fingerprint import fingerprint_arrays
 
         categories = [self.cluster, self.pair_key, *(self.segments or {}).values()]
-        import pyarrow as pa
-
-        _, offsets, letters = pa.array(self.ids, pa.large_string()).buffers()
         return fingerprint_arrays(
-            np.diff(np.frombuffer(offsets, np.int64)[: len(self) + 1]),
-            np.frombuffer(letters, np.uint8) if letters is not None else None,
+            *_letters(self.ids),
             np.array(self.metrics, dtype=object),
             self.values,
             self.n_items,
@@ -166,7 +153,7 @@ class QueryTable:
             self.time,
             *self.events.values(),
             *(self.features or {}).values(),
-            *(part for c in categories if c is not None for part in (c.codes, c.names)),
+            *(part for c in categories if c is not None for part in (c.codes, *_letters(c.names))),
             self.ips,
         )
 
@@ -225,6 +212,28 @@ class QueryTable:
             ips_weight=numbers("ips_weight"),
             ips_squares=numbers("ips_squares"),
         )
+
+
+def _joined(found: list[Any], axis: int = 0) -> Any:
+    """One field of several tables, end to end."""
+    first = found[0]
+    if first is None or isinstance(first, tuple):
+        return first
+    if isinstance(first, Category):
+        coded = together(found)
+        return Category(np.concatenate([category.codes for category in coded]), coded[0].names)
+    if isinstance(first, Mapping):
+        return {key: _joined([column.pop(key) for column in found]) for key in list(first)}
+    return np.concatenate(found, axis=axis)
+
+
+def _letters(texts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Lengths and bytes of texts: what identifies them, without a Python object each."""
+    import pyarrow as pa
+
+    _, offsets, letters = pa.array(texts, pa.large_string()).buffers()
+    ends = np.frombuffer(offsets, np.int64)[: texts.size + 1]
+    return np.diff(ends), None if letters is None else np.frombuffer(letters, np.uint8)[: ends[-1]]
 
 
 def _arrow_category(category: Category) -> Any:

@@ -107,6 +107,18 @@ class Conventions:
 
 
 @dataclass(frozen=True)
+class ListLengths:
+    """How many items a query lists."""
+
+    log: str
+    shortest: int
+    p10: float
+    median: float
+    p90: float
+    longest: int
+
+
+@dataclass(frozen=True)
 class Cell:
     """One value of a segment, before and now."""
 
@@ -289,6 +301,7 @@ class MonitorResult:
     verdict: Verdict
     findings: tuple[Finding, ...]
     conventions: tuple[Conventions, ...]
+    list_lengths: tuple[ListLengths, ...]
     changes: tuple[Change, ...]
     windows: tuple[Window, ...]
     splits: tuple[Split, ...]

@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.monitoring import change, label_health
 from ltr_harness.monitoring.attribution import describe
 from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
-from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.contract import Contract, Finding, alerting
 from ltr_harness.monitoring.drift import feature_drift
 from ltr_harness.monitoring.events import EventCounts, refuse_unknown_events
@@ -24,7 +24,7 @@ from ltr_harness.monitoring.log import open_log
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import Conventions, MonitorResult, WorstQuery
+from ltr_harness.monitoring.result import Conventions, ListLengths, MonitorResult, WorstQuery
 from ltr_harness.monitoring.rows import query_table, text_columns, wanted_columns
 from ltr_harness.monitoring.slices import slices
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -187,6 +187,7 @@ def analysed(
         found = _compared(production, baseline, counted, whole_cut, windows, past, config)
         windows = found.pop("windows")
     notices: list[str] = found.pop("notices")
+    notices += _about_the_rule(config)
     arriving = label_health.still_arriving(found["labels"], whole_cut)
     warned = alerting(
         tuple(f for f in findings if f.log == "production"), tuple(f for f in findings if f.log == "baseline")
@@ -233,6 +234,7 @@ def analysed(
         verdict=verdict_of(evidence, alerts),
         findings=findings,
         conventions=_conventions(production, baseline),
+        list_lengths=_list_lengths(production, baseline),
         changes=tuple(changes),
         windows=tuple(windows),
         season=config.windows.season,
@@ -242,6 +244,15 @@ def analysed(
     if history is not None and production.time is not None:
         append_history(history, key, windows, int(production.time.max()))
     return Watched(result, config, production, baseline)
+
+
+def _about_the_rule(config: MonitorConfig) -> list[str]:
+    """What a reader of these grades should know."""
+    if config.relevance.chosen == "sum" and needs_whole_grades(config.primary):
+        return [
+            "relevance counts events and the gain is exponential: three events gain 7; mode: max stays on the scale"
+        ]
+    return []
 
 
 def _frozen(found: dict[str, Any]) -> dict[str, Any]:
@@ -264,7 +275,7 @@ def _compared(
     production: QueryTable, baseline: QueryTable, counted: NDArray[np.int64], whole_cut: Cut, windows: list[Any],
     past: Sequence[Any], config: MonitorConfig,
 ) -> dict[str, Any]:  # fmt: skip
-    periods = Periods(production.take(counted), baseline.defined(), config)
+    periods = Periods(production.without_pages().take(counted), baseline.without_pages().defined(), config)
     _refuse_too_few(periods, production, baseline, whole_cut)
     if periods.strata[0] is not None:
         lacking = sorted(
@@ -349,6 +360,16 @@ def _conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[C
         found.append(
             Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
         )
+    return tuple(found)
+
+
+def _list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[ListLengths, ...]:
+    found = []
+    for which, table in (("production", production), ("baseline", baseline)):
+        if table is not None:
+            n = table.n_items
+            p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
+            found.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
     return tuple(found)
 
 

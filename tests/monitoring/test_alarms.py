@@ -184,8 +184,8 @@ def test_swapping_first_and_last_is_seen(ltr: Cli, tmp_path: Path) -> None:
 
 def test_significant_and_too_small_to_matter_is_stated(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(12)
-    n = 1_000_000
-    now = query_table(metric_values(random, 0.8 - 0.0005, n, 0.12))
+    n = 300_000
+    now = query_table(metric_values(random, 0.8 - 0.001, n, 0.12))
     found = analyse(now, query_table(metric_values(random, 0.8, n, 0.12), prefix="b"))
     assert found.healthy
     assert found.changes[0].below_min_drop

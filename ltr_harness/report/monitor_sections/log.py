@@ -9,7 +9,7 @@ _TONES: dict[str, Tone] = {"error": "bad", "warning": "neutral", "note": "muted"
 
 
 def section(result: MonitorResult) -> list[Block]:
-    blocks: list[Block] = [Heading("The log")]
+    blocks: list[Block] = [Heading("The log"), _lengths(result)]
     if not result.findings:
         return [*blocks, Paragraph("Every check of the contract passed.")]
     rows = tuple(
@@ -38,3 +38,20 @@ def section(result: MonitorResult) -> list[Block]:
             rows,
         ),
     ]
+
+
+def _lengths(result: MonitorResult) -> Table:
+    return Table(
+        "list_lengths",
+        "Items per query.",
+        (
+            Column("Log"),
+            Column("Shortest", "count"),
+            Column("p10", "number"),
+            Column("Median", "number"),
+            Column("p90", "number"),
+            Column("Longest", "count"),
+        ),
+        tuple((n.log, n.shortest, n.p10, n.median, n.p90, n.longest) for n in result.list_lengths),
+        sortable=False,
+    )
