@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.cache import DataCache, default_folder, entries
+from ltr_harness.cache import DataCache, default_folder, digests, entries
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
@@ -112,8 +112,18 @@ def test_a_file_that_replaced_another(data: Path, tmp_path: Path) -> None:
     assert read(data, tmp_path / "cache").features[1, 0] == 0.75
 
 
-def test_a_file_written_a_moment_ago_is_not_remembered(data: Path, tmp_path: Path) -> None:
-    for value in range(20):  # quicker than the file system's clock ticks
+@pytest.mark.parametrize("age_ns", [10_000_000, 1_500_000_000])
+def test_a_file_written_a_moment_ago_is_not_remembered(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_ns: int
+) -> None:
+    """Two writes within one tick of the file system's clock look alike; some clocks tick in whole seconds."""
+    second = 1_000_000_000
+    now = 1_800_000_000 * second + age_ns
+    written = now - age_ns + (0 if age_ns > second else 1)
+    same_stamp = {"size": 99, "mtime_ns": written, "ctime_ns": written, "inode": 1, "device": 1}
+    monkeypatch.setattr(digests, "stamp", lambda path: same_stamp)
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    for value in (3, 4):
         (data / "a.txt").write_text(TEXT.replace("0.25", f"{value}"))
         assert read(data, tmp_path / "cache").features[1, 0] == value
 
