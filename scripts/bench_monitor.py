@@ -88,12 +88,13 @@ def main() -> None:
             log = folder / f"log-{rows}.parquet"
             if not log.exists():
                 write_log(log, rows, 2)
-            seconds, memory = run(folder, log, baseline)
+            seconds, processor, memory = run(folder, log, baseline)
             first = first or seconds
             print(
-                f"{rows:>12,} rows  {seconds:6.1f} s  {memory:5.2f} GiB  {seconds / first:5.1f} times the first"
+                f"{rows:>12,} rows  {seconds:6.1f} s ({processor:.1f} s of processor)  {memory:5.2f} GiB  "
+                f"{seconds / first:5.1f} times the first",
+                flush=True,
             )
-    print(f"this process alone: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20):.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -182,14 +182,28 @@ def test_swapping_first_and_last_is_seen(ltr: Cli, tmp_path: Path) -> None:
     assert (code, out, err) == (0, "", "")
 
 
-def test_significant_and_too_small_to_matter_is_stated(query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize(
+    ("n", "drop"), [(200_000, 0.002), pytest.param(1_000_000, 0.0005, marks=pytest.mark.slow)]
+)
+def test_significant_and_too_small_to_matter_is_stated(
+    n: int, drop: float, query_table: Table, analyse: Analyse
+) -> None:
     random = np.random.default_rng(12)
-    n = 300_000
-    now = query_table(metric_values(random, 0.8 - 0.001, n, 0.12))
+    now = query_table(metric_values(random, 0.8 - drop, n, 0.12))
     found = analyse(now, query_table(metric_values(random, 0.8, n, 0.12), prefix="b"))
     assert found.healthy
     assert found.changes[0].below_min_drop
     assert "less than min_drop 0.01" in found.verdict.what
+
+
+def test_windows_need_a_drop_that_matters_too(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(17)
+    day = np.repeat(np.arange(4), 20_000)
+    before = query_table(metric_values(random, 0.8, 80_000), prefix="b")
+    found = analyse(query_table(metric_values(random, 0.795, day.size), days=day), before)
+    assert min(w.p_corrected for w in found.windows) < 0.01
+    assert min(w.trailing_p_corrected for w in found.windows[1:]) < 0.01
+    assert found.healthy
 
 
 def test_a_replay_is_tested_in_pairs(query_table: Table, analyse: Analyse) -> None:
