@@ -68,7 +68,9 @@ class SliceResult:
 
 
 def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
-    """The query set cut along each attribute; an attribute that all queries share cuts nothing.
+    """The query set cut along each attribute.
+
+    What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
 
     Example:
         >>> [part.label for part in parts_of({"rows": np.array([5, 5, 9, 120])})]
@@ -198,6 +200,8 @@ def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]
         ["missing" if value is None or value != value else str(value) for value in values.tolist()]
     )
     names, counts = np.unique(texts, return_counts=True)
+    if names.size > max(LARGEST + 1, values.size / 2):
+        return
     by_size = names[np.lexsort((names, -counts))]
     shown = by_size if by_size.size <= LARGEST + 1 else by_size[:LARGEST]
     for name in shown.tolist():

@@ -59,6 +59,11 @@ def test_what_all_queries_share_cuts_nothing() -> None:
     assert parts_of({"rows": np.full(9, 20), "split": np.array(["test"] * 9)}) == []
 
 
+def test_the_text_of_a_query_is_no_slice() -> None:
+    assert parts_of({"text": np.array([f"how to {at // 2}" for at in range(30)])}) != []
+    assert parts_of({"text": np.array([f"how to {at}" for at in range(30)])}) == []
+
+
 @pytest.fixture
 def entrants() -> list[Entrant]:
     """B gains 0.2 on long queries and nothing on short ones; five queries are undefined."""

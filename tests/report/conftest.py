@@ -214,7 +214,7 @@ SMALL: dict[str, Any] = {
         "n_features": 12,
         "max_grade": 4,
     },
-    "metrics": {"cutoffs": [3, 10], "report": ["ndcg", "err"], "primary": "ndcg@10"},
+    "metrics": {"cutoffs": [3, 10, 30], "report": ["ndcg", "err"], "primary": "ndcg@10"},
     "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 4},
     # Not in alphabetical order: folders are found in another order than the models are declared.
     "models": {

@@ -11,8 +11,9 @@ import pytest
 from ltr_harness import evaluate, run_experiment
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.cautions import cautions
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Badge, Block, Details, Paragraph, Table, plain
+from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
 from ltr_harness.report.rows import TestRows, read_test_rows
 from ltr_harness.report.sections import queries, ties, tools
 from ltr_harness.report.stored import stored_data
@@ -101,6 +102,14 @@ def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
     assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart
     for audit in audits.values():
         assert audit.mean_low <= audit.mean <= audit.mean_high
+
+
+def test_what_the_metrics_cannot_be_trusted_with(stored: ReportData, rows: TestRows) -> None:
+    expected = [str(one) for one in cautions([parse_metric(name) for name in stored.metrics], rows.judgments)]
+    found = next(section for section in build_report(stored).sections if section.name == "cautions")
+    (bullets,) = (block for block in found.blocks if isinstance(block, Bullets))
+    assert list(bullets.items) == expected
+    assert any(text.startswith("ndcg@30, err(max_grade=4)@30: ") for text in expected)
 
 
 # ---- queries that changed -------------------------------------------------------------------------------

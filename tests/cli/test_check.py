@@ -1,0 +1,37 @@
+"""`ltr-harness check` says what the metrics cannot be trusted with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+SHORT_LISTS = """
+name: short
+seeds: [1]
+data:
+  reader: synthetic
+  n_queries: {train: 20, valid: 10, test: 20}
+  n_features: 12
+  min_rows: 5
+  max_rows: 8
+metrics: {cutoffs: [3, 10], report: [ndcg, mrr], primary: ndcg@10}
+models:
+  a: {ranker: feature, feature: match_1}
+  b: {ranker: random}
+"""
+
+
+def test_cautions_are_printed_once_and_fail_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "short.yaml"
+    config.write_text(SHORT_LISTS)
+    assert run_command(cli, ["check", str(config), "--runs", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("caution: ")]
+    assert len(set(lines)) == len(lines)
+    (large,) = (line for line in lines if "median list length" in line)
+    assert large.startswith("caution: ndcg@10, mrr@10: the cutoff is above the median list length, ")
