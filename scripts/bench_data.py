@@ -1,10 +1,10 @@
 """Reading MSLR-like text: our reader, scikit-learn's and the boosters' own, then the cache.
 
-The text is generated: 136 features, about 1.3 KB per row, written as MSLR-WEB30K writes it. Each reader runs in a
+The text is generated: 136 features, about 1.4 KB per row, written as MSLR-WEB30K writes it. Each reader runs in a
 process of its own, all in turn, `--runs` times; the best time counts, the largest peak of memory counts. Time is
-that of the call, without imports and without compiling (our kernels are compiled once per machine); CPU time, of all threads, tells more on a busy machine. Memory is the
-growth of the process's peak (VmHWM, which counts mapped file pages too) during the call, over the size of
-the float32 matrix that comes out.
+that of the call, without imports and without compiling (our kernels are compiled once per machine); CPU time, of
+all threads, tells more on a busy machine. Memory is the growth of the process's peak (VmHWM, which counts mapped
+file pages too) during the call, over the size of the float32 matrix that comes out.
 
     scripts/bench data [--megabytes 300] [--runs 3] [--large] [--only ours,sklearn]
 
