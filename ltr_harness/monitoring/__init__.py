@@ -4,15 +4,16 @@ The unit of everything is the query, never the row: a log becomes a table of que
 every later stage is arithmetic on that table. One stage, one file, in the order in which they run:
 
 ====================  ==================================================================================
-``config``            what the configuration file may say
+``config``, ``rule``  what the configuration file may say; ``load`` reads it
 ``log``               Parquet, CSV or Arrow in batches cut at query boundaries
 ``contract``          is the log fit to be judged: keys, ranks, scores, grades, timestamps
 ``attribution``       from clicks and purchases to relevance, by a rule that is part of the definition
-``queries``           rows in, one line per query out; metrics by `ltr_harness.metrics`
+``queries``           the table of queries; ``rows`` makes it of a batch, metrics by `ltr_harness.metrics`
 ``baselines``         what production is compared with: a file, a run, an earlier result
 ``label_health``      did the labels change rather than the ranking?
 ``windows``           days, hours or weeks in the user's time zone
 ``change``            production against the baseline: difference, within/mix split, paired estimates
+``window_tests``      the same window by window, trailing means, one family of tests, CUSUM
 ``slices``            where: the segments whose change stands out
 ``drift``             which feature moved, and whether that explains the drop
 ``presentation``      clicks by rank, propensities, IPS-DCG: page or ranking?

@@ -15,6 +15,7 @@ from ltr_harness.monitoring.config import Columns, MonitorConfig
 from ltr_harness.monitoring.contract import Contract
 from ltr_harness.monitoring.queries import Category, category_of, together
 from ltr_harness.monitoring.rule import EventLog, seconds
+from ltr_harness.monitoring.times import timestamps
 
 Counts = dict[str, NDArray[np.int32]]
 
@@ -139,8 +140,6 @@ class EventCounts:
     def _last_touch(self, table: Any) -> NDArray[np.int64]:
         """The row of the latest impression of the item by that user before the event, within the window."""
         import pandas as pd
-
-        from ltr_harness.monitoring.rows import timestamps
 
         ours, theirs = self._keys(
             table, self.columns.cluster_id or "", self.columns.item_id or "", self.config.user or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +13,13 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.dcg import DCG
 from ltr_harness.metrics.gains import gains_of
-from ltr_harness.monitoring.attribution import (
-    examined,
-    grades_from_events,
-    grades_from_match,
-    satisfied_clicks,
-)
-from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.attribution import examined
+from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.contract import Contract
 from ltr_harness.monitoring.events import EventCounts
+from ltr_harness.monitoring.grades import grades_of_rows
 from ltr_harness.monitoring.queries import Category, QueryTable, category_of
+from ltr_harness.monitoring.times import timestamps
 
 Floats = NDArray[np.float64]
 THREADS = 2
@@ -110,7 +106,7 @@ def query_table(
         else:
             time = np.minimum.reduceat(times, rows.boundaries[:-1])
     segments = {name: _per_query(rows, name, contract) for name in columns.segments}
-    counts, grades = _grades(rows, config, contract, events, time, segments)
+    counts, grades = grades_of_rows(rows, config, contract, events, segments)
     propensity = _propensities(rows, ranks, config, contract, baseline)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
@@ -251,51 +247,6 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
     return times if sound else None
 
 
-def timestamps(column: Any, name: str, timezone: str) -> NDArray[np.int64]:
-    """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
-
-    Raises:
-        DataError: text that is no time, or numbers, of which nobody says what they count.
-    """
-    import pandas as pd
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        raise DataError(
-            Problem(
-                f"column {name!r}",
-                f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds",
-                "timestamps, or text such as 2026-01-31T12:00:00Z",
-            )
-        )
-    values = column.to_pandas()
-    try:
-        series = (
-            pd.to_datetime(values, utc=False, format="ISO8601")
-            if values.dtype == object or str(values.dtype) in ("str", "string")
-            else pd.Series(pd.to_datetime(values))
-        )
-    except ValueError as problem:
-        if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
-            raise DataError(
-                Problem(
-                    f"column {name!r}",
-                    f"holds text that is no time: {problem}",
-                    "such as 2026-01-31T12:00:00Z",
-                )
-            ) from None
-        series = pd.to_datetime(values, utc=True, format="ISO8601")  # several offsets
-    if series.dt.tz is None:
-        # the hour that occurs twice counts as the earlier one, the hour that does not exist moves forward
-        series = series.dt.tz_localize(
-            timezone, ambiguous=np.ones(len(series), dtype=bool), nonexistent="shift_forward"
-        )
-    utc = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    found: NDArray[np.int64] = utc.to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return found
-
-
 def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
     """The first row's value; a query in which rows differ is counted."""
     found = rows.category(name)
@@ -324,75 +275,6 @@ def _features(rows: Rows, names: tuple[str, ...]) -> dict[str, Floats]:
         for what, column in (("mean", mean), ("max", high), ("std", spread)):
             found[f"{name}:{what}"] = np.where(none, np.nan, column)
     return found
-
-
-# ---- relevance -------------------------------------------------------------------------------------------
-
-
-def _grades(
-    rows: Rows,
-    config: MonitorConfig,
-    contract: Contract,
-    events: EventCounts | None,
-    time: NDArray[np.int64] | None,
-    segments: Mapping[str, Category],
-) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
-    """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
-    rule = config.relevance
-    if rule.chosen == "match":
-        prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
-        return {}, grades_from_match(prediction, truth, rule.positive)
-    if rule.chosen == "label":
-        return {}, _checked_grades(rows.numbers(rule.label), rows, config, contract)
-    counts = _event_counts(rows, config, contract, events)
-    if counts is None:
-        return {}, None
-    judged = dict(counts)
-    if rule.dwell:
-        texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
-        judged[rule.dwell.event] = satisfied_clicks(
-            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts
-        ).astype(np.int32)
-    columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
-    grades = grades_from_events(rule, judged, columns)
-    return counts, _checked_grades(grades, rows, config, contract)
-
-
-def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
-    good = np.isfinite(grades) & (grades >= 0)
-    sound = contract.check("grade_invalid", ~good, rows.name)
-    exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
-    if exponential:
-        sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
-    if config.relevance.max_grade is not None:
-        sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
-    return grades if sound else None
-
-
-def _event_counts(
-    rows: Rows, config: MonitorConfig, contract: Contract, events: EventCounts | None
-) -> dict[str, NDArray[np.int32]] | None:
-    rule = config.relevance
-    names = rule.event_names
-    if events is not None:
-        return {
-            name: rows.arranged(count) for name, count in events.of_rows(rows.table, names, contract).items()
-        }
-    if rule.list_column:
-        from ltr_harness.monitoring.events import counts_of_lists
-
-        found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
-        return {name: rows.arranged(count) for name, count in found.items()}
-    counts = {}
-    sound = True
-    for name in names:
-        values = rows.numbers(name)
-        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
-        sound &= contract.check("event_invalid", (values < 0) | (values != np.floor(values)), rows.name)
-        counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
-    for count in counts.values():
-        contract.totals["events"] += int(count.sum(dtype=np.int64))
-    return counts if sound else None
 
 
 # ---- by rank, and what propensities make of it -----------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.monitoring import change, label_health
+from ltr_harness.monitoring import change, label_health, window_tests
 from ltr_harness.monitoring.attribution import describe
 from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
 from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
@@ -24,14 +24,13 @@ from ltr_harness.monitoring.log import open_log
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import Conventions, ListLengths, MonitorResult, WorstQuery
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.rows import query_table, text_columns, wanted_columns
 from ltr_harness.monitoring.slices import slices
+from ltr_harness.monitoring.summaries import conventions, list_lengths, worst_queries
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.monitoring.windows import Cut, cut
-
-_WORST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +178,7 @@ def analysed(
     past = (
         [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
     )
-    windows = change.window_rows(production, whole_cut, config)
+    windows = window_tests.window_rows(production, whole_cut, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
     if baseline is None:
         found = _alone(production, counted, config)
@@ -233,8 +232,8 @@ def analysed(
         notices=(*notices, *more),
         verdict=verdict_of(evidence, alerts),
         findings=findings,
-        conventions=_conventions(production, baseline),
-        list_lengths=_list_lengths(production, baseline),
+        conventions=conventions(production, baseline),
+        list_lengths=list_lengths(production, baseline),
         changes=tuple(changes),
         windows=tuple(windows),
         season=config.windows.season,
@@ -267,7 +266,7 @@ def _alone(production: QueryTable, counted: NDArray[np.int64], config: MonitorCo
     return {
         "changes": [], "splits": [], "slices": found, "n_slice_candidates": candidates, "drift": [], "labels": [],
         "presentation": None, "keyed": None, "cusum_level": float("nan"), "family": "nothing was tested over time",
-        "worst": _worst(production, counted, None), "notices": [],
+        "worst": worst_queries(production, counted, None), "notices": [],
     }  # fmt: skip
 
 
@@ -288,10 +287,10 @@ def _compared(
                 "expected whole weeks, or season: none"
             )
     notices = []
-    rows = change.compared_windows(windows, whole_cut, counted, periods, past)
+    rows = window_tests.compared_windows(windows, whole_cut, counted, periods, past)
     changes = change.changes(periods)
-    changes[0], rows, family = change.corrected(changes[0], rows, periods)
-    rows, level = change.with_cusum(rows, periods, past)
+    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods)
+    rows, level = window_tests.with_cusum(rows, periods, past)
     if config.windows.season == "none" and baseline.time is not None:
         from ltr_harness.monitoring.windows import local_days
 
@@ -314,7 +313,7 @@ def _compared(
         "labels": label_health.label_tests(production, whole_cut, baseline, config),
         "presentation": presentation(every) if clicks else None,
         "keyed": change.paired_by_key(periods),
-        "worst": _worst(production, counted, periods),
+        "worst": worst_queries(production, counted, periods),
         "cusum_level": level,
         "family": f"{config.compare.correct.capitalize()} over {family} tests: the whole period, its windows and "
         "their trailing means",
@@ -344,53 +343,3 @@ def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTab
         )
     if problems:
         raise DataError(problems)
-
-
-def _conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
-    """The mean under each rule for queries without a relevant row: an outage cannot hide behind one of them."""
-    found = []
-    for which, table in (("production", production), ("baseline", baseline)):
-        if table is None:
-            continue
-        values = table.primary[table.relevant]
-        values = values[~np.isnan(values)]
-        skip = float(values.mean()) if values.size else float("nan")
-        share = float(table.relevant.mean())
-        zero = skip * share if share else 0.0
-        found.append(
-            Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
-        )
-    return tuple(found)
-
-
-def _list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[ListLengths, ...]:
-    found = []
-    for which, table in (("production", production), ("baseline", baseline)):
-        if table is not None:
-            n = table.n_items
-            p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
-            found.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
-    return tuple(found)
-
-
-def _worst(production: QueryTable, counted: NDArray[np.int64], periods: Periods | None) -> list[WorstQuery]:
-    """The largest losses, for reading: against the same query before where it recurs, else the lowest values."""
-    values = production.primary[counted]
-    before = np.full(counted.size, np.nan)
-    if periods is not None:
-        common = change.common_queries(periods)
-        if common is not None:
-            before[common[0]] = periods.before.primary[common[1]]
-    sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
-    loss = np.where(np.isnan(before), sign * values, sign * (values - before))
-    order = np.lexsort((-production.n_items[counted], loss))[:_WORST]
-    found = []
-    for at in order.tolist():
-        row = int(counted[at])
-        grades = production.by_rank[row]
-        shown = " ".join(
-            "-" if np.isnan(g) else f"{g:g}" for g in grades[: int(min(production.n_items[row], grades.size))]
-        )
-        time = "" if production.time is None else str(np.datetime64(int(production.time[row]), "ns"))[:10]
-        found.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
-    return found

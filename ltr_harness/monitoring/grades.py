@@ -1,0 +1,83 @@
+"""The grade of every row of a batch: a column, or what the rule of relevance makes of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.attribution import grades_from_events, grades_from_match, satisfied_clicks
+from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.contract import Contract
+from ltr_harness.monitoring.events import EventCounts, counts_of_lists
+from ltr_harness.monitoring.queries import Category
+
+if TYPE_CHECKING:
+    from ltr_harness.monitoring.rows import Rows
+
+Floats = NDArray[np.float64]
+
+
+def grades_of_rows(
+    rows: Rows,
+    config: MonitorConfig,
+    contract: Contract,
+    events: EventCounts | None,
+    segments: Mapping[str, Category],
+) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
+    """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
+    rule = config.relevance
+    if rule.chosen == "match":
+        prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
+        return {}, grades_from_match(prediction, truth, rule.positive)
+    if rule.chosen == "label":
+        return {}, _checked_grades(rows.numbers(rule.label), rows, config, contract)
+    counts = _event_counts(rows, config, contract, events)
+    if counts is None:
+        return {}, None
+    judged = dict(counts)
+    if rule.dwell:
+        texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
+        judged[rule.dwell.event] = satisfied_clicks(
+            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts
+        ).astype(np.int32)
+    columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
+    grades = grades_from_events(rule, judged, columns)
+    return counts, _checked_grades(grades, rows, config, contract)
+
+
+def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
+    good = np.isfinite(grades) & (grades >= 0)
+    sound = contract.check("grade_invalid", ~good, rows.name)
+    exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
+    if exponential:
+        sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
+    if config.relevance.max_grade is not None:
+        sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
+    return grades if sound else None
+
+
+def _event_counts(
+    rows: Rows, config: MonitorConfig, contract: Contract, events: EventCounts | None
+) -> dict[str, NDArray[np.int32]] | None:
+    rule = config.relevance
+    names = rule.event_names
+    if events is not None:
+        return {
+            name: rows.arranged(count) for name, count in events.of_rows(rows.table, names, contract).items()
+        }
+    if rule.list_column:
+        found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        return {name: rows.arranged(count) for name, count in found.items()}
+    counts = {}
+    sound = True
+    for name in names:
+        values = rows.numbers(name)
+        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
+        sound &= contract.check("event_invalid", (values < 0) | (values != np.floor(values)), rows.name)
+        counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
+    for count in counts.values():
+        contract.totals["events"] += int(count.sum(dtype=np.int64))
+    return counts if sound else None
