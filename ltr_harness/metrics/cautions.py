@@ -166,13 +166,13 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[C
 def _unjudged(judgments: Judgments) -> list[Caution]:
     if judgments.judged is None or judgments.judged.all():
         return []
-    share = float(judgments.judged.mean())
+    unjudged = int(np.count_nonzero(~judgments.judged))
     return [
         Caution(
             "unjudged",
             (),
-            f"only {share:.1%} of the rows are judged; every metric but bpref counts the rest as not relevant, and "
-            "the ideal list knows only what was judged",
+            f"{unjudged:,} of {judgments.judged.size:,} rows were judged by nobody; every metric but bpref counts them "
+            "as not relevant, and the ideal list knows only what was judged",
         )
     ]
 

@@ -325,11 +325,22 @@ def _word(name: str, choice: Any) -> str:
 
 
 def _interval(metric: Metric, query: _Query) -> tuple[float, float] | None:
+    ends = _worst_and_best(metric, query)
+    return None if ends is None or _same(*ends) else (min(ends), max(ends))
+
+
+def _whatever_ties(metric: Metric, query: _Query) -> float | None:
+    """The value where no order of equal scores matters, so that document ids, for one, need not be known."""
+    ends = _worst_and_best(metric, query)
+    return ends[0] if ends is not None and _same(*ends) else None
+
+
+def _worst_and_best(metric: Metric, query: _Query) -> tuple[float, float] | None:
     try:
-        ends = [query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best")]
+        worst, best = (query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best"))
     except MetricError:  # a metric without a worst and a best order
         return None
-    return None if _same(*ends) else (min(ends), max(ends))
+    return worst, best
 
 
 def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
@@ -341,8 +352,11 @@ def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
         try:
             other = query.value(theirs)
         except MetricError as problem:
-            found.append(PresetValue(tool, str(theirs), None, str(problem)))
-            continue
+            settled = _whatever_ties(theirs, query)
+            if settled is None:
+                found.append(PresetValue(tool, str(theirs), None, str(problem)))
+                continue
+            other = settled
         reason = "" if _same(value, other) else _reason(metric, theirs, value, query)
         found.append(PresetValue(tool, str(theirs), other, reason))
     return found

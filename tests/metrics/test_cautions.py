@@ -71,4 +71,6 @@ def test_binary_metrics_collapse_grades() -> None:
 def test_rows_nobody_judged() -> None:
     judgments = Judgments.checked([1, 0, 0, 0], QueryGroups.from_sizes([4]), judged=[True, True, True, False])
     (caution,) = cautions([], judgments)
-    assert str(caution).startswith("only 75.0% of the rows are judged")
+    assert str(caution).startswith(
+        "1 of 4 rows were judged by nobody; every metric but bpref counts them as not relevant"
+    )

@@ -236,6 +236,17 @@ def test_a_tool_that_cannot_is_said_so() -> None:
     assert "expected document_ids" in presets["trec_eval"].reason
 
 
+def test_document_ids_are_not_asked_for_where_nothing_depends_on_them() -> None:
+    untied = {p.tool: p for p in NDCG(k=3).explain([0, 2, 1], [3, 2, 1]).presets}
+    assert untied["gdeval"].value == NDCG(k=3).explain([0, 2, 1], [3, 2, 1]).value
+    assert untied["gdeval"].reason == ""
+    assert untied["trec_eval"].reason == "a label gains its grade, not 2^grade - 1"
+    alike = {
+        p.tool: p for p in MAP().explain([0, 1, 1], [3, 2, 2]).presets
+    }  # the tied rows are worth the same
+    assert alike["trec_eval"].value == pytest.approx((1 / 2 + 2 / 3) / 2)
+
+
 def test_a_query_without_relevant_rows() -> None:
     explanation = NDCG(k=3).explain([0, 0], [2.0, 1.0])
     assert np.isnan(explanation.value)
