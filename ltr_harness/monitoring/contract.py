@@ -83,6 +83,9 @@ CHECKS = {
         "warning", "queries", "queries change segment from row to row; the first row counts",
         "segments describe the query, not the item",
     ),
+    "feature_infinite": _Check(
+        "warning", "rows", "values of a feature are infinite; they count as missing", "a finite number, or nothing"
+    ),
     "unknown_event": _Check(
         "warning", "events", "events have names that the rule does not know",
         "add them to relevance.events, or to negative",

@@ -117,12 +117,20 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
 
     if isinstance(source, pa.Table):
         return Log(name or "log", tuple(source.column_names), source)
+    if hasattr(source, "to_arrow"):  # Polars
+        return open_log(source.to_arrow(), name)
     if hasattr(source, "columns") and not isinstance(source, str | Path):
         try:
             table = pa.Table.from_pandas(source, preserve_index=False)
-        except (pa.ArrowException, TypeError) as problem:
+        except (pa.ArrowException, TypeError, ValueError) as problem:
             raise DataError(Problem(name or "log", f"cannot be read as a table: {problem}")) from None
         return Log(name or "log", tuple(table.column_names), table)
+    if not isinstance(source, str | Path):
+        raise DataError(
+            Problem(
+                name or "log", f"is a {type(source).__name__}", "a path, or a pandas, Polars or Arrow table"
+            )
+        )
     path = Path(source)
     files = _files(path)
     try:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError, Problem
+
 Floats = NDArray[np.float64]
 
 
@@ -247,14 +249,20 @@ def _from_arrow(table: Any, name: str) -> Category | None:
     return category_of(table[name]) if name in table.column_names else None
 
 
-def category_of(column: Any) -> Category:
-    """A category from an Arrow column of text, whole numbers or truth values, in one pass over the rows."""
+def category_of(column: Any, name: str = "") -> Category:
+    """A category from an Arrow column of text, numbers or truth values; null and empty text are missing.
+
+    Raises:
+        DataError: lists, structures and the like.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     chunked = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     if pa.types.is_dictionary(chunked.type):
         chunked = chunked.cast(chunked.type.value_type)
+    if pa.types.is_nested(chunked.type) or pa.types.is_binary(chunked.type):
+        raise DataError(Problem(f"column {name!r}", f"has the type {chunked.type}", "text or whole numbers"))
     encoded = chunked.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
@@ -265,6 +273,10 @@ def category_of(column: Any) -> Category:
     rank[-1] = -1
     codes = encoded.indices.fill_null(order.size).to_numpy(zero_copy_only=False)
     sorted_names = np.asarray(names.take(pa.array(order)).to_numpy(zero_copy_only=False), dtype=np.str_)
+    if sorted_names.size and sorted_names[0] == "":  # a CSV file's way to say nothing
+        rank -= 1
+        rank[rank < 0] = -1
+        sorted_names = sorted_names[1:]
     return Category(rank[codes], sorted_names)
 
 

@@ -76,7 +76,7 @@ class Rows:
         return self.arranged(_numbers(self.table[name], name))
 
     def category(self, name: str) -> Category:
-        found = category_of(self.table[name])
+        found = category_of(self.table[name], name)
         return found if self.order is None else found.take(self.order)
 
     def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -135,7 +135,7 @@ def query_table(
         cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
         segments=segments,
-        features=_features(rows, columns.features),
+        features=_features(rows, columns.features, contract),
         **ips,
     )
 
@@ -145,7 +145,7 @@ def query_table(
 
 def _in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
     columns = config.columns
-    query = category_of(table[columns.query_id])
+    query = category_of(table[columns.query_id], columns.query_id)
     if not contract.check("query_missing", query.codes < 0, lambda row: f"row {row + 1}"):
         return None
     key = (
@@ -153,7 +153,7 @@ def _in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | N
         if columns.rank
         else -_numbers(table[columns.score or ""], columns.score or "")
     )
-    item = category_of(table[columns.item_id]) if columns.item_id else None
+    item = category_of(table[columns.item_id], columns.item_id) if columns.item_id else None
     codes = query.codes
     same = codes[1:] == codes[:-1]
     in_order = bool(np.all((codes[1:] > codes[:-1]) | (same & (key[1:] > key[:-1]))))
@@ -256,13 +256,18 @@ def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
     return Category(first, found.names)
 
 
-def _features(rows: Rows, names: tuple[str, ...]) -> dict[str, Floats]:
+def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
     """Mean, max and standard deviation of each feature within the query, missing values left out."""
     start, query = rows.boundaries[:-1], rows.query_of_row
     found: dict[str, Floats] = {}
     for name in names:
         values = rows.numbers(name)
-        known = ~np.isnan(values)
+        contract.check(
+            "feature_infinite",
+            np.isinf(values),
+            lambda row, name=name: f"{rows.name(row)} ({name})",  # type: ignore[misc]
+        )
+        known = np.isfinite(values)
         filled = np.where(known, values, 0.0)
         n = np.add.reduceat(known.astype(np.float64), start)
         high = np.maximum.reduceat(np.where(known, values, -np.inf), start)

@@ -66,6 +66,11 @@ def with_columns(**roles: Any) -> dict[str, Any]:
             "1 of 6 timestamps are missing",
         ),
         ({**CONFIG, "relevance": {"events": {"click": 1}}}, log(click=[1, -1, 0, 0, 0, 0]), "negative or no numbers"),
+        (CONFIG, log(query_id=[[1]] * 6), "column 'query_id': has the type list<item: int64>; expected text"),
+        (CONFIG, log(query_id=["", "a", "a", "b", "b", "b"]), "1 of 6 rows without a query id"),
+        (CONFIG, pd.concat([log(), log()[["rank"]]], axis=1), "Duplicate column names"),
+        (with_columns(features="f"), log(f=list("abcdef")), "column 'f': has the type"),
+        (with_columns(timestamp="t"), log(t=[None] * 6), "6 of 6 timestamps are missing"),
         ({**CONFIG, "propensity": {"column": "p"}}, log(p=[1, 0, 0.5, 1, 1, 1]), "propensities are missing or outside"),
     ],
 )  # fmt: skip
@@ -73,6 +78,18 @@ def test_unfit_logs(config: dict[str, Any], rows: pd.DataFrame, told: str) -> No
     with pytest.raises(DataError) as caught:
         monitor(config, log=rows)
     assert told in str(caught.value)
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(DataError, match="is a dict; expected a path, or a pandas"):
+        monitor(CONFIG, log={"query_id": ["a"]})
+
+
+def test_infinite_features_count_as_missing_and_are_told() -> None:
+    rows = log(f=[np.inf, 1, 2, 3, -np.inf, np.nan])
+    found = monitor(with_columns(features="f"), log=rows, baseline=rows)
+    assert next(f for f in found.findings if f.check == "feature_infinite").count == 2
+    assert np.isfinite(found.drift[0].psi)
 
 
 def test_every_problem_of_a_log_in_one_go() -> None:
