@@ -1,0 +1,43 @@
+"""docs/metrics.md says what is true: its example runs, its tables are complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, SETS
+from ltr_harness.metrics import METRICS as FAMILY
+from ltr_harness.metrics.presets import PRESETS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+
+
+def test_its_example_is_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (command, printed) = re.findall(r"\$ ltr-harness (explain .*)\n(.*?)\n…\n", PAGE, re.S)[0]
+    monkeypatch.chdir(tmp_path)
+    Path("data.txt").write_text("2 qid:7 1:0\n0 qid:7 1:0\n1 qid:9 1:0\n0 qid:9 1:0\n0 qid:9 1:0\n")
+    Path("scores.txt").write_text("1\n2\n1\n1\n0\n")
+    assert run_command(cli, command.split()) == 0
+    assert capsys.readouterr().out.startswith(printed + "\n")
+
+
+def test_it_names_every_metric_and_every_preset_with_its_metrics() -> None:
+    family = PAGE.partition("## Conventions")[0]
+    for name in FAMILY:
+        assert re.search(rf"`{name}[`(]", family), name
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", PAGE, re.M))
+    assert {tool: set(names.split()) for tool, names in rows.items() if tool in PRESETS} == {
+        tool: set(metrics) for tool, metrics in PRESETS.items()
+    }
+
+
+def test_it_names_what_is_printed_of_trec_eval() -> None:
+    (listed,) = re.findall(r"takes `official`.*?\n\n(.*?)\n\n", PAGE, re.S)
+    assert set(listed.split()) == {"num_q", *COUNTS, *METRICS}
+    assert all(f"`{name}`" in PAGE for name in SETS)
