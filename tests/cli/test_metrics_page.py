@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 def test_its_example_is_what_the_command_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (command, printed) = re.findall(r"\$ ltr-harness (explain .*)\n(.*?)\n…\n", PAGE, re.S)[0]
+    (command, printed) = re.findall(r"\$ ltr-harness (explain [^\n]*)\n(.*?)\n…\n", PAGE, re.S)[0]
     monkeypatch.chdir(tmp_path)
     Path("data.txt").write_text("2 qid:7 1:0\n0 qid:7 1:0\n1 qid:9 1:0\n0 qid:9 1:0\n0 qid:9 1:0\n")
     Path("scores.txt").write_text("1\n2\n1\n1\n0\n")
