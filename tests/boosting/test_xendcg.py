@@ -10,7 +10,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
-from ltr_harness.boosting.xgboost import XENDCG, Watch
+from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
 
@@ -218,6 +218,21 @@ class TestInXGBoost:
         )
         for ours, expected in zip(weighted, unweighted, strict=True):
             np.testing.assert_allclose(ours, expected * np.repeat(weights, train.sizes), rtol=1e-6)
+
+    def test_cross_validation_takes_it_too(self, train: Any) -> None:
+        objective = XENDCG(seed=1)
+        curves = xgboost.cv(
+            PARAMS,
+            matrix(train),
+            8,
+            nfold=3,
+            obj=objective,
+            custom_metric=custom_metric("ndcg@10"),
+            callbacks=[objective],
+            as_pandas=False,
+        )
+        assert len(curves["test-ndcg@10-mean"]) == 8
+        assert max(curves["test-ndcg@10-mean"][1:]) > curves["test-ndcg@10-mean"][0]
 
     def test_no_groups_is_an_error(self, train: Any) -> None:
         data = xgboost.DMatrix(train.X, label=train.labels)
