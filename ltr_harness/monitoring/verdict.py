@@ -96,7 +96,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         alerts += [Alert("change", line) for line in lines]
     seen = evidence.presentation
     if seen is not None and seen.ips is not None and evidence.ips_fell and not lines:
-        line = f"ips_dcg {_interval(seen.ips)} p={_p(seen.ips.p)} while {primary} did not fall"
+        line = f"ips_dcg {_interval(seen.ips)} {_p(seen.ips.p)} while {primary} did not fall"
         (alerts if "change" in on else notices).append(Alert("change", line) if "change" in on else line)  # type: ignore[arg-type]
     for found in evidence.slices:
         matters = _worse(found.excess.value, config) >= config.compare.min_drop
@@ -137,16 +137,16 @@ def _change_lines(evidence: Evidence, primary: str) -> list[str]:
     change = evidence.change
     if change is not None and change.alert:
         lines.append(
-            f"{primary} {_interval(change.difference)} p={_p(change.p_corrected)} all of production "
+            f"{primary} {_interval(change.difference)} {_p(change.p_corrected)} all of production "
             f"against the baseline"
         )
     for w in evidence.windows:
         if w.alert and w.change is not None:
-            lines.append(f"{primary} {_interval(w.change)} p={_p(w.p_corrected)} window {w.label}")
+            lines.append(f"{primary} {_interval(w.change)} {_p(w.p_corrected)} window {w.label}")
         elif w.trailing_alert and w.trailing is not None:
             size = evidence.config.windows.trailing
             lines.append(
-                f"{primary} {_interval(w.trailing)} p={_p(w.trailing_p_corrected)} {size} windows up to {w.label}"
+                f"{primary} {_interval(w.trailing)} {_p(w.trailing_p_corrected)} {size} windows up to {w.label}"
             )
     return lines
 
@@ -158,7 +158,7 @@ def _label_lines(evidence: Evidence) -> tuple[list[str], list[str]]:
         worst = next((t for t in tests if t.window == "all"), tests[0])
         windows = [t.window for t in tests if t.window != "all"]
         where = "" if not windows else f" in {len(windows)} windows, first {windows[0]}"
-        lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} p={_p(worst.p_corrected)}{where}")
+        lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} {_p(worst.p_corrected)}{where}")
     return lines, []
 
 
@@ -302,7 +302,10 @@ def _cause(evidence: Evidence) -> tuple[str, str]:
         )
     if evidence.slices:
         return "slice", _slices_sentence(evidence)
-    tail = " Not explained by feature drift." if evidence.drift else ""
+    columns = evidence.config.columns
+    if not (columns.segments or columns.features):
+        return "everywhere", "No segments or features were named in which to look for the cause."
+    tail = " Not explained by feature drift." if columns.features else ""
     return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
 
 
@@ -351,4 +354,4 @@ def _interval(found: Interval) -> str:
 
 
 def _p(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+    return "p<0.0001" if p < 1e-4 else f"p={p:.4f}"

@@ -72,7 +72,12 @@ def analyse() -> Analyse:
     """Everything after the logs have been read, under a configuration with the given sections."""
 
     def run(now: QueryTable, before: QueryTable | None, **sections: Any) -> MonitorResult:
-        config = load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["ndcg@10"], **sections})
+        columns = {
+            "rank": "rank",
+            "segments": list(now.segments or {}),
+            "features": sorted({name.rpartition(":")[0] for name in now.features or {}}),
+        }
+        config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10"], **sections})
         return analysed(now, before, config).result
 
     return run

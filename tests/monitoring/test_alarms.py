@@ -165,7 +165,7 @@ def test_swapping_first_and_last_is_seen(ltr: Cli, tmp_path: Path) -> None:
     arguments = ["monitor", tmp_path / "m.yaml", "--baseline", tmp_path / "good.parquet"]
     code, out, err = ltr(*arguments, "--log", tmp_path / "swapped.parquet", "-o", tmp_path / "out")
     assert code == 4
-    assert out.splitlines()[0].startswith("ALERT change ndcg@5 -0.3965 [-0.3965, -0.3965] p=<0.0001")
+    assert out.splitlines()[0].startswith("ALERT change ndcg@5 -0.3965 [-0.3965, -0.3965] p<0.0001")
     means = {
         c.metric: c.production.value
         for c in monitor(config, log=tmp_path / "swapped.parquet", baseline=tmp_path / "good.parquet").changes

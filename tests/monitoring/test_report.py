@@ -246,3 +246,13 @@ def test_the_page_without_a_network(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert [line for line in said if not line.startswith("data:")] == []
     context.close()
+
+
+def test_the_configuration_in_the_documentation_is_one() -> None:
+    text = (CONFIGS.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    example = text.partition("```yaml\n")[2].partition("```")[0]
+    config = load_monitor_config(yaml.safe_load(example))
+    assert [str(metric) for metric in config.resolved_metrics][-1] == "err(max_grade=4)@10"
+    modes = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+    known = json_schema()["$defs"]["Relevance"]["properties"]["mode"]["anyOf"][0]["enum"]
+    assert sorted(modes) == sorted(known)
