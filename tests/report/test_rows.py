@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def test_stored_scores_give_the_numbers_of_the_comparison(stored: ReportData, ro
         for name, found in zip(stored.metrics, values, strict=True):
             expected = stored.entrants[model].per_query(name)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+
+
+def test_values_are_in_the_comparisons_order_of_queries(stored: ReportData, rows: TestRows) -> None:
+    primary = [parse_metric(stored.primary)]
+    turned = dataclasses.replace(rows, order=rows.order[::-1])
+    np.testing.assert_array_equal(turned.per_query("lgbm", primary), rows.per_query("lgbm", primary)[:, ::-1])
+    assert [list(rows.positions)[at] for at in rows.order] == stored.entrants["lgbm"].query_ids.tolist()
 
 
 def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
@@ -183,7 +191,6 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
 
 
 def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:
-    import dataclasses
     import shutil
 
     copies = []
