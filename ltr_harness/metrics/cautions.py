@@ -10,6 +10,7 @@ import numpy as np
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.gains import gains_of
 from ltr_harness.metrics.metric import BinaryMetric, Metric, plain_number
+from ltr_harness.metrics.rbp import RBP
 
 MANY_GRADES = 5
 LARGE_CUTOFF = 20
@@ -21,7 +22,8 @@ class Caution:
     """One thing to know before reading a number.
 
     Attributes:
-        kind: ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``, ``unjudged``.
+        kind: ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``,
+            ``residual``, ``unjudged``.
         metrics: canonical names it is about; empty for the data as such.
         text: what was found, what it does to the number, and what to do.
     """
@@ -50,6 +52,7 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
         *_large_cutoff(metrics, judgments),
         *_saturation(metrics, judgments),
         *_collapsed_grades(metrics, judgments),
+        *_residual(metrics, judgments),
         *_unjudged(judgments),
     ]
 
@@ -158,6 +161,26 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[C
                 tuple(str(metric) for metric in same),
                 f"{_names(same)}: counts all grades from {plain_number(float(alike[0]))} to "
                 f"{plain_number(float(alike[-1]))} alike; the graded metrics tell them apart",
+            )
+        )
+    return found
+
+
+def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    """What RBP leaves open: p^n of each list whose n rows are looked at, if all are listed and judged."""
+    found = []
+    for metric in metrics:
+        if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
+            continue
+        sizes = judgments.groups.sizes
+        looked_at = sizes if metric.k is None else np.minimum(sizes, metric.k)
+        left = float(np.power(float(metric.p), looked_at).mean())
+        found.append(
+            Caution(
+                "residual",
+                (str(metric),),
+                f"{metric}: rows below the last one counted could still add up to {left:.4f} to its mean "
+                "(rbp_residual says it per query); rankings closer than that are not told apart",
             )
         )
     return found

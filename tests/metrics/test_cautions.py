@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness import parse_metric
+from ltr_harness import evaluate, parse_metric
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.cautions import Caution, cautions
 
@@ -74,3 +74,12 @@ def test_rows_nobody_judged() -> None:
     assert str(caution).startswith(
         "1 of 4 rows were judged by nobody; every metric but bpref counts them as not relevant"
     )
+
+
+def test_what_rbp_leaves_open() -> None:
+    found = about(["rbp(p=0.5)@2"], [1, 0, 0, 1], [3, 1])["residual"]
+    assert found.metrics == ("rbp(p=0.5)@2",)
+    assert "could still add up to 0.3750 to its mean" in str(found)  # (1/4 + 1/2) / 2
+    ev = evaluate([1, 0, 0, 1], [4, 3, 2, 1], group_sizes=[3, 1], metrics=["rbp_residual(p=0.5)@2"])
+    assert ev.means["rbp_residual(p=0.5)@2"] == 0.375
+    assert "residual" not in about(["rbp_residual(p=0.5)@2"], [1, 0, 0, 1], [3, 1])
