@@ -31,6 +31,9 @@ def command(family: str) -> int:
     names = catalog.names()
     width = max(map(len, names))
     for name in names:
-        text = inspect.getdoc(catalog.load(name)) or ""
+        found = catalog.load(name)
+        # A section is a function in a file of its own, whose first line is the question it answers.
+        about = found if inspect.isclass(found) else inspect.getmodule(found)
+        text = inspect.getdoc(about) or ""
         click.echo(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
     return 0

@@ -290,3 +290,13 @@ def test_a_notebook_shows_the_verdict_and_what_failed(
     shown = make_data(failures=[make_record("xgb", seed=2, error="label <31> is too large")])._repr_html_()
     assert shown.startswith("<p><strong>")
     assert "failed: xgb, fold all, seed 2: label &lt;31&gt; is too large" in shown
+
+
+def test_every_section_says_its_question_in_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    from ltr_harness.cli import cli
+    from ltr_harness.cli.ending import run_command
+
+    assert run_command(cli, ["list", "sections"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert set(SECTIONS) <= set(lines)
+    assert lines["slices"] == "For which queries does a model gain or lose?"
