@@ -21,6 +21,7 @@ CAUTION = "click-based NDCG mixes ranking quality with presentation"
 _RANKS = 10
 _SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
 _ALPHA = 0.01
+_STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this share of itself
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +30,9 @@ def presentation(periods: Periods) -> Presentation:
     """Positives by rank before and now, the signature of the change, and IPS-DCG where propensities are known.
 
     The signature compares what a page can do with what a ranking can do. Rank 1 is looked at whatever the
-    page looks like; so if the rate at rank 1 stands still while others move, it is the page. If all ranks
-    fall alike, events were lost. If rank 1 moves too and the shape changes, the ranking is the first suspect.
+    page looks like; so if the rate at rank 1 is shown to stand still (its interval stays within a tenth)
+    while others move, it is the page. If all ranks fall alike, events were lost. If the shape changes and rank 1
+    moves too, or too few queries tell, the ranking is the first suspect: silence needs evidence.
 
     Args:
         periods: all mature queries, those without a relevant row included.
@@ -43,11 +45,11 @@ def presentation(periods: Periods) -> Presentation:
         periods.sample_now(_at_rank_one(now)), periods.sample_before(_at_rank_one(before)), alternative="change",
         confidence=periods.config.compare.confidence,
     )  # fmt: skip
-    top_moved = bool(top.p <= _ALPHA)
+    steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
     signature = "none"
     if changed:
-        signature = "ranking" if top_moved else "page"
-    elif top_moved:
+        signature = "page" if steady else "ranking"
+    elif top.p <= _ALPHA:
         signature = "proportional"
     rows = tuple(
         RankRow(rank + 1, int(theirs[1][rank]), int(ours[1][rank]), _rate(theirs, rank), _rate(ours, rank))

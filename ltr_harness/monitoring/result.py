@@ -217,7 +217,8 @@ class Presentation:
         shape_p, shape_distance: whether the share of positives per rank moved, and by how much (total variation).
         changed: significant and of a size that matters.
         top: change of the rate at rank 1, which every user looks at.
-        signature: none, page (rank 1 as before, others not), proportional (all ranks alike), ranking (rank 1 too).
+        signature: none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking
+            (rank 1 too, or nobody can tell).
         ips: change of IPS-DCG; None without propensities.
         ips_normalised: change of IPS-DCG per unit of weighted gain.
         effective: effective number of weighted gains, (sum w)**2 / sum w**2, before and now.

@@ -114,6 +114,17 @@ def test_a_worse_model_on_the_same_page_keeps_its_alert() -> None:
     assert found.alerts[0].kind == "change"
 
 
+def test_few_queries_never_silence_an_alert() -> None:
+    """Rank 1 of a small log has not *significantly* moved; that is no proof that it stood still."""
+    silenced = 0
+    for seed in range(10):
+        small = SyntheticLog(seed=seed, start="2026-01-19", days=2, queries_per_day=400, items=10, drop=3.0)
+        found = monitor({**CLICKS, "windows": {"min_queries": 100}}, log=small, baseline=BASELINE)
+        assert found.presentation is not None
+        silenced += found.presentation.signature == "page"
+    assert silenced == 0
+
+
 def test_ips_dcg_is_dcg_where_everything_is_looked_at() -> None:
     everything = {**CLICKS, "propensity": {"table": [1.0]}, "metrics": ["dcg(gain=linear)@10"]}
     found = watched(everything, examination=0.0)

@@ -13,7 +13,7 @@ _SIGNATURES = {
     "none": "The positives are spread over the ranks as before.",
     "page": "Rank 1, which everybody looks at, is as before while other ranks moved: this is what a changed page does.",
     "proportional": "All ranks moved alike: this is what lost events do.",
-    "ranking": "Rank 1 moved and the shape changed: this is what a changed ranking does, though a page may do it too.",
+    "ranking": "The shape changed, and rank 1 with it, or nobody can tell: a changed ranking does this; so may a page.",
 }
 
 
