@@ -91,7 +91,8 @@ class DataCache:
         if not inputs:
             return CachedSet(reader.read(files, root))
         digests = [(path.name, self.digest(path)) for path in inputs]
-        options = reader.model_dump(mode="json")
+        # What a reader hides from the configuration may change what it reads all the same.
+        options = [reader.model_dump(mode="json"), repr(reader.__pydantic_private__)]
         made_of = [type(reader).__qualname__, code, options, list(files), digests]
 
         def convert() -> RankingDataset:

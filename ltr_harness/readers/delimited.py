@@ -38,6 +38,8 @@ class Delimited:
         first = next(self._records(), None)
         if first is None:
             raise DataError(Problem(str(path), "has only blank lines", "rows"))
+        if header:
+            self._check_header(first[0])
         self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
         twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
         if twice:
@@ -55,12 +57,12 @@ class Delimited:
                 read_options=self._layout(),
                 parse_options=self._dialect(lambda _: "skip"),
             ).schema
-        except ArrowInvalid as problem:
+            names = list(schema.names)
+        except (ArrowInvalid, UnicodeDecodeError) as problem:
             raise self._unexpected(problem) from None
+        numeric = (types.is_integer, types.is_floating, types.is_null)
         return {
-            field.name
-            for field in schema
-            if types.is_integer(field.type) or types.is_floating(field.type) or types.is_null(field.type)
+            name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
         }
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
@@ -105,6 +107,15 @@ class Delimited:
     def place(self, row: int) -> str:
         """``file:line`` of a row; counted anew each time, since only messages ask."""
         return f"{self.path}:{self._lines([row + self.header])[0]}"
+
+    def _check_header(self, line: int) -> None:
+        """Names in another encoding would be refused by pyarrow in words that nobody understands."""
+        try:
+            bytes(self._data[: 1 << 20]).lstrip().partition(b"\n")[0].decode("utf-8")
+        except UnicodeDecodeError:
+            raise DataError(
+                Problem(f"{self.path}:{line}", "the header is not UTF-8", "UTF-8 text", "save it as UTF-8")
+            ) from None
 
     def _stream(self) -> Any:
         from pyarrow import BufferReader, py_buffer
@@ -169,7 +180,7 @@ class Delimited:
         for name in numbers:
             column = table[name].to_pylist()
             bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
-        bad.sort(key=lambda cell: cell[0])
+        bad.sort(key=lambda cell: (cell[0], self.columns.index(cell[1])))
         shown = bad[:SHOWN]
         lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
         problems = [

@@ -182,6 +182,12 @@ class ArrowColumns:
             raise DataError(problems)
         if self._table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
+        from pyarrow import ArrowException
+
+        try:
+            self._table.select(list(texts)).validate(full=True)
+        except ArrowException as problem:
+            raise DataError(Problem(str(self.path), f"holds text that is none: {problem}")) from None
         return self._table.select([*numbers, *texts])
 
     def place(self, row: int) -> str:

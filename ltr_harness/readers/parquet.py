@@ -77,15 +77,15 @@ class ParquetTable:
 
         self.path = path
         try:
-            self._file = ParquetFile(path, memory_map=True)
-        except ArrowException as problem:
+            self._file = ParquetFile(path, memory_map=True, page_checksum_verification=True)
+            self._schema = self._file.schema_arrow
+            self.columns: list[str] = list(self._schema.names)
+        except (ArrowException, UnicodeDecodeError) as problem:
             raise DataError(
                 Problem(str(path), f"is no Parquet file, or a damaged one: {problem}", "a Parquet file")
             ) from None
         except OSError as problem:
             raise unreadable(path, problem) from None
-        self._schema = self._file.schema_arrow
-        self.columns: list[str] = list(self._schema.names)
 
     def numeric_columns(self) -> set[str]:
         """Columns of numbers or truth values."""
@@ -107,8 +107,10 @@ class ParquetTable:
         if self._file.metadata.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
         try:
-            return self._file.read(columns=[*numbers, *texts])
-        except (ArrowException, OSError) as problem:
+            table = self._file.read(columns=[*numbers, *texts])
+            table.select(list(texts)).validate(full=True)  # text that is no UTF-8 shows up nowhere else
+            return table
+        except (ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
 
     def place(self, row: int) -> str:

@@ -142,6 +142,16 @@ def test_other_options_other_entry(data: Path, tmp_path: Path) -> None:
     assert cache.read(Letor(n_features=5), ["a.txt"], data).dataset.n_features == 5
 
 
+def test_a_reader_without_labels_is_another_reader(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("query_id,label,f\nq,1,2\n")
+    cache = DataCache(tmp_path / "cache")
+    assert cache.read(Csv(), ["a.csv"], tmp_path).dataset.labels.tolist() == [1]
+    assert cache.read(Csv(features=("f",)).without_labels(), ["a.csv"], tmp_path).dataset.labels.tolist() == [
+        0
+    ]
+    assert cache.read(Csv(features=("f",)), ["a.csv"], tmp_path).dataset.labels.tolist() == [1]
+
+
 def test_companions_belong_to_the_key(tmp_path: Path) -> None:
     cache = DataCache(tmp_path / "cache")
     (tmp_path / "rank").write_text("1 1:1\n0 1:2\n")

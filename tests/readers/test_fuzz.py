@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
@@ -50,6 +50,8 @@ def test_csv_agrees_with_pythons_own_reading(tmp_path: Path, rows: list[tuple[li
 
 @quick
 @given(st.binary(max_size=80), st.binary(max_size=20))
+@example(b"\x80\r", b"")  # a header that is no text
+@example(b'"a\n\x80"\n1\n', b"")
 def test_no_bytes_crash_the_other_readers(tmp_path: Path, content: bytes, sizes: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     (tmp_path / "a.query").write_bytes(sizes)

@@ -148,3 +148,20 @@ def test_arrow_files(tmp_path: Path, compression: str) -> None:
     (tmp_path / "cut.arrow").write_bytes(cut)
     with pytest.raises(DataError, match=r"cut\.arrow: the Arrow file is damaged"):
         Parquet().read(["cut.arrow"], tmp_path)
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_text_that_is_no_text(tmp_path: Path, checksums: bool) -> None:
+    pq.write_table(
+        pa.Table.from_pandas(FRAME),
+        tmp_path / "a.parquet",
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=checksums,
+    )
+    content = (tmp_path / "a.parquet").read_bytes()
+    assert content.count(b"q2") == 1 or not checksums
+    (tmp_path / "a.parquet").write_bytes(content.replace(b"q2", b"\xa22", 1))
+    with pytest.raises(DataError, match=r"a\.parquet: the Parquet file is damaged"):
+        Parquet(**ROLES).read(["a.parquet"], tmp_path)
