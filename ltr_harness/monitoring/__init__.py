@@ -3,25 +3,30 @@
 The unit of everything is the query, never the row: a log becomes a table of queries once (`queries`), and
 every later stage is arithmetic on that table. One stage, one file, in the order in which they run:
 
-====================  ==================================================================================
-``config``, ``rule``  what the configuration file may say; ``load`` reads it
-``log``               Parquet, CSV or Arrow in batches cut at query boundaries
-``contract``          is the log fit to be judged: keys, ranks, scores, grades, timestamps
-``attribution``       from clicks and purchases to relevance, by a rule that is part of the definition
-``queries``           the table of queries; ``rows`` makes it of a batch, metrics by `ltr_harness.metrics`
-``baselines``         what production is compared with: a file, a run, an earlier result
-``label_health``      did the labels change rather than the ranking?
-``windows``           days, hours or weeks in the user's time zone
-``change``            production against the baseline: difference, within/mix split, paired estimates
-``window_tests``      the same window by window, trailing means, one family of tests, CUSUM
-``slices``            where: the segments whose change stands out
-``drift``             which feature moved, and whether that explains the drop
-``presentation``      clicks by rank, propensities, IPS-DCG: page or ranking?
-``verdict``           three sentences and the alerts
-``history``           what later runs need to know of this one
-``stages``            all of it in order
-``synthetic``         logs with a planted truth
-====================  ==================================================================================
+=====================  =====================================================================================
+config, rule, load     what the configuration file may say, and how it is read
+log                    Parquet, CSV or Arrow in batches cut at query boundaries
+rows                   one batch, checked, ranked and evaluated by `ltr_harness.metrics`
+contract               is the log fit to be judged: keys, ranks, scores, grades, timestamps
+attribution            from clicks and purchases to relevance, by a rule that is part of the definition
+events, grades, times  where events, grades and moments come from in a batch
+queries                the table of queries, and its form on disk
+baselines              what production is compared with: a log, a run, an earlier result
+periods                production beside its baseline, as samples for the tests
+label_health           did the labels change rather than the ranking?
+windows                days, hours or weeks in the user's time zone
+change                 production against the baseline: difference, within/mix split, paired estimates
+window_tests           the same window by window, trailing means, one family of tests, CUSUM
+slices                 where: the segments whose change stands out
+drift                  which feature moved, and whether that explains the drop
+presentation           clicks by rank, propensities, IPS-DCG: page or ranking?
+summaries              means by rule, lengths of lists, queries to read
+verdict                three sentences and the alerts
+history                what later runs need to know of this one
+stages                 all of it in order
+result, files          what was found, as values, JSON and tables
+synthetic              logs with a planted truth
+=====================  =====================================================================================
 """
 
 from __future__ import annotations

@@ -60,8 +60,11 @@ class Evidence:
 
     @property
     def ips_fell(self) -> bool:
+        """Whether IPS-DCG fell for certain and, relative to what it was, by at least `min_drop`."""
         seen = self.presentation
-        return bool(seen and seen.ips and seen.ips.value < 0 and seen.ips.p <= self.config.compare.alpha)
+        if seen is None or seen.ips is None:
+            return False
+        return seen.ips.high < 0 and -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
 
     @property
     def moved(self) -> bool:
