@@ -334,6 +334,21 @@ def test_several_metrics_and_cutoffs_give_what_each_gives_alone() -> None:
         np.testing.assert_array_equal(together[name].per_query, alone[name].per_query, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ndcg@1", "mrr@1", "ndcg@5", "mrr@5"],
+        ["ndcg@5", "ndcg@1", "mrr@5", "mrr@1"],
+        ["mrr", "ndcg@3", "mrr@2", "ndcg@3", "map"],
+    ],
+)
+def test_values_come_in_the_order_asked_for(names: list[str]) -> None:
+    labels, scores = [0, 2, 1, 0, 1, 0, 1], [7, 6, 5, 4, 3, 2, 1]
+    together = bind(names, Judgments.checked(labels, QueryGroups.from_sizes([7]))).means(scores)
+    alone = [evaluate(labels, scores, group_sizes=[7], metrics=[name]).means[name] for name in names]
+    assert together.tolist() == alone
+
+
 def test_threads_give_the_same_bits() -> None:
     rng = np.random.default_rng(6)
     labels, scores = rng.integers(0, 5, 20_000).astype(float), rng.integers(0, 50, 20_000) / 7

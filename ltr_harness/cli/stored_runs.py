@@ -32,7 +32,8 @@ def scored(run: Run) -> Scored:
     table = run.test_scores
     groups, order = QueryGroups.from_ids(table["query_id"].to_numpy())
     rows = np.arange(len(table)) if order is None else order
-    judgments = Judgments.checked(table["label"].to_numpy()[rows], groups)
+    ids = table["document_id"].to_numpy()[rows] if "document_id" in table else None
+    judgments = Judgments.checked(table["label"].to_numpy()[rows], groups, document_ids=ids)
     return Scored(run.record.model, run.path, judgments, table["score"].to_numpy(np.float64)[rows])
 
 

@@ -135,8 +135,29 @@ def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
     code, out, err = ltr("explain", "err@2", "--query", "7", folder)
     assert (code, err) == (0, "")
     assert out.startswith("first, query 7: err(max_grade=4)@2 = 0.1875\n")  # the run's own scale: 3 / 16
+    assert "expected document_ids" not in out  # nothing ties in this query
     code, _, err = ltr("explain", "err@2", "--query", "7", folder, *FILES)
     assert (code, "beside --data; expected a run folder or files, not both" in err) == (2, True)
+
+
+def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5 #docid = x\n0 qid:1 1:0.1 #docid = y\n")
+    (tmp_path / "test.txt").write_text("0 qid:7 1:0 #docid = a\n1 qid:7 1:0 #docid = b\n")
+    config = {
+        "name": "tiny",
+        "data": {
+            "reader": "letor",
+            "root": str(tmp_path),
+            "splits": {"train": "train.txt", "test": "test.txt"},
+        },
+        "metrics": {"cutoffs": [2], "report": ["mrr"], "primary": "mrr@2"},
+        "models": {"first": {"ranker": "feature", "feature": 1}},
+    }
+    run_experiment(config, runs=tmp_path / "runs")
+    (folder,) = (tmp_path / "runs" / "tiny").glob("first--*")
+    _, out, _ = ltr("explain", "mrr@2", "--query", "7", folder)
+    assert out.startswith("first, query 7: mrr@2 = 0.7500\n")
+    assert "trec_eval  1.0000  equal scores: by document id, descending" in out
 
 
 @pytest.mark.parametrize(

@@ -362,3 +362,11 @@ class TestWhatBoostersAccept:
         assert ranked([5, 31], "dcg@1") == 31
         assert ranked([31, 5], "ndcg") == 1.0
         assert ranked([40], "dcg") == 2.0**40 - 1
+
+
+def test_what_no_preset_of_metrics_asks_for() -> None:
+    """A raw DCG is not comparable between queries, and inversions mislead: neither is anybody's default."""
+    from ltr_harness.config.presets import PRESETS
+
+    asked = {name for preset in PRESETS.values() for name in (*preset["report"], preset["primary"])}
+    assert not {parse_metric(name).name for name in asked} & {"dcg", "kendall_tau_distance", "tau_ap"}
