@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ltr_harness import evaluate
+from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import MAP, METRICS, NDCG, Metric, catalog
 
