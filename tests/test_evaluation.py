@@ -380,6 +380,8 @@ def test_grades_to_a_thousand_linear_and_sixty_exponential() -> None:
     discount = 1 / np.log2(np.arange(2, 63))
     assert ev.means["ndcg"] == pytest.approx((gains @ discount) / (gains[::-1] @ discount), rel=1e-12)
     assert 0 < ev.means["nerr(max_grade=60)"] < 1
+    steep = evaluate([1000.0, 0, 999], [1.0, 2.0, 3.0], group_sizes=[3], metrics=["ndcg"]).means["ndcg"]
+    assert steep == pytest.approx((0.5 + 1 / 2) / (1 + 0.5 / np.log2(3)), rel=1e-12)  # 2^999 to 2^1000
     with pytest.raises(MetricError, match=r"2\^g - 1 overflows; use gain=linear or map the grades"):
         evaluate([1025.0, 0], [1.0, 0.0], group_sizes=[2], metrics=["ndcg"])
 

@@ -58,6 +58,14 @@ SETS = {
     "set": ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "set_P", "set_recall", "set_F"),
     "all_trec": ("runid", "num_q", *COUNTS, *METRICS),
 }
+# Measures of trec_eval 10 that nothing here computes, or not under that name.
+OTHERS = {
+    **dict.fromkeys(
+        ("infAP", "G", "binG", "Rndcg", "ndcg_rel", "Rprec_mult", "set_map", "set_relative_P"), ""
+    ),
+    **dict.fromkeys(("utility", "relstring", "yaap", "prefs"), ""),
+    "unj": "judged(as=trec_eval)@K, which is 1 - unj_K",
+}
 _ORDER = ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", *METRICS, "num_nonrel_judged_ret")
 
 Total = Literal["sum", "mean", "geometric mean"]
@@ -172,6 +180,10 @@ def _ours(text: str) -> str:
     try:
         return str(parse_metric(text))
     except MetricError as error:
+        stem = next((name for name in OTHERS if re.fullmatch(rf"{name}([._].*)?", text)), None)
+        if stem is not None:
+            instead = OTHERS[stem] or "trec_eval itself"
+            raise MetricError(f"{text}: trec_eval's {stem} is not computed here; use {instead}") from None
         known = [name for name in (*SETS, *_ORDER) if name not in ("runid",)]
         raise MetricError(
             f"{text!r} is no measure of trec_eval that is known here and no metric: {did_you_mean(text, known)}; "

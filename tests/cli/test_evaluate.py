@@ -175,6 +175,26 @@ def test_layout_takes_trec_evals_names_and_ours(ltr: Cli) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("infAP", "infAP: trec_eval's infAP is not computed here; use trec_eval itself"),
+        (
+            "unj.5",
+            "unj.5: trec_eval's unj is not computed here; use judged(as=trec_eval)@K, which is 1 - unj_K",
+        ),
+        ("ndcg_rel", "trec_eval's ndcg_rel is not computed here"),
+        ("mapp", "'mapp' is no measure of trec_eval that is known here and no metric: did you mean 'map'?"),
+    ],
+)
+def test_measures_of_trec_eval_that_are_not_computed_are_said(ltr: Cli, measure: str, said: str) -> None:
+    code, out, err = ltr(
+        "evaluate", "--qrels", "qrels", "--run", "good.run", "--format", "trec_eval", "-m", measure
+    )
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_layout_refuses_what_it_has_no_place_for(ltr: Cli) -> None:
     code, _, err = ltr(
         "evaluate", "--qrels", "qrels", "--run", "bad.run", "--format", "trec_eval", "--baseline", "bad"

@@ -9,7 +9,7 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
-from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, SETS
+from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, OTHERS, SETS
 from ltr_harness.metrics import METRICS as FAMILY
 from ltr_harness.metrics.presets import PRESETS
 
@@ -41,3 +41,4 @@ def test_it_names_what_is_printed_of_trec_eval() -> None:
     (listed,) = re.findall(r"takes `official`.*?\n\n(.*?)\n\n", PAGE, re.S)
     assert set(listed.split()) == {"num_q", *COUNTS, *METRICS}
     assert all(f"`{name}`" in PAGE for name in SETS)
+    assert all(f"`{name}`" in PAGE or f"`{name}_*`" in PAGE for name in OTHERS)
