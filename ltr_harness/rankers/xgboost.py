@@ -83,7 +83,7 @@ class XGBoostRanker(BoostedRanker):
         with failures_of(
             "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
         ):
-            key = (self.selection(), self.relevant, parameters.binning(handed))
+            key = (self.selection(), self.relevant, self._needs_names(handed), parameters.binning(handed))
             train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
             watch = None
             if training.valid is not None and training.watched:
@@ -108,6 +108,7 @@ class XGBoostRanker(BoostedRanker):
                 callbacks=[one for one in (objective, bias, watch) if one is not None],
                 verbose_eval=False,
             )
+        booster.feature_names = safe_feature_names(training.train.feature_names)
         kept = booster.num_boosted_rounds()
         trained = watch.history[-1].round if watch else kept
         n_splits = int(sum(booster.get_score(importance_type="weight").values()))
@@ -152,7 +153,7 @@ class XGBoostRanker(BoostedRanker):
             "label": split.labels,
             "group": split.groups.sizes,  # never query ids: XGBoost cuts them to 32 bits
             "weight": split.judgments.query_weights,  # XGBoost weighs queries
-            "feature_names": safe_feature_names(split.feature_names),
+            "feature_names": safe_feature_names(split.feature_names) if self._needs_names(handed) else None,
             "nthread": handed["nthread"],
         }
         if self.categorical:
@@ -160,6 +161,14 @@ class XGBoostRanker(BoostedRanker):
             kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
             fields |= {"feature_types": kinds, "enable_categorical": True}
         return fields
+
+    def _needs_names(self, handed: dict[str, Any]) -> bool:
+        """Whether training must know the features' names; if not, the model learns them afterwards.
+
+        XGBoost copies all names out of its core in every round: on small data that costs as much as a tree.
+        """
+        constrained = {"monotone_constraints", "interaction_constraints"} & handed.keys()
+        return self.init_model is not None or bool(constrained)
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> XGBoostModel:
