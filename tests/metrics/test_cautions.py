@@ -36,6 +36,12 @@ def test_many_grades_with_exponential_gain() -> None:
     assert "steep gain" not in about(["ndcg(gain=linear)@5"], labels, [7])
 
 
+def test_few_grades_may_be_steep_too() -> None:
+    """Judgments of 0, 1 and 6: one row of the top grade outweighs 62 of the other."""
+    assert "63 times the median" in about(["ndcg@3"], [6, 1, 1, 0], [4])["steep gain"].text
+    assert "steep gain" not in about(["ndcg@3"], [5, 1, 1, 0], [4])  # 31 times, what five grades always allow
+
+
 def test_the_top_share_counts_each_query_on_its_own() -> None:
     labels = [0, 6, 1, 1, 2, 3, 4, 5]
     found = about(["dcg"], labels, [4, 4])
@@ -58,6 +64,8 @@ def test_mrr_saturates_where_most_rows_are_relevant() -> None:
     found = about(["mrr@10", "mrr(relevant=2)@10"], [1, 1, 2, 0] * 5, [20])
     assert found["saturation"].metrics == ("mrr@10",)
     assert found["saturation"].text.startswith("mrr@10: 75% of the rows have a label of 1 or more")
+    assert "saturation" in about(["mrr@10"], [1] * 11 + [0] * 9, [20])
+    assert "saturation" not in about(["mrr@10"], [1] * 10 + [0] * 10, [20])  # more than half, not half
 
 
 def test_binary_metrics_collapse_grades() -> None:
