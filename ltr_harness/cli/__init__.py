@@ -36,7 +36,8 @@ Examples:
 
 \b
 Exit codes: 0 good; 1 something failed while running (what finished is kept);
-2 usage, configuration or data is wrong, nothing was run; 3 a gate failed; 4 monitor\nraised an alert.
+2 usage, configuration or data is wrong, nothing was run; 3 a gate failed;
+4 monitor raised an alert.
 """
 
 
