@@ -31,9 +31,8 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     import threading
 
     from ltr_harness.errors import UsageError
-    from ltr_harness.report import write_report
+    from ltr_harness.report import warm_up, write_report
     from ltr_harness.report.stored import stored_data
-    from ltr_harness.report.svg import warm_up
     from ltr_harness.report.terminal import show
 
     if output is None and len(runs) > 1:

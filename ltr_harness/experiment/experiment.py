@@ -16,9 +16,8 @@ from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, plan
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.workers import available_cores, run_here, run_in_workers
-from ltr_harness.report import ReportData, write_report
+from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
-from ltr_harness.report.svg import warm_up
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded, sweep_unfinished
 from ltr_harness.runs.run import write_plan

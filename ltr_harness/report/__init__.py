@@ -74,6 +74,16 @@ class Report:
         return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Chart))
 
 
+def warm_up() -> None:
+    """Load and compile whatever a report needs, about a second's work, while something else is being done."""
+    from ltr_harness.report import html, svg
+
+    for name in SECTIONS:
+        catalog.load(name)
+    html.warm_up()
+    svg.warm_up()
+
+
 def build_report(data: ReportData) -> Report:
     """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out."""
     names = [*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS)]

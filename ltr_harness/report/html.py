@@ -75,6 +75,12 @@ def render_page(page: Page) -> str:
     )
 
 
+def warm_up() -> None:
+    """Compile the report's template ahead of time."""
+    _environment().get_template("report.html.jinja")
+
+
+@cache
 def _environment() -> jinja2.Environment:
     import jinja2
 
