@@ -72,6 +72,8 @@ def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
         def watch() -> None:
             seen.append([str(run) for run in progress._runs.values()])
             show()
+            if progress._live is not None:
+                progress._live.refresh()  # the screen is redrawn eight times a second; these models are faster
 
         progress._show = watch  # type: ignore[method-assign]
         run_experiment(SMALL, runs=tmp_path, workers=workers, progress=progress)
