@@ -130,6 +130,59 @@ def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[fl
     return [round(float(share), 6) for share in counts / max(1, values.size)]
 
 
+def histogram(
+    data: ReportData,
+    values: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]],
+    edges: Any,
+    x: Mapping[str, Any],
+    number: str,
+) -> dict[str, Any]:
+    """A panel per model: the share of queries in each bin.
+
+    Args:
+        data: the report's data, for the models' colours.
+        values: model to its queries' values.
+        edges: of the bins, equally wide.
+        x: title and axis of the values.
+        number: how tooltips write a bin's ends.
+    """
+    names = list(values)
+    rows = [
+        {"model": name, "from": round(float(low), 4), "to": round(float(high), 4), "share": share}
+        for name in names
+        for low, high, share in zip(edges[:-1], edges[1:], shares(values[name], edges), strict=True)
+        if share
+    ]
+    panel = {
+        "params": [ZOOM_X],
+        "mark": {"type": "bar", "binSpacing": 1, "clip": True},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "bin": {"binned": True, "step": float(edges[1] - edges[0])},
+                **x,
+            },
+            "x2": {"field": "to"},
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "title": "queries",
+                "axis": {"format": "%", "tickCount": 3},
+            },
+            "color": model_colour(data, names),
+            "opacity": fade(),
+            "tooltip": [
+                {"field": "model"},
+                {"field": "from", "type": "quantitative", "format": number},
+                {"field": "to", "type": "quantitative", "format": number},
+                {"field": "share", "type": "quantitative", "format": ".1%", "title": "queries"},
+            ],
+        },
+    }
+    return small_multiples(names, rows, panel)
+
+
 # ---- themes ---------------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import ZOOM_X, fade, model_colour, shares, small_multiples
+from ltr_harness.report.charts import histogram
 from ltr_harness.report.data import ReportData
 
 
@@ -71,54 +69,15 @@ def _histogram(data: ReportData, names: list[str]) -> Chart:
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))
     edges = np.linspace(low, high, 21)
-    rows: list[dict[str, Any]] = []
     words = []
-    for name, v in values.items():
-        for left, right, share in zip(edges[:-1], edges[1:], shares(v, edges), strict=True):
-            if share:
-                rows.append(
-                    {
-                        "model": name,
-                        "from": round(float(left), 4),
-                        "to": round(float(right), 4),
-                        "share": share,
-                    }
-                )
+    for name in values:
         s = data.summary(name, data.primary)
         words.append(
             f"{name}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
         )
-    panel = {
-        "params": [ZOOM_X],
-        "mark": {"type": "bar", "binSpacing": 1, "clip": True},
-        "encoding": {
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "bin": {"binned": True, "step": float(edges[1] - edges[0])},
-                "title": "value of a query",
-                "axis": {"tickCount": 5},
-            },
-            "x2": {"field": "to"},
-            "y": {
-                "field": "share",
-                "type": "quantitative",
-                "title": "queries",
-                "axis": {"format": "%", "tickCount": 3},
-            },
-            "color": model_colour(data, names),
-            "opacity": fade(),
-            "tooltip": [
-                {"field": "model"},
-                {"field": "from", "type": "quantitative", "format": ".3f"},
-                {"field": "to", "type": "quantitative", "format": ".3f"},
-                {"field": "share", "type": "quantitative", "format": ".1%", "title": "queries"},
-            ],
-        },
-    }
     return Chart(
         name="value_distribution",
         title=f"Per-query {data.primary}, share of queries",
-        spec=small_multiples(names, rows, panel),
+        spec=histogram(data, values, edges, {"title": "value of a query", "axis": {"tickCount": 5}}, ".3f"),
         text=" ".join(words),
     )

@@ -25,10 +25,9 @@ from ltr_harness.report.charts import (
     BY_PLACE,
     ZOOM_X,
     fade,
+    histogram,
     model_colour,
     placed,
-    shares,
-    small_multiples,
     spec,
 )
 from ltr_harness.report.data import ReportData, file_names
@@ -186,49 +185,19 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     unit = 10.0 ** math.floor(math.log10(widest))
     reach = unit * math.ceil(widest / unit)  # a round number, so that the axis has round labels
     edges = np.linspace(-reach, reach, 22)  # 21 bins, so that ties share one in the middle
-    rows, words = [], []
+    words = []
     for name, d in differences.items():
-        for low, high, share in zip(edges[:-1], edges[1:], shares(d, edges), strict=True):
-            if share:
-                rows.append(
-                    {"model": name, "from": round(float(low), 4), "to": round(float(high), 4), "share": share}
-                )
         p10, median, p90 = np.quantile(d, [0.1, 0.5, 0.9])
         words.append(
             f"{name}: 10 % of the queries lose more than {difference_text(float(p10))}, the median is "
             f"{difference_text(float(median))}, 10 % gain more than {difference_text(float(p90))}."
         )
-    panel = {
-        "params": [ZOOM_X],
-        "mark": {"type": "bar", "binSpacing": 1, "clip": True},
-        "encoding": {
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "bin": {"binned": True, "step": float(edges[1] - edges[0])},
-                "title": "difference to the baseline",
-                "axis": {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]},
-            },
-            "x2": {"field": "to"},
-            "y": {
-                "field": "share",
-                "type": "quantitative",
-                "title": "queries",
-                "axis": {"format": "%", "tickCount": 3},
-            },
-            "color": model_colour(data, compared),
-            "opacity": fade(),
-            "tooltip": [
-                {"field": "model"},
-                {"field": "from", "type": "quantitative", "format": "+.3f"},
-                {"field": "to", "type": "quantitative", "format": "+.3f"},
-                {"field": "share", "type": "quantitative", "format": ".1%", "title": "queries"},
-            ],
-        },
-    }
+    axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
     return Chart(
         name="difference_distribution",
         title=f"Per-query differences to {data.baseline} at {data.primary}",
-        spec=small_multiples(compared, rows, panel),
+        spec=histogram(
+            data, differences, edges, {"title": "difference to the baseline", "axis": axis}, "+.3f"
+        ),
         text=" ".join(words),
     )
