@@ -15,6 +15,7 @@ from ltr_harness.config.experiment import SplitConfig as SplitConfig
 from ltr_harness.config.experiment import StoppingConfig as StoppingConfig
 from ltr_harness.config.load import Setting as Setting
 from ltr_harness.config.load import as_mapping as as_mapping
+from ltr_harness.config.load import data_mapping as data_mapping
 from ltr_harness.config.load import load_experiment as load_experiment
 from ltr_harness.config.load import resolved_yaml as resolved_yaml
 from ltr_harness.config.load import settings as settings

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from ltr_harness.config.build import build_experiment
-from ltr_harness.config.experiment import Experiment
+from ltr_harness.config.experiment import DataConfig, Experiment
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import normal_form
 from ltr_harness.config.yaml_tree import Node, plain_scalar
@@ -45,14 +45,9 @@ def load_experiment(
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
     """The whole experiment as dicts, lists and scalars; `load_experiment` makes an equal one of it."""
-    data, models = experiment.data, experiment.models
-    own = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
-    if data.folds is not None:
-        del own["splits"]
-    else:
-        del own["fold_seed"]
+    models = experiment.models
     plain = experiment.model_dump(mode="json", include={"name", "seeds"})
-    plain["data"] = {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
+    plain["data"] = data_mapping(experiment.data)
     plain["metrics"] = experiment.metrics.model_dump(mode="json")
     plain["stopping"] = None if experiment.stopping is None else experiment.stopping.model_dump(mode="json")
     plain["models"] = {
@@ -65,6 +60,16 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
     }
     plain["compare"] = experiment.compare.model_dump(mode="json")
     return plain
+
+
+def data_mapping(data: DataConfig) -> dict[str, Any]:
+    """The section ``data:`` of `as_mapping`."""
+    own = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
+    if data.folds is not None:
+        del own["splits"]
+    else:
+        del own["fold_seed"]
+    return {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
 
 
 def resolved_yaml(experiment: Experiment) -> str:

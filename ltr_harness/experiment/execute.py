@@ -17,12 +17,14 @@ from ltr_harness.errors import HarnessError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.plan import Plan, Task, ranker_facts, stopping_facts
+from ltr_harness.experiment.reading import reading_of
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.boosted import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.runs.folder import finish, replace_files, unfinished
 from ltr_harness.runs.identity import environment
-from ltr_harness.runs.record import MetricSummary, Record, StoppingFacts
+from ltr_harness.runs.packages import stood_on
+from ltr_harness.runs.record import MetricSummary, OwnMetric, Record, StoppingFacts
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def execute(
 ) -> Run:
     """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so."""
     if task.state == "score again":
-        return _score_again(task, plan, fold)
+        return _score_again(task, experiment, plan, fold)
     config = experiment.models[task.model]
     record: dict[str, Any] = {
         "experiment": experiment.name,
@@ -49,12 +51,16 @@ def execute(
         "identity": task.identity,
         "evaluation_identity": task.evaluation_identity,
         "config": ranker_facts(config),
+        "rounds": config.rounds,
+        "reading": reading_of(experiment.data, fold.name),
         "threads": threads,
         "data": dict(fold.facts),
         "features": list(fold.train.feature_names),
         "primary": str(plan.primary),
+        "own_metrics": _own_metrics(plan),
         "stopping": None,
         "environment": environment(),
+        "packages": stood_on(("ltr-harness", *config.ranker.packages)),
     }
     with unfinished(task.folder.parent) as folder:
         started = time.perf_counter()
@@ -113,7 +119,7 @@ def execute(
     return load_run(task.folder)
 
 
-def _score_again(task: Task, plan: Plan, fold: Fold) -> Run:
+def _score_again(task: Task, experiment: Experiment, plan: Plan, fold: Fold) -> Run:
     """New metrics, or new test data, for a model that is trained already."""
     run = load_run(task.folder)
     started = time.perf_counter()
@@ -130,8 +136,10 @@ def _score_again(task: Task, plan: Plan, fold: Fold) -> Run:
         update={
             "evaluation_identity": task.evaluation_identity,
             "data": dict(fold.facts),
+            "reading": reading_of(experiment.data, fold.name),
             "metrics": _summaries(evaluation),
             "primary": str(plan.primary),
+            "own_metrics": _own_metrics(plan),
             "seconds": {**run.record.seconds, **seconds},
         }
     )
@@ -160,6 +168,15 @@ def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
             higher_is_better=evaluation[name].metric.higher_is_better,
         )
         for name in evaluation.metrics
+    }
+
+
+def _own_metrics(plan: Plan) -> dict[str, OwnMetric]:
+    used = [*plan.metrics, *([plan.stopping.metric] if plan.stopping else [])]
+    return {
+        str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)
+        for metric in used
+        if metric.digest is not None and metric.spelling != str(metric)
     }
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import is_own_file, own_file_digest
-from ltr_harness.config import load_experiment
-from ltr_harness.config.experiment import Experiment
-from ltr_harness.errors import UsageError
+from ltr_harness.config import DataConfig
+from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.reading import data_of
 from ltr_harness.experiment.workers import available_cores
-from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import file_sha256
@@ -75,22 +76,22 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
     """Train a stored run again from its record, and compare.
 
     Args:
-        path: the run's folder; the experiment's configuration beside it says where the data is.
+        path: the run's folder; its record says everything but where the data is, which the experiment's
+            configuration beside it does.
         threads: train with another number of threads than the run was made with.
-        data_root: where the data is now, if it has moved.
+        data_root: where the data is now, if it has moved or the run's folder stands alone.
 
     Raises:
-        UsageError: the run failed, its configuration or data is gone, or its ranker is not what it was.
+        UsageError: the run failed, its data is gone, or its ranker cannot be made any more.
         TrainingError: training fails now.
     """
     run = load_run(path)
     record = run.record
     if record.status != "complete":
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
-    experiment = _experiment(run, data_root)
-    fold = _fold(experiment, record)
-    ranker, changed = _ranker(experiment, record)
-    metrics = tuple(parse_metric(name) for name in record.metrics)
+    fold = _fold(data_of(run, data_root), record)
+    ranker, changed = _ranker(record)
+    metrics = tuple(_metric(record, name) for name in record.metrics)
     used = threads or record.threads
     fitted = ranker.fit(
         Training(
@@ -100,7 +101,7 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
             threads=used,
             metrics=metrics,
             stopping=_rule(record),
-            rounds=_rounds(experiment, record),
+            rounds=_rounds(record),
         )
     )
     scores = fitted.score_split(fold.test)
@@ -126,27 +127,19 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
 
 
 def fold_of(run: Run, data_root: Path | None = None) -> Fold:
-    """The data of a stored run, read again by the configuration beside it.
+    """The data of a stored run, read again.
 
     Raises:
-        UsageError: the configuration or the data is gone, or the data are not those that the run was tested on.
+        UsageError: the data is gone, or the data are not those that the run was tested on.
     """
-    fold = _fold(_experiment(run, data_root), run.record)
+    fold = _fold(data_of(run, data_root), run.record)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
     return fold
 
 
-def _experiment(run: Run, data_root: Path | None) -> Experiment:
-    path = run.path.resolve().parent / "experiment.yaml"
-    if not path.is_file():
-        raise UsageError(f"{path}: no such file; expected the experiment's configuration beside its runs")
-    overrides = () if data_root is None else (f"data.root={data_root.resolve()}",)
-    return load_experiment(path, overrides, check_rankers=False)  # other models' files may be gone
-
-
-def _fold(experiment: Experiment, record: Record) -> Fold:
-    reader = FoldReader(experiment.data)
+def _fold(data: DataConfig, record: Record) -> Fold:
+    reader = FoldReader(data)
     if record.fold not in reader.names():
         raise UsageError(
             f"the experiment has no fold {record.fold!r} any more; folds: {', '.join(reader.names())}"
@@ -154,13 +147,25 @@ def _fold(experiment: Experiment, record: Record) -> Fold:
     return reader.read(record.fold)
 
 
-def _ranker(experiment: Experiment, record: Record) -> tuple[Ranker, list[str]]:
+def _ranker(record: Record) -> tuple[Ranker, list[str]]:
     """The ranker as the record has it, and what has changed about it since."""
     facts = dict(record.config)
     digest = facts.pop("ranker")
     before = facts.pop("inputs", {})
     kind = catalog.load(record.ranker, UsageError)
-    ranker: Ranker = kind.model_validate(facts)
+    try:
+        ranker: Ranker = kind.model_validate(facts)
+    except ValidationError as problem:
+        raise UsageError(
+            [
+                Problem(
+                    f"{record.model}.{'.'.join(map(str, error['loc']))}",
+                    f"this version does not take what the record says: {error['msg']}",
+                    cure="install what the run was made with: `ltr-harness export requirements` writes the list",
+                )
+                for error in problem.errors()
+            ]
+        ) from None
     changed = []
     if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
         changed.append(f"{record.ranker.rpartition(':')[0]} is not the file it was")
@@ -169,18 +174,24 @@ def _ranker(experiment: Experiment, record: Record) -> tuple[Ranker, list[str]]:
     return ranker, changed
 
 
+def _metric(record: Record, name: str) -> Metric:
+    own = record.own_metrics.get(name)
+    return parse_metric(name if own is None else own.spelling)
+
+
 def _rule(record: Record) -> StoppingRule | None:
     kept = record.stopping
     if kept is None:
         return None
-    return StoppingRule(parse_metric(kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds)
+    return StoppingRule(
+        _metric(record, kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds
+    )
 
 
-def _rounds(experiment: Experiment, record: Record) -> int | None:
+def _rounds(record: Record) -> int | None:
     if record.stopping is not None or record.best_round is None:
         return None
-    config = experiment.models.get(record.model)
-    return record.rounds_trained if config is None or config.rounds is None else config.rounds
+    return record.rounds or record.rounds_trained
 
 
 def _model_digests(fitted: Any) -> dict[str, str]:
@@ -203,6 +214,9 @@ def _reasons(record: Record, fold: Fold, threads: int) -> list[str]:
             files = [name for name, digest in before.files.items() if now.files.get(name) != digest]
             named = f" ({', '.join(files)})" if files else ""
             reasons.append(f"the {split} data are not what they were{named}")
+    for name, own in record.own_metrics.items():
+        if _metric(record, name).digest != own.sha256:
+            reasons.append(f"{own.spelling.partition('.py:')[0]}.py is not the file it was")
     if threads != record.threads:
         reasons.append(f"threads: {record.threads} then, {threads} now")
     elif threads > available_cores():

@@ -7,11 +7,12 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from ltr_harness.errors import TrainingError
 from ltr_harness.runs.record import Record
 
 RECORD = "record.json"
@@ -84,6 +85,21 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
                 try_rename(folder, target)
     _to_disk(target.parent)
     return target
+
+
+def receive(files: Mapping[str, bytes], target: Path) -> Path:
+    """Turn the files of a run that was made elsewhere into a run here.
+
+    Raises:
+        TrainingError: they are not what their record says.
+    """
+    with unfinished(target.parent) as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        record = read_record(folder)
+        if record is None or damaged_files(folder, record):
+            raise TrainingError(f"{target.name}: did not arrive as its worker sent it; run the command again")
+        return finish(folder, target, record)
 
 
 def replace_files(target: Path, write: Callable[[Path], None], record: Record) -> None:

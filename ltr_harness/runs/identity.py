@@ -9,10 +9,24 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 # Raise this when the harness itself starts to train differently from the same inputs.
 TRAINING_REVISION = 1
+
+_COUNTING = (
+    "ltr-harness",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "pandas",
+    "pyarrow",
+)
 
 
 def training_identity(
@@ -60,16 +74,30 @@ def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str
 
 @cache
 def environment() -> dict[str, str]:
-    """Python, platform and the versions of everything whose change could change a number."""
-    facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
-    names = ("ltr-harness", "lightgbm", "xgboost", "catboost", "numpy", "numba", "scipy", "pandas", "pyarrow")
-    return facts | package_versions(names)
+    """Python, platform, processor and the versions of everything whose change could change a number."""
+    facts = {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "machine": platform.machine(),
+        "processor": _processor(),
+    }
+    return facts | package_versions(_COUNTING)
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
     """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
     found = {name: _installed(name) or _installed(f"{name}-cpu") for name in names}
     return {name: version_ for name, version_ in found.items() if version_ is not None}
+
+
+def _processor() -> str:
+    """The processor's model: libraries choose their instructions by it, and with them the last bit of a sum."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or "unknown"
 
 
 @cache

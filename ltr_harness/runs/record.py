@@ -35,6 +35,13 @@ class MetricSummary(_Part):
     higher_is_better: bool
 
 
+class OwnMetric(_Part):
+    """A metric from a file of the user's own: its name alone would not find it again."""
+
+    spelling: str  # path.py:Attribute(parameters)
+    sha256: str  # of the file
+
+
 class StoppingFacts(_Part):
     metric: str
     on: str
@@ -64,11 +71,14 @@ class Record(_Part):
 
     params: dict[str, Any]  # as handed to the library
     config: dict[str, Any]  # this model's part of the resolved experiment
+    rounds: int | None = None  # as configured, where no stopping rule decides
+    reading: dict[str, Any] = Field(default_factory=dict)  # the configuration's `data`, without its root
     threads: int
     data: dict[str, SplitFacts]  # "train", "valid", "test"
 
     metrics: dict[str, MetricSummary]  # canonical name -> summary on test
     primary: str
+    own_metrics: dict[str, OwnMetric] = Field(default_factory=dict)  # canonical name -> where it comes from
     stopping: StoppingFacts | None
     best_round: int | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: int | None
@@ -81,4 +91,5 @@ class Record(_Part):
         default_factory=list
     )  # what the reader must know: regrouped rows, constant model …
     seconds: dict[str, float]  # "fit", "score", "evaluate"
-    environment: dict[str, str]  # python, platform, versions of what can move a tree
+    environment: dict[str, str]  # python, platform, processor, versions of what can move a number
+    packages: dict[str, str] = Field(default_factory=dict)  # all that it stood on: distribution -> version

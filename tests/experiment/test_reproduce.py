@@ -108,9 +108,121 @@ def test_a_difference_is_measured_and_what_changed_is_named(
 
 def test_changed_data_are_named(stored: Path, tmp_path: Path) -> None:
     path = edited(stored, "lgbm", tmp_path)
-    config = tmp_path / "experiment.yaml"
-    config.write_text(config.read_text().replace("train: 60", "train: 61"))
+    record = json.loads((path / "record.json").read_text())
+    record["reading"]["n_queries"]["train"] = 61
+    (path / "record.json").write_text(json.dumps(record))
     assert "the train data are not what they were" in reproduce(path).reasons
+
+
+def test_the_record_alone_is_enough(stored: Path, tmp_path: Path) -> None:
+    path = edited(stored, "xgb", tmp_path)
+    (tmp_path / "experiment.yaml").write_text("data: {reader: nonsense}\nmodels: [")
+    found = reproduce(path)
+    assert found.identical
+    assert found.reasons == ()
+
+
+def test_a_record_from_before_it_said_how_the_data_was_read(stored: Path, tmp_path: Path) -> None:
+    path = edited(stored, "lgbm", tmp_path)
+    record = json.loads((path / "record.json").read_text())
+    for later in ("reading", "rounds", "packages", "own_metrics"):
+        del record[later]
+    (path / "record.json").write_text(json.dumps(record))
+    assert reproduce(path).identical
+    (tmp_path / "experiment.yaml").unlink()
+    with pytest.raises(UsageError, match="expected the experiment's configuration beside its runs"):
+        reproduce(path)
+
+
+FILES = """
+def first_label(labels, scores):
+    return labels[0]
+"""
+
+
+@pytest.fixture(scope="module")
+def from_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of models with a fixed number of rounds, on text files, with a metric of the user's own."""
+    import numpy as np
+    import yaml
+
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "data").mkdir()
+    rng = np.random.default_rng(1)
+    for split, first in (("train", 0), ("valid", 100), ("test", 200)):
+        rows = [
+            f"{rng.integers(3)} qid:{query} 1:{rng.random():.3f} 2:{rng.random():.3f}\n"
+            for query in range(first, first + 40)
+            for _ in range(6)
+        ]
+        (folder / "data" / f"{split}.txt").write_text("".join(rows))
+    (folder / "own.py").write_text(FILES)
+    config = {
+        "name": "files",
+        "data": {
+            "reader": "letor",
+            "root": "data",
+            "splits": {"train": "train.txt", "valid": "valid.txt", "test": "test.txt"},
+        },
+        "metrics": {
+            "cutoffs": [5],
+            "report": ["ndcg", "./own.py:first_label(higher_is_better=true)"],
+            "primary": "ndcg@5",
+        },
+        "models": {"xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "rounds": 5}},
+    }
+    (folder / "files.yaml").write_text(yaml.safe_dump(config))
+    result = run_experiment(folder / "files.yaml", runs=folder / "runs")
+    assert not result.failures, [run.record.error for run in result.failures]
+    [run] = result.runs
+    return run.path
+
+
+def test_a_run_alone_needs_only_the_folder_of_its_data(from_files: Path, tmp_path: Path) -> None:
+    import shutil
+
+    source = from_files.parents[2]
+    alone = tmp_path / "alone"
+    shutil.copytree(from_files, alone)
+    with pytest.raises(UsageError, match="say where they are with --data-root"):
+        reproduce(alone)
+    moved = tmp_path / "moved"
+    shutil.copytree(source / "data", moved)
+    found = reproduce(alone, data_root=moved)
+    assert found.identical, found
+    assert found.reasons == ()
+    assert load_run(alone).record.rounds == 5
+
+
+def test_what_changed_in_files_is_named_by_file(from_files: Path, tmp_path: Path) -> None:
+    import shutil
+
+    source = from_files.parents[2]
+    alone, moved = tmp_path / "alone", tmp_path / "moved"
+    shutil.copytree(from_files, alone)
+    shutil.copytree(source / "data", moved)
+    with (moved / "valid.txt").open("a") as file:
+        file.write("1 qid:999 1:0.5 2:0.5\n")
+    own = tmp_path / "own.py"
+    own.write_text(FILES + "# changed\n")
+    record = json.loads((alone / "record.json").read_text())
+    kept = record["own_metrics"]["first_label"]
+    record["own_metrics"]["first_label"] = {**kept, "spelling": f"{own}:first_label(higher_is_better=true)"}
+    (alone / "record.json").write_text(json.dumps(record))
+    reasons = reproduce(alone, data_root=moved).reasons
+    assert "the valid data are not what they were (valid.txt)" in reasons
+    assert f"{own} is not the file it was" in reasons
+    assert not any("train data" in reason or "test data" in reason for reason in reasons)
+
+
+def test_what_this_version_does_not_understand_is_no_traceback(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = edited(stored, "lgbm", tmp_path, config={"colour": "red"})
+    assert run_command(cli, ["reproduce", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "lgbm.colour: this version does not take what the record says" in said
+    assert "`ltr-harness export requirements`" in said
 
 
 def test_another_number_of_threads_is_named_and_changes_nothing(stored: Path) -> None:
@@ -118,13 +230,6 @@ def test_another_number_of_threads_is_named_and_changes_nothing(stored: Path) ->
     found = reproduce(path, threads=load_run(path).record.threads + 1)
     assert not found.n_other_scores
     assert any(reason.startswith("threads: ") for reason in found.reasons)
-
-
-def test_a_run_without_its_experiment_is_an_error(stored: Path, tmp_path: Path) -> None:
-    path = edited(stored, "lgbm", tmp_path)
-    (tmp_path / "experiment.yaml").unlink()
-    with pytest.raises(UsageError, match="expected the experiment's configuration beside its runs"):
-        reproduce(path)
 
 
 def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
