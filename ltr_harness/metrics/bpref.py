@@ -26,6 +26,12 @@ class BPref(BinaryMetric):
 
     Source: Buckley & Voorhees 2004, in trec_eval's form; ties: exact mean over their orders.
 
+    When to use: Judgments are incomplete: runs retrieve many rows that nobody has looked at, and the
+        other metrics would count these as not relevant.
+
+    When not: On learning-to-rank files, where every row is judged. As the number that decides: it does
+        not see what was not judged, good or bad, and has no K.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["bpref"])

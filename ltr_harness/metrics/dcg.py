@@ -31,6 +31,11 @@ class DCG(Metric):
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005.
 
+    When to use: To see what NDCG divides, or where the amount of relevance delivered is itself the point.
+
+    When not: To average over queries, or to compare data sets: it has no upper bound and grows with a
+        query's relevant rows. Use `ndcg`.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([3, 2, 0], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["dcg@2"])

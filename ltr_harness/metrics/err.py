@@ -34,6 +34,12 @@ class ERR(Metric):
 
     Source: Chapelle, Metzler, Zhang & Grinspan 2009.
 
+    When to use: Graded labels and users who stop once they are satisfied: a second perfect row is worth
+        far less than the first. Unlike `mrr` it goes on counting after the first hit, a little.
+
+    When not: When users want many results, or when the top of the scale is not fixed: `max_grade` must
+        come from the experiment. Where most queries have no row of a high grade, `nerr` says more.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> metric = "err(max_grade=4)"

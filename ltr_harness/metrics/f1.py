@@ -23,6 +23,11 @@ class F1(HitsMetric):
 
     Source: van Rijsbergen 1979.
 
+    When to use: One number for precision and recall at K, where both matter alike and order within K does
+        not.
+
+    When not: Where one of the two matters more, or where order does: it hides which of the two moved.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["f1@2"])

@@ -26,6 +26,11 @@ class Judged(Metric):
 
     Source: the ``judged@k`` of ir-measures and TREC track overviews.
 
+    When to use: Before believing any other number on runs over a collection, above all for a new kind of
+        system whose rows the judges have never seen.
+
+    When not: To choose between models: a high share says that a number is known, not that it is good.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> evaluate([1, 0], [2.0, 1.0], group_sizes=[2], judged=[True, False], metrics=["judged"]).means["judged"]

@@ -29,6 +29,13 @@ class KendallTauDistance(Metric):
 
     Source: Kendall 1938.
 
+    When to use: To see how much two orders differ as a whole, for instance before and after a change of a
+        feature.
+
+    When not: As a goal or as what stops training: a list with fewer inversions may have its first
+        relevant row further down. Seven rows: 1000111 has 9 inversions and a reciprocal rank of 1,
+        0011110 has 8 and 1/3.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> labels, scores = [1, 0, 0, 0, 1, 1, 1], [7, 6, 5, 4, 3, 2, 1]

@@ -31,6 +31,12 @@ class MAP(BinaryMetric):
 
     Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
 
+    When to use: Relevant or not, and all the relevant rows matter: recall-oriented search such as
+        patents, law and medicine, and shelves of recommendations at a K.
+
+    When not: With graded labels: it collapses them; see `q` and `ndcg`. To compare numbers across papers
+        before knowing D: it changes them several times over.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["map@3"])

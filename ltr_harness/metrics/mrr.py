@@ -26,6 +26,15 @@ class MRR(BinaryMetric):
 
     Source: Voorhees 1999; expectation under ties: McSherry & Najork 2008.
 
+    When to use: One right answer, or one that is enough: known-item and navigational search, question
+        answering, the first passage for a language model. Look at its distribution too: a mean hides many
+        queries without any hit. Where every query has a relevant row, it is 1 over the harmonic mean of
+        the first hits' ranks.
+
+    When not: When users want several results: it is blind after the first hit. When most rows are
+        relevant. As the only number: half of it is decided by whether rank 1 or rank 2 is hit, and no
+        median brings the rest back.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 1, 1, 0, 0, 1], [3, 2, 1, 3, 2, 1], group_sizes=[3, 3], metrics=["mrr"])

@@ -23,6 +23,11 @@ class NRelevant(BinaryMetric):
 
     Source: trec_eval's ``num_rel``.
 
+    When to use: To explain differences between data sets, markets and slices: with more relevant rows,
+        NDCG and MRR are higher by themselves.
+
+    When not: To choose between models: it is the same for all of them.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["n_relevant"]).means["n_relevant"]

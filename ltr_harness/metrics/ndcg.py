@@ -34,6 +34,16 @@ class NDCG(DCG):
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008.
 
+    When to use: Graded labels and a list read from the top: the usual choice for search, at the K that
+        users see. It assumes that very relevant rows are worth much more than slightly relevant ones,
+        that a row is worth less the further down it stands, and that every row has a label. LambdaMART
+        and its kin optimise a smooth stand-in of it.
+
+    When not: To compare different K: the ideal changes with K, so a larger K can score higher although
+        the list got no better. With many fine grades, where exponential gain leaves only the top grade to
+        count: prefer linear gain, a table, or fewer grades. For lists of a hundred: split them, or
+        measure what is seen.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["ndcg@3"])

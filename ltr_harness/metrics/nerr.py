@@ -29,6 +29,11 @@ class NERR(ERR):
 
     Source: Chapelle et al. 2009; the normalisation: NTCIR (Sakai 2014); ties: exact mean over their orders.
 
+    When to use: As `err`, where queries differ in how good their best row is and each should count alike.
+
+    When not: To tell whether users are satisfied at all: a query with only poor rows, ideally ordered, is
+        1.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> metric = "nerr(max_grade=1)"

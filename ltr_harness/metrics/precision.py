@@ -24,6 +24,13 @@ class Precision(HitsMetric):
 
     Source: Cleverdon 1966; expectation under ties: McSherry & Najork 2008.
 
+    When to use: The first K rows are shown at once, in no order that matters: a carousel, a grid, a batch
+        for reviewers.
+
+    When not: Where order within the first K matters: a hit at rank 1 and one at rank K count the same.
+        Where queries have fewer than K relevant rows: the best value is then below 1 and differs between
+        queries.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["precision@2"])

@@ -31,6 +31,12 @@ class Q(Metric):
 
     Source: Sakai 2004, cut at K as NTCIREVAL cuts it; ties: exact mean over their orders.
 
+    When to use: Graded labels and a need for many relevant rows: `map` that sees grades, `ndcg` that sees
+        precision.
+
+    When not: For a handful of rows at the top, and where nobody has heard of it: `ndcg` is what readers
+        expect.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 2, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["q"])

@@ -32,6 +32,13 @@ class RBP(BinaryMetric):
 
     Source: Moffat & Zobel 2008; ties: exact mean over their orders.
 
+    When to use: To say how patient users are, instead of cutting at K: persistence 0.5 is a user who
+        hardly scrolls, 0.95 one who reads pages. Works with binary and graded labels; report several
+        values of p.
+
+    When not: To compare data sets: a query with few relevant rows cannot come near 1. With short lists
+        and a large p, where `rbp_residual` is larger than the differences of interest.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rbp(p=0.5)"])

@@ -28,6 +28,10 @@ class RBPResidual(RBP):
 
     Source: Moffat & Zobel 2008.
 
+    When to use: Beside every `rbp`, with the same p: how much of the number is not known.
+
+    When not: To choose between models: it says nothing about the order of what was judged.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rbp_residual(p=0.5)"])

@@ -22,6 +22,11 @@ class Recall(HitsMetric):
 
     Source: Cleverdon 1966; expectation under ties: McSherry & Najork 2008.
 
+    When to use: For what a later stage needs to find in the list: candidates for re-ranking, passages for
+        a language model. Say it with a K that the later stage really reads.
+
+    When not: As the only number of a final ranking: it ignores order, and showing more never lowers it.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["recall@2"])

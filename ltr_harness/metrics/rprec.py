@@ -24,6 +24,10 @@ class RPrec(BinaryMetric):
 
     Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
 
+    When to use: Binary labels with very different numbers of relevant rows per query, and no natural K.
+
+    When not: Where only a page is seen: for a query with 500 relevant rows it looks at 500.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rprec"])

@@ -23,6 +23,12 @@ class Success(BinaryMetric):
 
     Source: trec_eval's ``success``; expectation under ties: McSherry & Najork 2008.
 
+    When to use: A page either helps or does not: does any of the first K rows help? Easy to explain, and
+        the share of queries without a hit is what support tickets are about.
+
+    When not: To tell good models apart: it is coarse, needs many queries, and is near 1 where most rows
+        are relevant.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 1, 1, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["success@1"])

@@ -36,6 +36,11 @@ class TauAP(Metric):
     Source: Yilmaz, Aslam & Robertson 2008; ties in label: tau_ap,b of Urbano & Marrero 2017; ties in score: exact
     mean over their orders.
 
+    When to use: To compare whole orders where mistakes at the top matter most: a model against another
+        model's order, or systems ranked by two metrics.
+
+    When not: As a page's quality: it has no K, and treats labels as an order without distances.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["tau_ap(walk=scores)"])
