@@ -35,7 +35,7 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     from ltr_harness.experiment.experiment import prepare
     from ltr_harness.metrics.cautions import cautions
 
-    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify)
+    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None)
     for name in prepared.reader.names():
         for split, facts in prepared.reader.read(name).facts.items():
             place = split if name == "all" else f"{name} {split}"

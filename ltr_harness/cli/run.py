@@ -26,7 +26,12 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @options.config
 @options.overrides
 @options.runs
-@click.option("--workers", default=1, show_default=True, help="Processes; each gets its share of the cores.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    show_default="one per core on small data",
+    help="Processes; each gets its share of the cores.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
 @click.option("--force", is_flag=True, help="Train everything again.")
@@ -37,7 +42,7 @@ def command(
     config: Path,
     overrides: tuple[str, ...],
     runs: Path,
-    workers: int,
+    workers: int | None,
     dry_run: bool,
     fail_fast: bool,
     force: bool,
@@ -50,12 +55,13 @@ def command(
     CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
     fixed K on stdout and the path of report.html.
     """
+    from ltr_harness.experiment.starting import begin_loading
+
+    if workers != 1 and not dry_run:
+        begin_loading()
     from ltr_harness.cli.watching import TerminalProgress
-    from ltr_harness.errors import UsageError
     from ltr_harness.experiment.experiment import prepare, run_prepared
 
-    if workers < 1:
-        raise UsageError(f"--workers {workers}; expected at least 1")
     with TerminalProgress(quiet) as progress:
         progress.say("reading the data and checking the models")
         prepared = prepare(

@@ -15,7 +15,12 @@ from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, plan
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.workers import available_cores, run_here, run_in_workers
+from ltr_harness.experiment.workers import (
+    available_cores,
+    run_here,
+    run_in_workers,
+    sensible_workers,
+)
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run
@@ -80,7 +85,7 @@ def prepare(
     runs: str | Path = "runs",
     force: bool = False,
     verify: bool = False,
-    workers: int = 1,
+    workers: int | None = 1,
 ) -> Prepared:
     """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
 
@@ -90,17 +95,30 @@ def prepare(
         runs: folder under which the experiment's folder of runs is kept.
         force: plan to train everything again.
         verify: hash all data again, whatever the cache remembers of the files.
-        workers: processes; each gets its share of the cores, which some settings depend on.
+        workers: processes; each gets its share of the cores, which some settings depend on. None: as many as
+            finish first.
 
     Raises:
         UsageError: every problem found.
     """
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers={workers}; expected at least 1")
     source = config if isinstance(config, Mapping) else Path(config)
     experiment = load_experiment(source, overrides)
     reader = FoldReader(experiment.data, DataCache(verify=verify))
     folder = Path(runs) / encoded(experiment.name)
+    if workers is None:
+        workers = _workers_for(experiment, reader)
     planned = plan(experiment, reader, Path(runs), threads=threads_of(workers), force=force)
     return Prepared(experiment, reader, planned, folder, workers)
+
+
+def _workers_for(experiment: Experiment, reader: FoldReader) -> int:
+    n_runs = len(reader.names()) * sum(
+        len(experiment.seeds) if model.ranker.seed_matters else 1 for model in experiment.models.values()
+    )
+    largest = max(reader.read(name).train.features.size for name in reader.names())
+    return sensible_workers(n_runs, largest)
 
 
 def run_experiment(
@@ -108,7 +126,7 @@ def run_experiment(
     *,
     overrides: Sequence[str] = (),
     runs: str | Path = "runs",
-    workers: int = 1,
+    workers: int | None = 1,
     force: bool = False,
     fail_fast: bool = False,
     progress: Progress | None = None,
@@ -119,7 +137,7 @@ def run_experiment(
         config: an experiment file, or the same as a mapping.
         overrides: ``"a.b=value"`` texts, applied last.
         runs: folder under which the experiment's folder of runs is kept.
-        workers: processes; each gets its share of the cores.
+        workers: processes; each gets its share of the cores. None: as many as finish first.
         force: train everything again.
         fail_fast: stop at the first model that fails; otherwise the others go on.
         progress: told what happens.
@@ -128,8 +146,6 @@ def run_experiment(
         UsageError: configuration, data or models are wrong; nothing was run.
         TrainingError: with `fail_fast`, the first failure.
     """
-    if workers < 1:
-        raise UsageError(f"workers={workers}; expected at least 1")
     prepared = prepare(config, overrides=overrides, runs=runs, force=force, workers=workers)
     return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
 

@@ -18,6 +18,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.starting import worker_context
 from ltr_harness.runs import Run
 
 LOOK_AFTER = 0.2
@@ -27,9 +28,26 @@ LOOK_AFTER = 0.2
 Rounds: TypeAlias = "multiprocessing.Queue[tuple[str, list[tuple[int, dict[str, float]]]]]"
 
 
+SMALL_DATA = 64_000_000
+"""Values of a training set up to which a core trains a model of its own better than it helps with another's."""
+
+
 def available_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def sensible_workers(n_runs: int, n_values: int) -> int:
+    """How many processes finish first, where nobody has said.
+
+    On small data threads spend much of a round waiting for each other, and one model per core is faster by half.
+    On large data they do not, and each further process would need its own binned copy.
+
+    Args:
+        n_runs: how many the plan has, whether done or not: an identity must not depend on what is done.
+        n_values: rows times features of the largest training set.
+    """
+    return 1 if n_values > SMALL_DATA else max(1, min(available_cores(), n_runs // 2))
 
 
 def run_here(
@@ -65,32 +83,32 @@ def run_in_workers(
     progress: Progress,
 ) -> Iterator[tuple[Task, Run]]:
     """In `workers` processes; each reads the data itself, and a task's result does not depend on which ran it."""
-    context = multiprocessing.get_context("spawn")  # a fork would inherit the boosters' thread pools
+    context = worker_context()
     rounds: Rounds = context.Queue()
     # The configuration travels as plain values: classes from a user's own file cannot be pickled.
     settings = (as_mapping(experiment), plan, threads, rounds)
-    with ProcessPoolExecutor(workers, context, _start, settings) as pool:
-        waiting: dict[Future[Run], Task] = {}
-        queue = list(tasks)
-        try:
-            while queue or waiting:
-                while queue and len(waiting) < workers:
-                    task = queue.pop(0)
-                    progress.started(task)
-                    waiting[pool.submit(_work, task)] = task
-                done, _ = wait(waiting, LOOK_AFTER, FIRST_COMPLETED)
-                _pass_on(rounds, {str(task): task for task in waiting.values()}, progress)
-                for future in done:
-                    yield waiting.pop(future), future.result()
-        except BrokenProcessPool:
-            lost = ", ".join(str(task) for task in waiting.values())
-            raise TrainingError(
-                f"a worker process died while training {lost} (killed, or out of memory); what finished is kept: "
-                "run the same command again, with fewer --workers if memory was short"
-            ) from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ProcessPoolExecutor(workers, context, _start, settings)
+    waiting: dict[Future[Run], Task] = {}
+    queue = list(tasks)
+    try:
+        while queue or waiting:
+            while queue and len(waiting) < workers:
+                task = queue.pop(0)
+                progress.started(task)
+                waiting[pool.submit(_work, task)] = task
+            done, _ = wait(waiting, LOOK_AFTER, FIRST_COMPLETED)
+            _pass_on(rounds, {str(task): task for task in waiting.values()}, progress)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    except BrokenProcessPool:
+        lost = ", ".join(str(task) for task in waiting.values())
+        raise TrainingError(
+            f"a worker process died while training {lost} (killed, or out of memory); what finished is kept: "
+            "run the same command again, with fewer --workers if memory was short"
+        ) from None
+    finally:
+        # Workers take a while to end; the report need not wait for that.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _pass_on(rounds: Rounds, running: Mapping[str, Task], progress: Progress) -> None:

@@ -16,7 +16,10 @@ from ltr_harness.experiment.workers import available_cores
 
 
 def test_threads_are_in_the_identity_only_where_they_matter(
-    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small["models"] = {
         "plain": small["models"]["lgbm"],
@@ -31,6 +34,8 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
+    # left to itself it would be one thread per model here, which no caution is needed for
+    monkeypatch.setattr("ltr_harness.experiment.experiment.sensible_workers", lambda n_runs, n_values: 1)
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
     assert (

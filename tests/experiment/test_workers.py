@@ -1,0 +1,67 @@
+"""How many processes, and how they start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import UsageError
+from ltr_harness.experiment import workers
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.workers import SMALL_DATA, sensible_workers
+
+
+def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "available_cores", lambda: 8)
+    assert sensible_workers(n_runs=65, n_values=450_000) == 8
+    assert (
+        sensible_workers(n_runs=9, n_values=450_000) == 4
+    )  # two runs each, or starting them costs what they gain
+    assert sensible_workers(n_runs=1, n_values=450_000) == 1
+    assert sensible_workers(n_runs=65, n_values=SMALL_DATA + 1) == 1
+
+
+def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
+    first = prepare(small, runs=tmp_path, workers=None)
+    (first.plan.tasks[0].folder).mkdir(parents=True)
+    assert prepare(small, runs=tmp_path, workers=None).workers == first.workers
+    with pytest.raises(UsageError, match="workers=0; expected at least 1"):
+        prepare(small, runs=tmp_path, workers=0)
+
+
+def test_zero_workers_are_refused_with_the_range(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    assert run_command(cli, ["run", str(path), "--workers", "0"]) == 2
+    assert "0 is not in the range x>=1" in capsys.readouterr().err
+
+
+def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: Path) -> None:
+    # A worker is forked from a process that has the boosters loaded. Had one of them started its threads there,
+    # OpenMP in the worker would wait for threads that it does not have, for ever.
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    script = f"""
+from pathlib import Path
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.workers import run_in_workers
+
+if __name__ == "__main__":
+    prepared = prepare({str(path)!r}, runs={str(tmp_path / "runs")!r})
+    runs = list(run_in_workers(prepared.plan.tasks, prepared.experiment, prepared.plan, 2, 2, Progress()))
+    print({{run.record.status for _, run in runs}}, {{run.record.threads for _, run in runs}})
+"""
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=True)
+    assert said.stdout == "{'complete'} {2}\n"
