@@ -20,6 +20,7 @@ COMMANDS = {
     "predict": ("ltr_harness.cli.predict", "Score new rows with a stored model."),
     "reproduce": ("ltr_harness.cli.reproduce", "Train a stored run again: is everything identical?"),
     "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
+    "export": ("ltr_harness.cli.export", "Stored runs for pip and MLflow: packages, parameters, history."),
     "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
     "show": ("ltr_harness.cli.show", "Show a resolved configuration or a run."),

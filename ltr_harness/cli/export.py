@@ -1,0 +1,75 @@
+"""`ltr-harness export`: stored runs for other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+
+_runs = click.argument("runs", type=click.Path(path_type=Path))
+
+
+@click.group(
+    "export",
+    no_args_is_help=True,
+    epilog="""\b
+Examples:
+  ltr-harness export requirements RUN > requirements.txt
+  ltr-harness export mlflow runs/quickstart --to sqlite:///mlflow.db
+""",
+)
+def command() -> None:
+    """Stored runs for other tools: the packages they stood on, or all of them to MLflow."""
+
+
+@command.command("requirements")
+@_runs
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write to.")
+def to_requirements(runs: Path, output: Path | None) -> int:
+    """Print a requirements file: every package that RUNS stood on, pinned to its version.
+
+    RUNS is a run folder, or an experiment's folder. No address of an index is in the file: installing it takes the
+    one you have configured. `ltr-harness reproduce` trains again in what was installed from it.
+    """
+    from ltr_harness.runs import find_runs
+    from ltr_harness.runs.packages import requirements
+
+    text = requirements(find_runs(runs))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+    return 0
+
+
+@command.command("mlflow")
+@_runs
+@click.option(
+    "--to", "uri", help="Tracking store, such as sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
+)
+@click.option("--experiment", help="Its name in MLflow; default: as here.")
+@options.as_json
+def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool) -> int:
+    """Log stored runs to MLflow, each once however often it is called.
+
+    RUNS is a run folder, or an experiment's folder: then its runs stand below one that carries the report. Logged
+    are parameters, the history round by round, means on test, and every file of the run, per_query.parquet among
+    them. In names, `ndcg@10` becomes `ndcg_at_10`. Needs the extra `mlflow`.
+    """
+    from dataclasses import asdict
+
+    from ltr_harness.export.mlflow import export
+
+    found = export(runs, uri=uri, experiment=experiment)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2))
+    else:
+        there = f"; {len(found.present)} were there already" if found.present else ""
+        count = len(found.added)
+        click.echo(
+            f"{count} run{'' if count == 1 else 's'} to the experiment {found.experiment!r} of {found.uri}{there}"
+        )
+    return 0

@@ -1,0 +1,269 @@
+"""Finished runs into an MLflow store: parameters, history, means, every file of the run, the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
+from ltr_harness.runs import Record, Run, find_runs
+from ltr_harness.runs.packages import requirements
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+
+T = TypeVar("T")
+
+_AT_ONCE = {"metrics": 1000, "params": 100}  # what MLflow takes in one call
+_LONGEST_VALUE = 6000
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What arrived in MLflow.
+
+    Attributes:
+        uri: the tracking store.
+        experiment: its name there.
+        added: folders of runs that were not there yet.
+        present: folders of runs that were there already, by their identity.
+    """
+
+    uri: str
+    experiment: str
+    added: tuple[str, ...]
+    present: tuple[str, ...]
+
+
+def export(folder: Path, *, uri: str | None = None, experiment: str | None = None) -> Exported:
+    """Log stored runs to MLflow, each once however often this is called.
+
+    Args:
+        folder: a run folder, or an experiment's folder: then its runs stand below one that carries the report.
+        uri: the tracking store; by default what MLflow itself would take (``MLFLOW_TRACKING_URI``).
+        experiment: what it is called in MLflow; by default as here.
+
+    Raises:
+        DataError: there are no runs.
+        MissingExtraError: MLflow is not installed.
+        HarnessError: the store cannot be used, or refuses something.
+    """
+    runs = find_runs(folder)
+    if not runs:
+        raise DataError(
+            f"{folder}: no finished runs; expected a run folder or an experiment's folder of runs"
+        )
+    client, used = _client(uri)
+    name = experiment or runs[0].record.experiment
+    added, present = [], []
+    with _failures(used):
+        to = _experiment(client, name, used)
+        parent = _report(client, to, folder) if (folder / "report").is_dir() else None
+        for run in runs:
+            identity = {"ltr_harness.run": f"{run.record.evaluation_identity} {run.record.status}"}
+            if _found(client, to, identity):
+                present.append(run.path.name)
+            else:
+                _log(client, to, run, identity, parent)
+                added.append(run.path.name)
+    return Exported(used, name, tuple(added), tuple(present))
+
+
+def legal_names(names: Iterable[str]) -> dict[str, str]:
+    """Names of metrics or parameters as MLflow allows them: letters, digits and ``_ - . /`` only.
+
+    Example:
+        >>> legal_names(["ndcg@10", "ndcg(empty=one,gain=linear)@10"])
+        {'ndcg@10': 'ndcg_at_10', 'ndcg(empty=one,gain=linear)@10': 'ndcg.empty-one.gain-linear_at_10'}
+    """
+    plain = {name: _legal(name) for name in names}
+    times = Counter(plain.values())
+    return {
+        name: f"{legal}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" if times[legal] > 1 else legal
+        for name, legal in plain.items()
+    }
+
+
+def _legal(name: str) -> str:
+    spelt = name.replace("@", "_at_").replace("=", "-").replace("(", ".").replace(",", ".").replace(")", "")
+    return re.sub(r"[^A-Za-z0-9_./-]", "_", spelt)[:200].strip("/.") or "_"
+
+
+def _client(uri: str | None) -> tuple[MlflowClient, str]:
+    # What MLflow would otherwise do on import: report its use to its makers, complain where git is absent.
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    try:
+        import mlflow
+    except ImportError as problem:
+        raise MissingExtraError(
+            Problem("export mlflow", f"needs MLflow ({problem})", cure="pip install 'ltr-harness[mlflow]'")
+        ) from None
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    used = uri or mlflow.get_tracking_uri()
+    with _failures(used):
+        return mlflow.MlflowClient(tracking_uri=used), used
+
+
+@contextmanager
+def _failures(uri: str) -> Iterator[None]:
+    """MLflow's refusals, in its words, with the store they came from."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except (MlflowException, ImportError) as problem:
+        said = str(problem).strip().splitlines()[0]
+        cure = "what arrived is kept: the same command goes on from there"
+        raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
+
+
+def _experiment(client: MlflowClient, name: str, uri: str) -> str:
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        return str(client.create_experiment(name))
+    if found.lifecycle_stage != "active":
+        raise HarnessError(
+            Problem(uri, f"the experiment {name!r} was deleted there", cure="restore it, or use --experiment")
+        )
+    return str(found.experiment_id)
+
+
+def _found(client: MlflowClient, experiment: str, tags: Mapping[str, str]) -> str | None:
+    """The finished MLflow run with these tags; what an interrupted export left of it is removed."""
+    wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+    finished = None
+    for run in client.search_runs([experiment], wanted):
+        if run.info.status in ("FINISHED", "FAILED"):
+            finished = str(run.info.run_id)
+        else:
+            client.delete_run(run.info.run_id)
+    return finished
+
+
+def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
+    """The run that the others stand below: the report and the configuration, always as they are now."""
+    tags = {"ltr_harness.report": hashlib.sha256(folder.resolve().name.encode()).hexdigest()[:16]}
+    found = _found(client, experiment, tags)
+    if found is None:
+        run = client.create_run(experiment, run_name=f"{folder.resolve().name}: report", tags=tags)
+        found = str(run.info.run_id)
+    document = folder / "report" / "report.json"
+    if document.is_file():
+        verdict = json.loads(document.read_text(encoding="utf-8"))["verdict"]
+        client.set_tag(found, "mlflow.note.content", verdict)
+    client.log_artifacts(found, str(folder / "report"), "report")
+    configuration = folder / "experiment.yaml"
+    if configuration.is_file():
+        client.log_artifact(found, str(configuration))
+    client.set_terminated(found)
+    return found
+
+
+def _log(
+    client: MlflowClient, experiment: str, run: Run, identity: Mapping[str, str], parent: str | None
+) -> None:
+    from mlflow.entities import Param
+
+    record = run.record
+    # Records keep durations; the time at which one was written is the end.
+    ended = int((run.path / "record.json").stat().st_mtime * 1000)
+    began = ended - int(sum(record.seconds.values()) * 1000)
+    tags = {
+        **identity,
+        "ltr_harness.folder": run.path.name,
+        "ltr_harness.identity": record.identity,
+        "ltr_harness.version": record.environment.get("ltr-harness", "unknown"),
+        "mlflow.note.content": _note(record),
+        **({} if parent is None else {"mlflow.parentRunId": parent}),
+    }
+    name = f"{record.model}, {record.fold}, seed {record.seed}"
+    created = client.create_run(experiment, start_time=began, tags=tags, run_name=name)
+    to = created.info.run_id
+    params = parameters(record)
+    legal = legal_names(params)
+    for part in _parts([Param(legal[key], value) for key, value in params.items()], _AT_ONCE["params"]):
+        client.log_batch(to, params=part)
+    for part in _parts(_metrics(run, ended), _AT_ONCE["metrics"]):
+        client.log_batch(to, metrics=part)
+    client.log_artifacts(to, str(run.path))
+    if record.packages:
+        client.log_text(to, requirements([run]), "requirements.txt")
+    client.set_terminated(to, "FINISHED" if record.status == "complete" else "FAILED", ended)
+
+
+def parameters(record: Record) -> dict[str, str]:
+    """What a run was made with, flat; a value too long for MLflow ends by saying where it is complete."""
+    facts: dict[str, Any] = {
+        "model": record.model,
+        "ranker": record.ranker,
+        "objective": record.objective,
+        "fold": record.fold,
+        "seed": record.seed,
+        "threads": record.threads,
+        "rounds": record.rounds,
+        "primary": record.primary,
+        **{f"stopping.{key}": value for key, value in (record.stopping or ())},
+        **{f"data.{split}": facts.fingerprint for split, facts in record.data.items()},
+        **{f"params.{key}": value for key, value in record.params.items()},
+    }
+    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
+    rest = "… (complete in record.json)"
+    return {
+        key: text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - len(rest)] + rest
+        for key, text in said.items()
+        if facts[key] is not None
+    }
+
+
+def _metrics(run: Run, time: int) -> list[Metric]:
+    """Means on test, seconds and rounds; every metric of every round as ``split/metric`` at that step."""
+    from mlflow.entities import Metric
+
+    record = run.record
+    history = run.history if record.status == "complete" else None
+    names = list(record.metrics) if history is None else [*record.metrics, *history["metric"].unique()]
+    legal = legal_names(dict.fromkeys(names))
+    single: dict[str, float | None] = {f"seconds/{part}": value for part, value in record.seconds.items()}
+    single |= {"best_round": record.best_round, "rounds_trained": record.rounds_trained}
+    found = [Metric(key, float(value), time, 0) for key, value in single.items() if value is not None]
+    found += [
+        Metric(f"test/{legal[name]}", float("nan") if one.mean is None else one.mean, time, 0)
+        for name, one in record.metrics.items()
+    ]
+    if history is not None:
+        found += [
+            Metric(f"{split}/{legal[name]}", value, time, number)
+            for number, split, name, value in zip(
+                *(history[column].tolist() for column in ("round", "split", "metric", "value")), strict=True
+            )
+        ]
+    return found
+
+
+def _note(record: Record) -> str:
+    """What MLflow shows beside the numbers: over how many queries each mean is, and what the reader must know."""
+    if record.error is not None:
+        return f"failed: {record.error}"
+    means = [
+        f"- {name}: {'undefined' if one.mean is None else f'{one.mean:.4f}'} over "
+        f"{one.n_queries - one.n_undefined:,} of {one.n_queries:,} queries"
+        for name, one in record.metrics.items()
+    ]
+    return "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]
+
+
+def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

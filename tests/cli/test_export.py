@@ -1,0 +1,254 @@
+"""`export`: exact requirements, and a real MLflow store."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness import load_run
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.export.mlflow import legal_names, parameters
+from ltr_harness.runs import find_runs
+from ltr_harness.runs.packages import stood_on
+
+FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two stored runs."""
+    return Path(shutil.copytree(FROZEN, tmp_path / "runs" / "v1"))
+
+
+# --- requirements ---
+
+
+def pins(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return dict(line.split("==") for line in lines)  # each line is one pin and nothing else
+
+
+def test_every_package_of_the_record_is_pinned(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = next(iter(find_runs(runs)))
+    assert run_command(cli, ["export", "requirements", str(run.path)]) == 0
+    out = capsys.readouterr().out
+    assert pins(out) == run.record.packages
+    assert {"ltr-harness", "lightgbm", "xgboost", "numpy", "numba", "llvmlite"} <= set(pins(out))
+    assert f"# {run.path.name}\n# made with python " in out
+    assert "://" not in out
+    assert "--" not in out.replace(run.path.name, "")  # no option of pip: no index, no find-links
+
+
+def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
+    """The list is closed: whatever one of its packages needs here is on it, in a version that it accepts."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found = stood_on(("ltr-harness", "catboost"))
+    assert found == stood_on(("catboost", "LTR.harness"))
+    for name, version in found.items():
+        assert importlib.metadata.version(name) == version
+        for text in importlib.metadata.requires(name) or []:
+            need = Requirement(text)
+            if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+                continue
+            assert need.specifier.contains(found[canonicalize_name(need.name)], prereleases=True), (
+                name,
+                text,
+            )
+    assert "pytest" not in found
+    assert "no-such-package" not in stood_on(("no-such-package", "numpy"))
+
+
+def test_runs_that_stood_on_different_versions_have_no_common_list(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = find_runs(runs)
+    edit(first.path, packages={**first.record.packages, "numpy": "1.0", "scipy": "1.1"})
+    assert run_command(cli, ["export", "requirements", str(runs)]) == 2
+    said = capsys.readouterr().err
+    now = second.record.packages
+    assert said == (
+        "2 problems:\n"
+        f"  numpy: the runs stood on 1.0 ({first.path.name}), {now['numpy']} ({second.path.name}); "
+        "expected one version; export each run by itself\n"
+        f"  scipy: the runs stood on 1.1 ({first.path.name}), {now['scipy']} ({second.path.name}); "
+        "expected one version; export each run by itself\n"
+    )
+
+
+def test_an_old_record_cannot_say(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, _ = find_runs(runs)
+    edit(first.path, packages={})
+    assert run_command(cli, ["export", "requirements", str(first.path)]) == 2
+    assert "its record does not list packages" in capsys.readouterr().err
+
+
+def test_the_list_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "requirements.txt"
+    assert run_command(cli, ["export", "requirements", str(runs), "-o", str(target)]) == 0
+    assert pins(target.read_text()) == next(iter(find_runs(runs))).record.packages
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    path = folder / "record.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+# --- MLflow ---
+
+
+@pytest.mark.parametrize(
+    ("name", "legal"),
+    [
+        ("ndcg@10", "ndcg_at_10"),
+        ("err(max_grade=4)@3", "err.max_grade-4_at_3"),
+        ("rbp(p=0.8)", "rbp.p-0.8"),
+        ("Präzision & mehr", "Pr_zision___mehr"),
+        ("../up", "up"),
+        ("@", "_at_"),
+        ("()", "_"),
+    ],
+)
+def test_names_become_legal(name: str, legal: str) -> None:
+    assert legal_names([name]) == {name: legal}
+
+
+def test_different_names_stay_different() -> None:
+    found = legal_names(["a&b", "a%b", "ndcg@1"])
+    assert found["ndcg@1"] == "ndcg_at_1"
+    assert len(set(found.values())) == 3
+    assert all(re.fullmatch(r"a_b-[0-9a-f]{8}", found[name]) for name in ("a&b", "a%b"))
+
+
+def test_a_value_too_long_for_mlflow_says_where_it_is_complete(runs: Path) -> None:
+    record = next(iter(find_runs(runs))).record
+    long = parameters(record.model_copy(update={"params": {"monotone": [0] * 9000}}))["params.monotone"]
+    assert len(long) == 6000
+    assert long.endswith("… (complete in record.json)")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Any]]:
+    """Two runs and one that failed, exported with their report by a process of its own; and a client."""
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    folder = tmp_path_factory.mktemp("mlflow")
+    runs = Path(shutil.copytree(FROZEN, folder / "runs" / "v1"))
+    assert run_command(cli, ["report", str(runs), "--format", "html,json"]) == 0
+    (runs / "plan.json").unlink()
+    failed = Path(shutil.copytree(next(iter(find_runs(runs))).path, runs / "bad--all--s1--0"))
+    edit(failed, model="bad", status="failed", error="no such objective", evaluation_identity="0" * 64)
+    uri = f"sqlite:///{folder}/mlflow.db"
+    assert "3 runs to the experiment 'v1'" in export(folder, runs, uri)
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    yield runs, uri, client
+    client._tracking_client.store._dispose_engine()
+
+
+def export(folder: Path, runs: Path, *more: str) -> str:
+    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", str(runs), "--to", *more]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def of(client: Any, model: str, name: str = "v1") -> Any:
+    experiment = client.get_experiment_by_name(name).experiment_id
+    [found] = client.search_runs([experiment], f"params.model = '{model}'")
+    return found
+
+
+@pytest.mark.parametrize("model", ["lgbm", "xgb"])
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any], model: str) -> None:
+    runs, _, client = exported
+    [run] = [run for run in find_runs(runs) if run.record.model == model]
+    found, record = of(client, model), run.record
+    assert found.info.status == "FINISHED"
+    assert found.data.params == parameters(record)  # each is legal as it is
+    assert found.data.params["data.test"] == record.data["test"].fingerprint
+    legal = legal_names(record.metrics)
+    for name, summary in record.metrics.items():
+        assert found.data.metrics[f"test/{legal[name]}"] == summary.mean
+    assert found.data.metrics["best_round"] == record.best_round
+    assert found.data.metrics["seconds/fit"] == record.seconds["fit"]
+    history = run.history
+    assert len(history) > 20
+    for (split, name), rows in history.groupby(["split", "metric"]):
+        kept = client.get_metric_history(found.info.run_id, f"{split}/{legal[name]}")
+        assert [(point.step, point.value) for point in kept] == list(
+            zip(rows["round"], rows["value"], strict=True)
+        )
+    assert "- ndcg@10: " in found.data.tags["mlflow.note.content"]
+    assert " over 20 of 24 queries" in found.data.tags["mlflow.note.content"]
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_files_of_the_run_and_the_report_arrive_whole(
+    exported: tuple[Path, str, Any], tmp_path: Path
+) -> None:
+    runs, _, client = exported
+    found = of(client, "xgb")
+    copy = Path(client.download_artifacts(found.info.run_id, "", str(tmp_path)))
+    assert load_run(copy).per_query.equals(load_run(runs / found.data.tags["ltr_harness.folder"]).per_query)
+    assert pins((copy / "requirements.txt").read_text()) == load_run(copy).record.packages
+    parent = client.get_run(found.data.tags["mlflow.parentRunId"])
+    assert parent.info.run_name == "v1: report"
+    verdict = json.loads((runs / "report" / "report.json").read_text())["verdict"]
+    assert parent.data.tags["mlflow.note.content"] == verdict
+    report = client.download_artifacts(parent.info.run_id, "report/report.html", str(tmp_path))
+    assert Path(report).read_bytes() == (runs / "report" / "report.html").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
+    found = of(exported[2], "bad")
+    assert found.info.status == "FAILED"
+    assert found.data.tags["mlflow.note.content"] == "failed: no such objective"
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_exported_again_each_run_is_there_once(exported: tuple[Path, str, Any]) -> None:
+    runs, uri, client = exported
+    experiment = client.get_experiment_by_name("v1").experiment_id
+    client.delete_run(of(client, "lgbm").info.run_id)
+    half = of(client, "xgb")
+    client.update_run(half.info.run_id, status="RUNNING")  # as an export that was killed leaves it
+    said = json.loads(export(runs.parents[1], runs, uri, "--json"))
+    assert [name.partition("--")[0] for name in said["added"]] == ["lgbm", "xgb"]
+    assert [name.partition("--")[0] for name in said["present"]] == ["bad"]
+    names = sorted(run.info.run_name for run in client.search_runs([experiment]))
+    assert names == ["bad, all, seed 1", "lgbm, all, seed 1", "v1: report", "xgb, all, seed 1"]
+    assert of(client, "xgb").info.run_id != half.info.run_id
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_store_that_cannot_be_used_is_no_traceback(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    assert run_command(cli, ["export", "mlflow", str(runs), "--to", "nonsense://x"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: nonsense://x: MLflow says: ")
+    assert "Traceback" not in said
+    assert run_command(cli, ["export", "mlflow", str(tmp_path / "none")]) == 2
+
+
+def test_without_mlflow_the_cure_is_named(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    assert run_command(cli, ["export", "mlflow", str(runs)]) == 2
+    assert "pip install 'ltr-harness[mlflow]'" in capsys.readouterr().err
