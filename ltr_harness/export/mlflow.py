@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,8 +65,9 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
         )
     client, used = _client(uri)
     name = experiment or runs[0].record.experiment
-    added, present = [], []
-    with _failures(used):
+    added: list[str] = []
+    present: list[str] = []
+    with _failures(used, added):
         to = _experiment(client, name, used)
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
         for run in runs:
@@ -117,15 +118,20 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
 
 
 @contextmanager
-def _failures(uri: str) -> Iterator[None]:
-    """MLflow's refusals, in its words, with the store they came from."""
+def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
+    """Refusals of MLflow, or of the database below it, in their words, with the store they came from."""
     from mlflow.exceptions import MlflowException
 
+    refusals: tuple[type[Exception], ...] = (MlflowException, ImportError)
+    with suppress(ImportError):  # not needed for a server
+        from sqlalchemy.exc import SQLAlchemyError
+
+        refusals += (SQLAlchemyError,)
     try:
         yield
-    except (MlflowException, ImportError) as problem:
+    except refusals as problem:
         said = str(problem).strip().splitlines()[0]
-        cure = "what arrived is kept: the same command goes on from there"
+        cure = f"{len(added)} runs arrived: the same command goes on from there" if added else ""
         raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
 
 

@@ -242,7 +242,9 @@ def test_a_store_that_cannot_be_used_is_no_traceback(
     assert run_command(cli, ["export", "mlflow", str(runs), "--to", "nonsense://x"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: nonsense://x: MLflow says: ")
-    assert "Traceback" not in said
+    (tmp_path / "no.db").write_text("no database")
+    assert run_command(cli, ["export", "mlflow", str(runs), "--to", f"sqlite:///{tmp_path}/no.db"]) == 1
+    assert "MLflow says: (sqlite3.DatabaseError) file is not a database\n" in capsys.readouterr().err
     assert run_command(cli, ["export", "mlflow", str(tmp_path / "none")]) == 2
 
 
