@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ltr_harness.runs import Run
 
 EXPERIMENT = "experiment.yaml"
+RECORD = "record.json"
 TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -34,6 +35,7 @@ Examples:
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
+  ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
 
 \b
 Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant]"
@@ -83,8 +85,9 @@ def command(
 ) -> int:
     """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
 
-    RUNS-OR-SCORES are run folders, experiments' folders or tables of per-query values; with --data score files,
-    with --qrels TREC runs. What must not be compared (another K, definition, query set, labels) is refused.
+    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json) or tables of per-query
+    values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
+    query set, labels) is refused.
     """
     from ltr_harness.comparison import compare
     from ltr_harness.report.data import ReportData
@@ -149,20 +152,22 @@ class _Found:
     def __init__(
         self, paths: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
     ) -> None:
+        from ltr_harness.comparison.saved import saved_at
         from ltr_harness.metrics import parse_metric
         from ltr_harness.runs import find_runs
 
-        files = [path for path in paths if not path.is_dir()]
-        by_folder = {path: find_runs(path) for path in paths if path.is_dir()}
-        empty = [path for path, runs in by_folder.items() if not runs]
+        runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
+        by_folder = {path: runs for path, runs in runs_in.items() if runs}
+        others = [path for path in paths if path not in by_folder]
+        files = [path for path in others if saved_at(path) is None]  # what is left as a path, `compare` reads
+        empty = [path for path in files if path.is_dir()]
         if empty:
-            raise DataError(
-                [Problem(str(path), "holds no run", "a run folder or a folder of them") for path in empty]
-            )
+            expected = "a run folder, a folder of them, or a report's"
+            raise DataError([Problem(str(path), "holds no run", expected) for path in empty])
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         self.title = (
-            self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in files[:3])
+            self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in others[:3])
         )
         self.notes: tuple[str, ...] = ()
         self.metrics: list[str] | None = None
@@ -180,6 +185,8 @@ class _Found:
         compared: dict[Path, Sequence[Any]] = dict(by_folder)
         if self.metrics is not None and self.runs:
             compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
+        elif gates and self.runs:
+            compared = self._with_gates(by_folder, gates)
         self.items: list[Any] = []
         for path in paths:
             self.items += compared[path] if path in compared else [entrants.get(path, path)]
@@ -220,13 +227,30 @@ class _Found:
             for path, scored in zip(files, found.all, strict=True)
         }
 
+    def _with_gates(
+        self, by_folder: dict[Path, list[Run]], gates: Sequence[Gate]
+    ) -> dict[Path, Sequence[Any]]:
+        """The runs by all of their own metrics and those of the gates, which need not be among them."""
+        from ltr_harness.comparison.inputs import name_among
+
+        records = [run.record for run in self.runs if run.record.status == "complete"]
+        own = list(dict.fromkeys(name for record in records for name in record.metrics))
+        primaries = {record.primary for record in records}
+        if len(primaries) != 1 or any(set(record.metrics) != set(own) for record in records):
+            return dict(by_folder)  # which metrics to compare is an open question, and `compare` will say so
+        compared = self._from_stored_scores(by_folder, [gate.metric for gate in gates], own)
+        added = [str(gate.metric) for gate in gates if name_among(own, gate.metric) is None]
+        if added:
+            self.metrics = [*primaries, *own, *added]
+        return compared
+
     def _from_stored_scores(
-        self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric]
+        self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric], keep: Sequence[str] = ()
     ) -> dict[Path, Sequence[Any]]:
         """The runs by the metrics asked for, whatever they were evaluated by when they were trained."""
         from ltr_harness.cli.stored_runs import evaluated_by
 
-        compared, added = evaluated_by(self.runs, wanted)
+        compared, added = evaluated_by(self.runs, wanted, keep)
         if added:
             self.notes += (
                 f"{', '.join(added)}: not among the metrics of the runs; computed now from their stored scores",
@@ -260,22 +284,26 @@ class _Found:
 
 def _expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
-    paths, notes, problems = [], [], []
+    from ltr_harness.comparison.saved import FILE
+
+    found: list[Path] = []
+    problems = []
     for text in inputs:
         path = Path(text).expanduser()
-        if path.exists():
-            matches = [path]
+        matches = [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
+        if not matches:
+            what = "matches nothing" if glob.has_magic(text) else "no such file or folder"
+            problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
+        found += matches
+    paths, notes = [], []
+    with_runs = {path.parent for path in found if (path / RECORD).is_file()}
+    for path in found:
+        # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
+        beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
+        if beside and (path.parent in with_runs or not (path / FILE).is_file()):
+            notes.append(f"{path} is no run and passed over")
         else:
-            matches = [Path(match) for match in sorted(glob.glob(str(path)))]
-            if not matches:
-                found = "matches nothing" if glob.has_magic(text) else "no such file or folder"
-                problems.append(Problem(text, found, "run folders, files of scores, or tables"))
-        for match in matches:
-            # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
-            if (match.parent / EXPERIMENT).is_file() and not (match / "record.json").is_file():
-                notes.append(f"{match} is no run and passed over")
-            else:
-                paths.append(match)
+            paths.append(path)
     if problems:
         raise DataError(problems)
     if not paths:

@@ -63,8 +63,15 @@ class _Rescored(Run):
         return self.computed
 
 
-def evaluated_by(runs: Sequence[Run], wanted: Sequence[Metric]) -> tuple[Sequence[Run], list[str]]:
+def evaluated_by(
+    runs: Sequence[Run], wanted: Sequence[Metric], keep: Sequence[str] = ()
+) -> tuple[Sequence[Run], list[str]]:
     """The runs by these metrics, those that are not stored computed from the stored scores; and their names.
+
+    Args:
+        runs: complete ones are evaluated, the others passed on.
+        wanted: metrics.
+        keep: names of stored metrics to have as well.
 
     Raises:
         MetricError: the labels are outside a metric's domain, or it needs what is not stored.
@@ -73,21 +80,19 @@ def evaluated_by(runs: Sequence[Run], wanted: Sequence[Metric]) -> tuple[Sequenc
     if all(_stored(run.record, metric) for run in complete for metric in wanted):
         return runs, []
     added: dict[str, None] = {}
-    found = [_rescored(run, wanted, added) if run in complete else run for run in runs]
+    found = [_rescored(run, wanted, keep, added) if run in complete else run for run in runs]
     return found, list(added)
 
 
-def _rescored(run: Run, wanted: Sequence[Metric], added: dict[str, None]) -> Run:
+def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: dict[str, None]) -> Run:
     from ltr_harness.config.experiment import with_max_grade
     from ltr_harness.runs.record import MetricSummary
 
     frame, record = run.per_query, run.record
     facts = frame[[name for name in frame if name not in record.metrics]]
-    values, summaries = {}, {}
-    for metric in wanted:
-        name = _stored(record, metric)
-        if name is not None:
-            values[name], summaries[name] = frame[name].to_numpy(), record.metrics[name]
+    stored = [*keep, *(name for metric in wanted if (name := _stored(record, metric)) is not None)]
+    values = {name: frame[name].to_numpy() for name in stored}
+    summaries = {name: record.metrics[name] for name in stored}
     lacking = [metric for metric in wanted if _stored(record, metric) is None]
     if lacking:
         ranking = scored(run)

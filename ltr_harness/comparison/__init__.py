@@ -35,11 +35,12 @@ def compare(
 
     Args:
         *runs_or_scores: runs, run folders (or folders of them), evaluations, tables with ``query_id`` and one
-            column per metric, or mappings from a model's name to one of these; a list of evaluations under
-            one name is one model trained with several seeds.
+            column per metric, other comparisons (saved ones by the path of their ``report.json``), or mappings
+            from a model's name to one of these; a list of evaluations under one name is one model trained with
+            several seeds.
         metrics: the metrics to compare; the first is the primary one, which carries the verdict. Without
             them: all, and the primary is the one that the runs declare, else the first.
-        baseline: a model's name; the first if none is named.
+        baseline: a model's name; without it that of the first saved comparison, else the first model.
         test: ``permutation`` (sign flips), ``t``, ``bootstrap``, ``wilcoxon`` or ``sign``.
         correction: ``holm``, ``bh``, ``bonferroni``, ``max-t`` or ``none``.
         confidence: of the intervals; tests have the level 1 - confidence.
@@ -93,4 +94,6 @@ def compare(
         require_comparable(entrants)
         names = list(entrants[0].values)
         primary = found.primaries[0] if found.primaries else names[0]
-    return compare_entrants(entrants, names, primary=primary, baseline=baseline, method=method, notes=notes)
+    return compare_entrants(
+        entrants, names, primary=primary, baseline=baseline or found.baseline, method=method, notes=notes
+    )

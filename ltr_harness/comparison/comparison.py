@@ -15,6 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import tables
 from ltr_harness.comparison.comparable import aligned, require_comparable
 from ltr_harness.comparison.contrasts import Contrast, contrast
+from ltr_harness.comparison.letters import Letters, letters
 from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import Entrant, Paired, Summary
 from ltr_harness.comparison.sentence import family_text, verdict_sentence
@@ -144,6 +145,23 @@ class Comparison:
             Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
         ]
         return contrast([family], self.higher_is_better, self.method)
+
+    def letters(self, metric: str | None = None) -> Letters:
+        """Which models differ from each other, as compact letters: those that share one do not.
+
+        Tukey's test over all pairs with queries as blocks (`stats.blocked_tukey`), at the comparison's level, on
+        values averaged over seeds. It stands beside the verdict, which is about the baseline alone.
+
+        Example:
+            >>> import pandas as pd
+            >>> from ltr_harness.comparison import compare
+            >>> first = pd.DataFrame({"query_id": list("abcdef"), "mrr": [0.5, 0.4, 0.3, 0.5, 0.6, 0.4]})
+            >>> noise = pd.Series([0.01, -0.01, 0.02, -0.02, 0.0, 0.0])
+            >>> others = {"alike": first.assign(mrr=first.mrr + noise), "far": first.assign(mrr=first.mrr - 0.3)}
+            >>> compare({"first": first, **others}).letters().groups
+            {'first': ('a',), 'alike': ('a',), 'far': ('b',)}
+        """
+        return letters(self, self._metric(metric))
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.comparison.comparable import LABEL_FACTS, Definition
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
 from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
 
 _ACCEPTED = (
-    "runs, run folders, evaluations, pandas tables of per-query values, "
+    "runs, run folders, evaluations, pandas tables of per-query values, other comparisons, "
     "or a mapping from a name to one of these"
 )
 
@@ -32,12 +33,14 @@ class Gathered:
 
     Attributes:
         entrants: the models, in the order given.
-        primaries: the primary metrics that runs declare, each once.
+        primaries: the primary metrics that runs and saved comparisons declare, each once.
+        baseline: the model that the first saved comparison was made against, if there is one.
         notes: what was left out or merged on the way.
     """
 
     entrants: list[Entrant] = field(default_factory=list)
     primaries: list[str] = field(default_factory=list)
+    baseline: str | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -49,31 +52,36 @@ def gather(inputs: Iterable[Any]) -> Gathered:
         NotComparableError: runs of one model contradict each other.
         UsageError: something else.
     """
+    from ltr_harness.comparison.comparison import Comparison
+
     found = Gathered()
     runs: list[RunLike] = []
-    position: list[
-        Callable[[], list[Entrant]]
-    ] = []  # entrants in the order given, runs where the first stood
+    # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
+    position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
+    saved: list[Saved] = []
 
-    def add(value: Any, name: str) -> None:
+    def add(value: Any, name: str, given: bool = False) -> None:
         if isinstance(value, Entrant):
-            position.append(lambda: [value])
+            position.append(("", lambda: [value]))
+        elif isinstance(value, Saved | Comparison):
+            position.append((name, lambda: value.entrants))
+            saved.append(Saved(value.entrants, value.primary, value.baseline))
         elif isinstance(value, str | Path):
             for item, label in _from_path(Path(value)):
-                add(item, label)
+                add(item, name if given else label)
         elif isinstance(value, Mapping):
             for label, item in value.items():
-                add(_named(item, str(label)), str(label))
+                add(_named(item, str(label)), str(label), given=True)
         elif _is_run(value):
             if not runs:
-                position.append(pooled)
+                position.append(("", pooled))
             runs.append(value)
         elif _is_table(value):
-            position.append(lambda: [_from_table(value, name, found.notes)])
+            position.append(("", lambda: [_from_table(value, name, found.notes)]))
         elif _is_evaluation(value):
-            position.append(lambda: [_from_evaluations([value], name, found.notes)])
+            position.append(("", lambda: [_from_evaluations([value], name, found.notes)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
-            position.append(lambda: [_from_evaluations(value, name, found.notes)])
+            position.append(("", lambda: [_from_evaluations(value, name, found.notes)]))
         elif isinstance(value, Sequence) and value:
             for item in value:
                 add(item, name)
@@ -81,15 +89,29 @@ def gather(inputs: Iterable[Any]) -> Gathered:
             raise UsageError(f"cannot compare {type(value).__name__!r} {name}; expected {_ACCEPTED}")
 
     def pooled() -> list[Entrant]:
-        entrants, found.primaries, notes = entrants_from_runs(runs)
+        entrants, primaries, notes = entrants_from_runs(runs)
+        found.primaries += primaries
         found.notes += notes
         return entrants
 
     for number, value in enumerate(inputs, start=1):
         add(value, f"scores {number}")
-    for entrants in position:
-        found.entrants += entrants()
+    groups = [(label, entrants()) for label, entrants in position]
+    names = [entrant.name for _, group in groups for entrant in group]
+    for label, group in groups:
+        for entrant in group:
+            # last week's comparison beside this week's runs: the same names, told apart by where they are from
+            clash = label and names.count(entrant.name) > 1
+            name = f"{label}/{entrant.name}" if clash else entrant.name
+            found.entrants.append(replace(entrant, name=name))
+            if saved and found.baseline is None and entrant is _baseline_of(saved[0]):
+                found.baseline = name
+    found.primaries = list(dict.fromkeys([*found.primaries, *(one.primary for one in saved)]))
     return found
+
+
+def _baseline_of(saved: Saved) -> Entrant:
+    return next(entrant for entrant in saved.entrants if entrant.name == saved.baseline)
 
 
 def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
@@ -127,8 +149,6 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
 
 def _named(item: Any, name: str) -> Any:
     """An entrant under the name it has in a mapping; everything else is named when it becomes one."""
-    from dataclasses import replace
-
     return replace(item, name=name) if isinstance(item, Entrant) else item
 
 
@@ -146,11 +166,13 @@ def _is_evaluation(value: Any) -> bool:
 
 
 def _from_path(path: Path) -> list[tuple[Any, str]]:
-    """Runs of a run folder or of all run folders in a folder; or a table of per-query values."""
+    """Runs of a run folder or of all run folders in a folder; a saved comparison; a table of per-query values."""
     if path.is_dir():
         from ltr_harness.runs import find_runs
 
         runs = find_runs(path)
+        if not runs and saved_at(path) is not None:
+            return [(read_saved(path / FILE), label_of(path))]
         if not runs:
             raise DataError(
                 Problem(str(path), "holds no run", "a run folder (with record.json), or a folder of them")
@@ -158,15 +180,25 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
         return [(run, run.record.model) for run in runs]
     if not path.is_file():
         raise DataError(Problem(str(path), "no such file or folder", "a run folder or a table"))
+    file = saved_at(path)
+    if file is not None:
+        return [(read_saved(file), label_of(file.parent))]
     if path.suffix in (".parquet", ".csv", ".tsv"):
         return [(_read_table(path), path.stem)]
     raise DataError(
         Problem(
             str(path),
             f"cannot tell what a {path.suffix or 'file without suffix'} is",
-            "a run folder, or a .parquet, .csv or .tsv table with query_id and one column per metric",
+            "a run folder, a saved comparison (.json), or a .parquet, .csv or .tsv table with query_id and one "
+            "column per metric",
         )
     )
+
+
+def label_of(folder: Path) -> str:
+    """What a saved comparison is called: after the experiment, where the folder is an experiment's report."""
+    absolute = folder.resolve()
+    return absolute.parent.name if absolute.name == "report" else absolute.name
 
 
 def _read_table(path: Path) -> pd.DataFrame:

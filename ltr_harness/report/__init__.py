@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.comparison import saved
 from ltr_harness.errors import UsageError
 from ltr_harness.report import json_document
 from ltr_harness.report.blocks import OURS, Chart, Section, Table, Text, code, walk
@@ -25,6 +26,7 @@ SECTIONS = {
     "metrics": "ltr_harness.report.sections.metrics:section",
     "cautions": "ltr_harness.report.sections.cautions:section",
     "paired": "ltr_harness.report.sections.paired:section",
+    "pairs": "ltr_harness.report.sections.pairs:section",
     "cutoffs": "ltr_harness.report.sections.cutoffs:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
     "slices": "ltr_harness.report.sections.slices:section",
@@ -34,6 +36,7 @@ SECTIONS = {
     "tools": "ltr_harness.report.sections.tools:section",
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
+    "sweep": "ltr_harness.report.sections.sweep:section",
     "features": "ltr_harness.report.sections.features:section",
     "position_bias": "ltr_harness.report.sections.position_bias:section",
     "data": "ltr_harness.report.sections.data:section",
@@ -58,12 +61,14 @@ class Report:
         facts: what stands below it, a few words each.
         sections: in reading order.
         document: writes the complete numbers as JSON text.
+        values: writes the per-query values behind them, for later comparisons; None where there are none to keep.
     """
 
     title: str
     facts: tuple[Text, ...]
     sections: tuple[Section, ...]
     document: Callable[[], str]
+    values: Callable[[], bytes] | None = None
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -93,6 +98,7 @@ def build_report(data: ReportData) -> Report:
         _facts(data),
         tuple(section for section in sections if section.blocks),
         lambda: json_document.render(data),
+        lambda: saved.to_parquet(data.comparison),
     )
 
 
@@ -167,7 +173,8 @@ def _render(report: Report, format_name: str, chosen: Sequence[str]) -> Mapping[
 
         return {"report.md": markdown.render(report, with_charts="svg" in chosen)}
     if format_name == "json":
-        return {"report.json": report.document()}
+        values = {} if report.values is None else {saved.FILE: report.values()}
+        return {"report.json": report.document(), **values}
     if format_name == "tex":
         from ltr_harness.report import latex
 

@@ -15,6 +15,7 @@ from ltr_harness.runs.record import Record
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.letters import Letters
     from ltr_harness.comparison.result import Entrant
     from ltr_harness.comparison.slices import SliceResult
     from ltr_harness.metrics import TieAudit
@@ -179,6 +180,11 @@ class ReportData:
         from ltr_harness.comparison.slices import slice_results
 
         return slice_results(self.comparison)
+
+    @cached_property
+    def letters(self) -> Letters:
+        """Which models differ from each other at the primary metric."""
+        return self.comparison.letters()
 
     @cached_property
     def other_tools(self) -> tuple[Recomputed, ...]:

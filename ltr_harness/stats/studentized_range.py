@@ -40,21 +40,28 @@ def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
 
 
 def studentized_range_quantile(p: float, k: int, freedom: float) -> float:
-    """The q that the studentised range exceeds with probability p, by bisection."""
+    """The q that the studentised range exceeds with probability p, 0 < p < 1, to the last digits."""
 
-    def exceeded(q: float) -> float:
-        return float(studentized_range_sf(np.array([q]), k, freedom)[0])
+    def above(q: float) -> float:
+        return float(np.log(studentized_range_sf(np.array([q]), k, freedom)[0] / p))
 
     low, high = 0.0, 8.0
-    while exceeded(high) > p:
-        high *= 2
+    while above(high) > 0:
+        low, high = high, 2 * high
+    at_low, at_high = above(low), above(high)
+    # Regula falsi with the Illinois rule: the value of an end that stays twice is halved, so both ends close in.
+    q, side = high, 0
     for _ in range(60):
-        middle = (low + high) / 2
-        if exceeded(middle) > p:
-            low = middle
+        q = (low * at_high - high * at_low) / (at_high - at_low)
+        value = above(q)
+        if abs(value) < 1e-12:
+            break
+        if value > 0:
+            low, at_low, at_high = q, value, at_high / 2 if side > 0 else at_high
         else:
-            high = middle
-    return high
+            high, at_high, at_low = q, value, at_low / 2 if side < 0 else at_low
+        side = 1 if value > 0 else -1
+    return q
 
 
 def _range_sf(w: Floats, k: int) -> Floats:

@@ -210,10 +210,20 @@ def test_gates_that_mean_nothing_are_exit_2_and_print_nothing(ltr: Cli, gates: l
     assert said in err
 
 
-def test_a_gate_on_a_stored_comparison_must_be_about_a_stored_metric(ltr: Cli) -> None:
-    code, _, err = ltr("runs/tiny", "--fail-if", "map@3 < baseline")
+def test_a_gate_may_be_about_a_metric_that_was_not_stored(ltr: Cli) -> None:
+    code, out, err = ltr("runs/tiny", "--fail-if", "map@3 > baseline")
+    assert code == 0
+    assert "map@3: not among the metrics of the runs; computed now from their stored scores" in err
+    assert out.startswith("The baseline good has the highest mean ndcg@3")  # what decides stays
+    means = [line.split()[0] for line in out.splitlines()[-5:]]
+    assert sorted(means) == ["map@3", "mrr@1", "mrr@3", "ndcg@1", "ndcg@3"]
+    code, _, err = ltr("runs/tiny", "--fail-if", "map@3 < 0.99")
+    assert code == 3
+    assert "chance: map@3 " in err
+    code, _, err = ltr("runs/tiny", "--fail-if", "mrr@1 > baseline")
+    assert (code, "computed now" in err) == (0, False)
+    code, _, err = ltr("runs/tiny/report", "--fail-if", "map@3 < baseline")  # no scores to compute it from
     assert (code, "map@3 was not compared; did you mean 'mrr@3'?" in err) == (2, True)
-    assert ltr("runs/tiny", "--fail-if", "mrr@1 > baseline")[0] == 0
 
 
 # --- misuse ---
@@ -241,7 +251,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nothing",), "nothing: no such file or folder; expected run folders, files of scores, or tables"),
+        (("nothing",), "nothing: no such file or folder; expected run folders, saved comparisons, files of"),
         (("runs/none/*",), "runs/none/*: matches nothing"),
         (("runs",), "runs: holds no run"),
         (
@@ -265,3 +275,33 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
     code, out, err = ltr(*arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_saved_comparisons(ltr: Cli, stored: Path, tmp_path: Path) -> None:
+    _, first, _ = ltr("runs/tiny", "-o", tmp_path / "week1")
+    code, again, err = ltr(tmp_path / "week1" / "report.json")
+    assert (code, err) == (0, "")
+    assert again == first.partition("report: ")[0]
+    assert ltr(tmp_path / "week1")[1] == ltr("runs/tiny/report")[1] == again  # an experiment keeps its own
+    code, out, _ = ltr(
+        tmp_path / "week1", "fine.txt", "--data", "data.txt", "-m", "ndcg@3", "-o", tmp_path / "2"
+    )
+    assert code == 0
+    assert "(against good; n = 30)" in out
+    assert "\nfine " in out
+    assert "fine" in (tmp_path / "2" / "report.html").read_text(encoding="utf-8")
+    _, both, _ = ltr(tmp_path / "week1", "runs/tiny", "-m", "ndcg@3", "--baseline", "week1/chance")
+    assert "good, week1/good" not in both  # the same model twice: no difference to tell
+    assert {"good", "chance", "week1/good", "week1/chance"} <= {
+        line.split(" ")[0] for line in both.splitlines()
+    }
+    code, _, err = ltr(tmp_path / "week1", "fine.txt", "--data", "data.txt", "-m", "ndcg@2")
+    assert code == 2
+    assert "never comparable" in err
+
+
+def test_a_json_file_without_values_is_refused(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "saved.json").write_text(ltr("runs/tiny", "--json")[1])
+    code, out, err = ltr(tmp_path / "saved.json")
+    assert (code, out) == (2, "")
+    assert "there is no comparison.parquet beside it" in err

@@ -26,6 +26,7 @@ def test_the_files_of_a_report(data: ReportData, tmp_path: Path) -> None:
         "report.html",
         "report.md",
         "report.json",
+        "comparison.parquet",
         "tables/fixed_k.tex",
         "charts/metric_over_k.svg",
     } <= set(found)
@@ -79,7 +80,7 @@ def test_a_second_report_leaves_nothing_of_the_first(
 
 def test_only_what_is_asked_for(data: ReportData, tmp_path: Path) -> None:
     assert write_report(data, tmp_path, ["json"]) == tmp_path / "report.json"
-    assert list(contents(tmp_path)) == ["report.json"]
+    assert sorted(contents(tmp_path)) == ["comparison.parquet", "report.json"]
 
 
 @pytest.mark.parametrize(

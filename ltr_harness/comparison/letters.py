@@ -1,0 +1,75 @@
+"""Which of many models differ from each other: letters, shared by models that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ltr_harness.stats.blocked_tukey import blocked_tukey
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Letters:
+    """All pairs of models at one metric, tested together.
+
+    Attributes:
+        groups: model to its letters, best mean first; ``()`` where nothing could be tested.
+        n: queries with a value for every model; a block must be whole.
+        n_dropped: the others.
+    """
+
+    groups: Mapping[str, tuple[str, ...]]
+    n: int
+    n_dropped: int
+
+
+def letters(comparison: Comparison, metric: str) -> Letters:
+    """See `Comparison.letters`."""
+    entrants = comparison.entrants
+    values = np.stack([entrant.per_query(metric) for entrant in entrants], axis=1)
+    found = blocked_tukey(values, comparison.confidence)
+    means = values[~np.isnan(values).any(axis=1)].mean(axis=0) if found.n_queries else np.zeros(len(entrants))
+    sign = -1 if comparison.higher_is_better[metric] else 1
+    order = np.argsort(sign * means, kind="stable").tolist()
+    alike = ~(found.p < comparison.method.alpha)[np.ix_(order, order)]
+    named = _shared(alike.tolist()) if found.n_queries > 1 else [()] * len(order)
+    models = [entrants[at].name for at in order]
+    return Letters(dict(zip(models, named, strict=True)), found.n_queries, found.n_dropped)
+
+
+def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
+    """Letters of models in the order of their means, from which of them do not differ.
+
+    All differences have one standard error, so a model is like every one between it and the furthest it is like:
+    the groups are runs of neighbours, and only those that no other contains get a letter.
+
+    Example:
+        >>> _shared([[True, True, False], [True, True, True], [False, True, True]])
+        [('a',), ('a', 'b'), ('b',)]
+    """
+    groups: list[range] = []
+    for first, row in enumerate(alike):
+        last = max(at for at, same in enumerate(row) if same)
+        if not groups or last >= groups[-1].stop:
+            groups.append(range(first, last + 1))
+    return [
+        tuple(_letter(number) for number, group in enumerate(groups) if at in group)
+        for at in range(len(alike))
+    ]
+
+
+def _letter(number: int) -> str:
+    """``a`` to ``z``, then ``aa``, ``ab`` …
+
+    Example:
+        >>> [_letter(number) for number in (0, 25, 26, 27)]
+        ['a', 'z', 'aa', 'ab']
+    """
+    before, own = divmod(number, 26)
+    return (_letter(before - 1) if before else "") + chr(ord("a") + own)

@@ -1,0 +1,39 @@
+"""Which models differ from each other, and not only from the baseline?"""
+
+from __future__ import annotations
+
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData
+
+
+def section(data: ReportData) -> list[Block]:
+    if len(data.rivals) < 2:  # the verdict has told the one pair there is
+        return []
+    found = data.letters
+    if not all(found.groups.values()):
+        return []
+    models = [model for model in data.models if model in found.groups]
+    last = max(len(letter) for group in found.groups.values() for letter in group)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            data.model_name(model),
+            data.summary(model, data.primary).mean,
+            ("" if last == 1 else " ").join(found.groups[model]),
+        )
+        for model in models
+    ]
+    pairs = len(models) * (len(models) - 1) // 2
+    return [
+        Heading("All pairs"),
+        Paragraph(
+            f"Models that share a letter do not differ at {data.primary}: Tukey's test over all {pairs} pairs with "
+            f"queries as blocks, {data.confidence_label} confidence for all of them together, over the {found.n:,} "
+            "queries with a value for every model. Sharing a letter is no proof of equality."
+        ),
+        Table(
+            name="all_pairs",
+            caption=f"Letters at {data.primary}; two models without a common one differ.",
+            columns=(Column("Model"), Column(data.primary, "metric"), Column("Letters")),
+            rows=tuple(rows),
+        ),
+    ]

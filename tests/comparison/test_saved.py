@@ -1,0 +1,151 @@
+"""A comparison kept in one file and compared again: the same numbers, beside new models, and refused like any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison.inputs import label_of
+from ltr_harness.comparison.saved import FILE, read_saved, saved_at, to_parquet
+from ltr_harness.errors import DataError, NotComparableError
+
+
+def entrant(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> Entrant:
+    rng = np.random.default_rng(len(name))
+    values = rng.normal(0.5 + shift, 0.1, size=(seeds, 40))
+    values[:, :3] = np.nan
+    facts: dict[str, Any] = {
+        "name": name,
+        "query_ids": np.array([f"q{at:02d}" for at in range(40)]),
+        "values": {"ndcg@10": values, "kendall_tau_distance": 1 - values},
+        "replicates": tuple(map(str, range(1, seeds + 1))),
+        "higher_is_better": {"ndcg@10": True, "kendall_tau_distance": False},
+        "judgments_fingerprint": {"fold1": "abc"},
+        "query_attributes": {
+            "rows": np.arange(40) % 7 + 1,
+            "n_relevant": np.arange(40) % 3,
+            "market": np.array(["de", "fr", None, "us"] * 10, dtype=object),
+            "model": np.arange(40) / 40,  # the name of a column of the file's own
+        },
+        "source": "exp",
+    }
+    return Entrant(**(facts | changes))
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    return compare(entrant("old"), entrant("older", 0.05, seeds=1, deterministic=True), baseline="older")
+
+
+@pytest.fixture
+def file(comparison: Comparison, tmp_path: Path) -> Path:
+    path = tmp_path / "week1" / FILE
+    path.parent.mkdir()
+    path.write_bytes(to_parquet(comparison))
+    (path.parent / "report.json").write_text("{}")
+    return path
+
+
+def test_every_number_comes_back(comparison: Comparison, file: Path) -> None:
+    pd.testing.assert_frame_equal(compare(file).frame(), comparison.frame())
+    assert compare(file).baseline == "older"
+    for before, after in zip(comparison.entrants, read_saved(file).entrants, strict=True):
+        for name in ("name", "replicates", "deterministic", "judgments_fingerprint", "source"):
+            assert getattr(before, name) == getattr(after, name)
+        assert list(before.values) == list(after.values)
+        for metric in before.values:
+            np.testing.assert_array_equal(before.values[metric], after.values[metric])
+        for name, values in before.query_attributes.items():
+            assert values.tolist() == after.query_attributes[name].tolist()
+            assert values.dtype.kind == after.query_attributes[name].dtype.kind
+
+
+def test_same_comparison_same_bytes(comparison: Comparison, file: Path) -> None:
+    assert to_parquet(comparison) == file.read_bytes() == to_parquet(compare(file))
+
+
+def test_a_tidy_table_for_any_other_tool(file: Path) -> None:
+    table = pd.read_parquet(file)
+    assert table.columns[:3].tolist() == ["model", "replicate", "query_id"]
+    assert table.groupby("model")["ndcg@10"].count().to_dict() == {"old": 74, "older": 37}
+    assert table["query.model"].iloc[20] == 0.5
+
+
+def test_new_models_join(file: Path) -> None:
+    both = compare(file, entrant("new", 0.2), metrics=["ndcg@10"])
+    assert (both.models, both.baseline, both.primary) == (("old", "older", "new"), "older", "ndcg@10")
+    assert both.paired("new").verdict == "better"
+    assert both.paired("old").p == compare(file, metrics=["ndcg@10"]).paired("old").p
+
+
+def test_the_same_names_are_told_apart(comparison: Comparison, file: Path) -> None:
+    both = compare(entrant("old", 0.1), file, metrics=["ndcg@10"])
+    assert both.models == ("old", "week1/old", "older")
+    assert both.baseline == "older"
+    later = compare(comparison, {"later": compare(entrant("older", 0.1))}, metrics=["ndcg@10"])
+    assert (later.models, later.baseline) == (("old", "scores 1/older", "later/older"), "scores 1/older")
+
+
+def test_an_experiments_report_is_called_after_the_experiment() -> None:
+    assert label_of(Path("runs/mq2008/report")) == "mq2008"
+    assert label_of(Path("runs/week1")) == "week1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"judgments_fingerprint": {"fold1": "other"}}, "other labels or rows"),
+        ({"query_ids": np.array([f"x{at}" for at in range(40)])}, "they share no query"),
+        ({"higher_is_better": {"ndcg@10": False, "kendall_tau_distance": False}}, "lower is better here"),
+    ],
+)
+def test_what_must_not_be_compared_is_refused(file: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(NotComparableError, match=said):
+        compare(file, entrant("new", **changes), metrics=["ndcg@10"])
+
+
+def test_another_definition_is_refused(file: Path) -> None:
+    other = entrant("new")
+    values = {"ndcg(gain=linear)@10": other.values["ndcg@10"]}
+    linear = entrant("new", values=values, higher_is_better=dict.fromkeys(values, True))
+    with pytest.raises(NotComparableError, match="another definition"):
+        compare(file, linear)
+
+
+def test_ways_to_name_it(file: Path, tmp_path: Path) -> None:
+    folder = file.parent
+    assert saved_at(folder) == saved_at(folder / "report.json") == saved_at(file) == file
+    assert compare(folder).models == compare(folder / "report.json").models == ("old", "older")
+    assert saved_at(tmp_path) is None
+
+
+def test_a_json_file_alone_holds_no_values(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("{}")
+    with pytest.raises(DataError, match=r"there is no comparison\.parquet beside it"):
+        compare(tmp_path / "report.json")
+
+
+def test_damage_is_one_message(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:40] + bytes(400) + content[440:])
+    with pytest.raises(DataError, match="cannot be read as a saved comparison"):
+        compare(file.parent)
+    file.write_bytes(b"")
+    with pytest.raises(DataError, match="is no comparison that this version can read"):
+        compare(file.parent)
+
+
+def test_facts_of_two_kinds(tmp_path: Path) -> None:
+    numbers, words = (
+        entrant(name, query_attributes={"grade": np.array(values * 20, dtype=object)})
+        for name, values in (("numbers", [1, 2]), ("words", ["a", 3]))
+    )
+    (tmp_path / FILE).write_bytes(to_parquet(compare(numbers, words)))
+    read = read_saved(tmp_path / FILE)
+    assert read.entrants[0].query_attributes["grade"][:2].tolist() == ["1", "2"]
+    assert read.entrants[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
