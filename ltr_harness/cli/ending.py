@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from ltr_harness.errors import HarnessError
+from ltr_harness.errors import HarnessError, Problem
 
 INTERRUPTED = 130
 
@@ -22,8 +22,9 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         result = command.main(args=list(arguments), prog_name="ltr-harness", standalone_mode=False)
         sys.stdout.flush()
     except HarnessError as problem:
-        say_problems(problem)
-        return problem.exit_code
+        code, problems = as_problems(problem)
+        say_problems(problems)
+        return code
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.Abort:
@@ -37,43 +38,46 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         # the reader of our output has gone (head, less); nothing is left to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as problem:
-        place = f"{problem.filename}: " if problem.filename else ""
-        cure = (
-            "; free some space and run the same command again, what finished is kept"
-            if problem.errno == errno.ENOSPC
-            else ""
-        )
-        click.echo(f"error: {place}{problem.strerror or problem}{cure}", err=True)
-        return 1
     except Exception as problem:
-        if "LTR_HARNESS_TRACEBACK" in os.environ:
+        if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
             raise
-        click.echo(f"internal error: {type(problem).__name__}: {problem}", err=True)
-        click.echo(
-            f"this is a defect of ltr-harness, not of your input; details: {_kept_traceback()}", err=True
-        )
-        return 1
+        code, problems = as_problems(problem)
+        say_problems(problems)
+        return code
     return result if isinstance(result, int) else 0
 
 
-def say_problems(error: HarnessError) -> None:
+def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
+    """The exit code of whatever ended a command, and what to say about it."""
+    if isinstance(error, HarnessError):
+        return error.exit_code, error.problems
+    if isinstance(error, click.ClickException):
+        return error.exit_code, [Problem("", error.format_message())]
+    if isinstance(error, OSError):
+        full = error.errno == errno.ENOSPC
+        cure = "free some space and run the same command again, what finished is kept" if full else ""
+        return 1, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
+    found = f"internal error: {type(error).__name__}: {error}"
+    blame = "this is a defect of ltr-harness, not of your input; details: "
+    return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]
+
+
+def say_problems(problems: Sequence[Problem]) -> None:
     """Every problem on a line of its own."""
-    count = len(error.problems)
-    if count == 1:
-        click.echo(f"error: {error.problems[0]}", err=True)
+    if len(problems) == 1:
+        click.echo(f"error: {problems[0]}", err=True)
         return
-    click.echo(f"{count} problems:", err=True)
-    for problem in error.problems:
+    click.echo(f"{len(problems)} problems:", err=True)
+    for problem in problems:
         click.echo(f"  {problem}", err=True)
 
 
-def _kept_traceback() -> str:
+def _kept_traceback(error: Exception) -> str:
     """Where the traceback is, for whoever mends the defect."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
     ) as file:
-        file.write(traceback.format_exc())
+        file.writelines(traceback.format_exception(error))
     return file.name
 
 

@@ -54,35 +54,44 @@ def command(
 
     CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
     fixed K on stdout and the path of report.html.
+
+    With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
     from ltr_harness.experiment.starting import begin_loading
 
     if workers != 1 and not dry_run:
         begin_loading()
+    from ltr_harness.cli.event_stream import JsonProgress
     from ltr_harness.cli.watching import TerminalProgress
     from ltr_harness.experiment.experiment import prepare, run_prepared
 
-    with TerminalProgress(quiet) as progress:
+    with JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress:
         progress.say("reading the data and checking the models")
         prepared = prepare(
             config, overrides=overrides, runs=runs, force=force, verify=verify, workers=workers
         )
         if dry_run:
+            progress.planned(prepared.plan, prepared.threads)
             for task in prepared.plan.tasks:
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0
         result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
+        code = 1 if result.failures else 0
+        if isinstance(progress, JsonProgress):
+            progress.exit_code = code
+            if result.report_path is not None:
+                document = (result.report_path.parent / "report.json").read_text(encoding="utf-8")
+                click.echo(document, nl=False)
+                progress.reported(result.report_path)
+            return code
     if result.report is not None and result.report_path is not None:
-        if as_json:
-            click.echo((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)
-        else:
-            from ltr_harness.report.terminal import show
+        from ltr_harness.report.terminal import show
 
-            show(result.report)
-        click.echo(f"report: {result.report_path}", err=as_json)
+        show(result.report)
+        click.echo(f"report: {result.report_path}")
     for run in result.failures:
         click.echo(
             f"failed: {run.record.model}, {run.record.fold}, seed {run.record.seed}: {run.record.error}",
             err=True,
         )
-    return 1 if result.failures else 0
+    return code

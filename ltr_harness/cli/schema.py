@@ -1,4 +1,4 @@
-"""`ltr-harness schema`: the JSON Schema of experiment files, or of report.json."""
+"""`ltr-harness schema`: the JSON Schema of experiment files, of report.json, or of the events of --json."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ import click
 Examples:
   ltr-harness schema > schema.json     # for editors: # yaml-language-server: $schema=./schema.json
   ltr-harness schema report            # what report.json holds
+  ltr-harness schema events            # one line of what `run --json` writes to stderr
 """,
 )
-@click.argument("what", type=click.Choice(["experiment", "report"]), default="experiment")
+@click.argument("what", type=click.Choice(["experiment", "report", "events"]), default="experiment")
 def command(what: str) -> int:
-    """Print the JSON Schema of experiment files, or of report.json."""
+    """Print the JSON Schema of experiment files, of report.json, or of the events that --json writes to stderr."""
     import json
 
     if what == "report":
         from ltr_harness.report.json_document import schema
 
         found = schema()
+    elif what == "events":
+        from ltr_harness.cli import events
+
+        found = events.schema()
     else:
         from ltr_harness.config.schema import json_schema
 

@@ -1,0 +1,135 @@
+"""A command's events on stderr while it works, from `began` to `ended`, however it ends."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import click
+
+from ltr_harness import __version__
+from ltr_harness.cli import events
+from ltr_harness.cli.ending import INTERRUPTED, as_problems
+from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.runs import Run
+
+
+class EventStream:
+    """Errors become events too, and end the command with their exit code, so that stderr holds nothing else.
+
+    Args:
+        command: whose events these are.
+        quiet: problems and the end only.
+    """
+
+    def __init__(self, command: str, quiet: bool) -> None:
+        self._command = command
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._warnings = _Warnings(self)
+        self.exit_code = 0
+
+    def emit(self, event: events.Event) -> None:
+        """One line, whole, at once."""
+        if self._quiet and not isinstance(event, events.ProblemFound | events.Ended):
+            return
+        with self._lock:
+            sys.stderr.write(event.model_dump_json() + "\n")
+            sys.stderr.flush()
+
+    def say(self, text: str) -> None:
+        """What other listeners print as a line."""
+        self.emit(events.Said(text=text))
+
+    def __enter__(self) -> Self:
+        logging.getLogger("ltr_harness").addHandler(self._warnings)
+        self.emit(events.Began(command=self._command, version=__version__))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        logging.getLogger("ltr_harness").removeHandler(self._warnings)
+        if isinstance(error, KeyboardInterrupt | click.Abort):
+            self.exit_code = INTERRUPTED
+        elif isinstance(error, click.exceptions.Exit):
+            self.exit_code = error.exit_code
+        elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
+            self.exit_code, problems = as_problems(error)
+            for found in problems:
+                self.emit(
+                    events.ProblemFound(
+                        place=found.place, found=found.found, expected=found.expected, cure=found.cure
+                    )
+                )
+        elif error is not None:
+            return
+        self.emit(events.Ended(exit_code=self.exit_code))
+        if error is not None:
+            raise click.exceptions.Exit(self.exit_code) from error
+
+
+class JsonProgress(EventStream, Progress):
+    """A running experiment as events."""
+
+    def planned(self, plan: Plan, threads: int) -> None:
+        self.emit(
+            events.Planned(
+                folder=str(plan.tasks[0].folder.parent),
+                threads=threads,
+                runs=[
+                    events.PlannedRun(
+                        run=task.folder.name,
+                        model=task.model,
+                        fold=task.fold,
+                        seed=task.seed,
+                        state=task.state,
+                    )
+                    for task in plan.tasks
+                ],
+            )
+        )
+
+    def started(self, task: Task) -> None:
+        self.emit(events.Started(run=task.folder.name))
+
+    def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
+        self.emit(events.Round(run=task.folder.name, round=number, values=dict(values)))
+
+    def finished(self, task: Task, run: Run) -> None:
+        record = run.record
+        self.emit(
+            events.Finished(
+                run=task.folder.name,
+                status=record.status,
+                error=record.error,
+                best_round=record.best_round,
+                rounds_trained=record.rounds_trained,
+                metrics={name: summary.mean for name, summary in record.metrics.items()},
+                seconds=record.seconds,
+            )
+        )
+
+    def reporting(self) -> None:
+        self.emit(events.Reporting())
+
+    def reported(self, report: Path) -> None:
+        """The report is written."""
+        self.emit(events.Reported(report=str(report)))
+
+
+class _Warnings(logging.Handler):
+    """What the harness warns of, as events."""
+
+    def __init__(self, stream: EventStream) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._stream.say(record.getMessage())

@@ -1,0 +1,149 @@
+"""What `--json` writes to stderr: one JSON object per line, each of these kinds; `schema events` publishes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+SCHEMA_VERSION: Final = 1
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
+
+    time: AwareDatetime = Field(default_factory=_now, description="When it happened, UTC.")
+
+
+class Began(_Event):
+    """The first line."""
+
+    event: Literal["began"] = "began"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    command: str = Field(description="run or monitor.")
+    version: str = Field(description="Of ltr-harness.")
+
+
+class Said(_Event):
+    """Something for people: what is being done, a warning."""
+
+    event: Literal["said"] = "said"
+    text: str
+
+
+class PlannedRun(BaseModel):
+    """One model on one fold with one seed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str = Field(description="Name of its folder; the same in all events about it.")
+    model: str
+    fold: str
+    seed: int
+    state: Literal["done", "score again", "train"] = Field(description="What there is to do.")
+
+
+class Planned(_Event):
+    """Everything that the experiment consists of, what exists already included."""
+
+    event: Literal["planned"] = "planned"
+    folder: str = Field(description="Where the folders of the runs are.")
+    threads: int = Field(description="Of each training.")
+    runs: list[PlannedRun]
+
+
+class Started(_Event):
+    """A run begins."""
+
+    event: Literal["started"] = "started"
+    run: str
+
+
+class Round(_Event):
+    """A boosting round has been evaluated on the validation split."""
+
+    event: Literal["round"] = "round"
+    run: str
+    round: int = Field(ge=1)
+    values: dict[str, float | None] = Field(description="Mean of each metric; null where it is undefined.")
+
+
+class Finished(_Event):
+    """A run is over and its folder is written."""
+
+    event: Literal["finished"] = "finished"
+    run: str
+    status: Literal["complete", "failed"]
+    error: str | None = Field(description="Why it failed.")
+    best_round: int | None = Field(description="null where there are no rounds.")
+    rounds_trained: int | None
+    metrics: dict[str, float | None] = Field(description="Means on test; null where undefined.")
+    seconds: dict[str, float] = Field(description="What training, scoring and evaluating took.")
+
+
+class Reporting(_Event):
+    """All runs are there; comparison and report begin."""
+
+    event: Literal["reporting"] = "reporting"
+
+
+class Reported(_Event):
+    """The report is written."""
+
+    event: Literal["reported"] = "reported"
+    report: str = Field(description="Path of report.html; report.json is beside it.")
+
+
+class Alerted(_Event):
+    """The monitor raised an alert."""
+
+    event: Literal["alerted"] = "alerted"
+    kind: str
+    text: str
+
+
+class ProblemFound(_Event):
+    """What keeps the command from going on; there may be several."""
+
+    event: Literal["problem"] = "problem"
+    place: str = Field(description="File and line, option, query; empty where there is none.")
+    found: str
+    expected: str
+    cure: str
+
+
+class Ended(_Event):
+    """The last line."""
+
+    event: Literal["ended"] = "ended"
+    exit_code: int
+
+
+Event = (
+    Began
+    | Said
+    | Planned
+    | Started
+    | Round
+    | Finished
+    | Reporting
+    | Reported
+    | Alerted
+    | ProblemFound
+    | Ended
+)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of one line."""
+    found = TypeAdapter(Annotated[Event, Field(discriminator="event")]).json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "One line that --json writes to stderr",
+        **found,
+    }
