@@ -99,8 +99,7 @@ class BoostedRanker(Ranker):
         if self.drop_blank:
             best = np.maximum.reduceat(train.labels, train.groups.boundaries[:-1])
             train = train.take(np.flatnonzero(best > 0))
-        if self.categorical:
-            _check_codes(train, self._columns(train.feature_names, self.categorical))
+        self.check_codes(train)
         left_out = self._columns(train.feature_names, self.left_out(train.feature_names))
         if left_out.size:
             # A constant column is never split on, so the model keeps its width and scores the data as they are.
@@ -139,6 +138,28 @@ class BoostedRanker(Ranker):
 
     def categorical_columns(self, names: Sequence[str]) -> list[int]:
         return [int(column) for column in self._columns(names, self.categorical)]
+
+    def check_codes(self, train: RankingDataset) -> None:
+        """Refuse values of categorical features that are no codes.
+
+        Raises:
+            RankerError: naming each such feature.
+        """
+        problems = []
+        for column in self.categorical_columns(train.feature_names):
+            values = train.features[:, column]
+            good = (values >= 0) & (values == np.floor(values)) & (values < 2**24)
+            bad = np.flatnonzero(~(np.isnan(values) | good))
+            if bad.size:
+                problems.append(
+                    Problem(
+                        "categorical",
+                        f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} ({bad.size:,} such rows)",
+                        "codes 0, 1, 2 …; missing values are fine",
+                    )
+                )
+        if problems:
+            raise RankerError(problems)
 
     def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
         place = {name: column for column, name in enumerate(names)}
@@ -266,22 +287,3 @@ def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
     """Position biases as records keep them: position to value, or values."""
     positions = sorted(columns[0])
     return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}
-
-
-def _check_codes(train: RankingDataset, columns: NDArray[np.int64]) -> None:
-    problems = []
-    for column in columns:
-        values = train.features[:, column]
-        bad = np.flatnonzero(
-            ~(np.isnan(values) | ((values >= 0) & (values == np.floor(values)) & (values < 2**24)))
-        )
-        if bad.size:
-            problems.append(
-                Problem(
-                    "categorical",
-                    f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} ({bad.size:,} such rows)",
-                    "codes 0, 1, 2 …; missing values are fine",
-                )
-            )
-    if problems:
-        raise RankerError(problems)

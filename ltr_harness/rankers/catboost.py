@@ -75,7 +75,7 @@ class CatBoostRanker(BoostedRanker):
 
     CatBoost's own metrics see no queries, and its early stopping sees its own metrics. So it trains all rounds
     allowed, the rule is applied to the model's stages afterwards, and the best one is kept: what stopping would
-    have kept, for the price of the rounds after it.
+    have kept, for the price of the rounds after it. A missing code is a category of its own.
     """
 
     packages: ClassVar[tuple[str, ...]] = ("catboost",)
@@ -95,12 +95,10 @@ class CatBoostRanker(BoostedRanker):
             return [Problem("objective", f"unknown objective {self.objective!r}", cure=cure)]
         found = self.field_problems(facts)
         found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
-        for field, given, instead in (
-            ("position_bias", self.position_bias, "LightGBM's lambdarank or XGBoost"),
-            ("init_model", self.init_model is not None, "LightGBM or XGBoost"),
-        ):
-            if given:
-                found.append(Problem(field, "is not available with CatBoost", instead))
+        if self.position_bias:
+            found.append(
+                Problem("position_bias", "is not available with CatBoost", "LightGBM's lambdarank or XGBoost")
+            )
         if not found:
             found += self._refusals(facts)
         return found
@@ -137,12 +135,15 @@ class CatBoostRanker(BoostedRanker):
         if left_out:
             handed["ignored_features"] = [training.train.feature_names.index(name) for name in left_out]
         rounds = training.max_rounds
+        coded = self.categorical_columns(training.train.feature_names)
+        self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=spoken):
-            pool = shared("catboost", training, None, lambda: _pool(training.train))
+            pool = shared("catboost", training, self.categorical, lambda: _pool(training.train, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
-            booster.fit(pool)
+            before = None if self.init_model is None else _read(self.init_model_file())
+            booster.fit(pool, init_model=before)
             trained = booster.tree_count_
-            history, best = self._watched(booster, training, trained)
+            history, best = self._watched(booster, training, 0 if before is None else before.tree_count_)
             if best < trained:
                 booster.shrink(ntree_end=best)
         splits = 0 if best == 0 else int(np.log2(np.maximum(booster.get_tree_leaf_counts(), 1)).sum())
@@ -160,8 +161,12 @@ class CatBoostRanker(BoostedRanker):
             ),
         )
 
-    def _watched(self, booster: Any, training: Training, trained: int) -> tuple[list[Measured], int]:
-        """The learning curve up to where the rule would have stopped, and the round to keep."""
+    def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:
+        """The learning curve up to where the rule would have stopped, and the round to keep.
+
+        It begins after the rounds that were there before this training.
+        """
+        trained = booster.tree_count_
         if training.valid is None or not training.watched:
             return [], trained
         rule = training.stopping
@@ -169,7 +174,7 @@ class CatBoostRanker(BoostedRanker):
         stopper = None if rule is None else Stopper(rule)
         binding = bind(training.watched, training.valid.judgments)
         stages = booster.staged_predict(
-            training.valid.features,
+            _typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_),
             prediction_type="RawFormulaVal",
             eval_period=every,
             thread_count=training.threads,
@@ -177,6 +182,8 @@ class CatBoostRanker(BoostedRanker):
         history: list[Measured] = []
         for stage, scores in enumerate(stages, start=1):
             at = min(stage * every, trained)
+            if at <= before:
+                continue
             means = binding.means(scores)
             measured = [
                 Measured(at, VALID, name, float(mean))
@@ -197,12 +204,6 @@ class CatBoostRanker(BoostedRanker):
             "allow_writing_files": False,
             "logging_level": "Silent",
         }
-
-    def field_problems(self, facts: Facts | None) -> list[Problem]:
-        found = super().field_problems(facts)
-        if self.categorical:  # CatBoost would want them as text, in training and whenever it scores
-            found.append(Problem("categorical", "is not available with CatBoost here", "LightGBM or XGBoost"))
-        return found
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> CatBoostModel:
@@ -226,7 +227,10 @@ class CatBoostModel(TreeModel):
         if not len(matrix):
             return np.empty(0)
         scores = self.booster.predict(
-            matrix, prediction_type="RawFormulaVal", ntree_end=rounds, thread_count=self.threads or -1
+            self._typed(matrix),
+            prediction_type="RawFormulaVal",
+            ntree_end=rounds,
+            thread_count=self.threads or -1,
         )
         return np.asarray(scores, dtype=np.float64)
 
@@ -242,17 +246,34 @@ class CatBoostModel(TreeModel):
         )
 
     def _split_features(self) -> list[int]:
-        """The feature of every split; one for each level of a symmetric tree. Only CatBoost's JSON says it."""
+        """The column of every split; one split for each level of a symmetric tree. Only CatBoost's JSON says it.
+
+        A split on statistics of several categorical features together is a split on each of them.
+        """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"
             self.booster.save_model(str(path), format="json")
             content = json.loads(path.read_text())
+        about = content["features_info"]
+        numeric, coded, statistics = (
+            about.get(kind) or [] for kind in ("float_features", "categorical_features", "ctrs")
+        )
+        columns = [[one["flat_feature_index"]] for one in numeric for _ in one.get("borders") or ()]
+        columns += [[one["flat_feature_index"]] for one in coded for _ in one.get("values") or ()]
+        for one in statistics:
+            parts = [part for part in one["elements"] if "cat_feature_index" in part]
+            of = sorted({coded[part["cat_feature_index"]]["flat_feature_index"] for part in parts})
+            columns += [of for _ in one["borders"]]
         trees = json.dumps(content.get("oblivious_trees") or content.get("trees") or [])
-        return [int(column) for column in re.findall(r'"float_feature_index": (\d+)', trees)]
+        return [column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]]
 
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        pool = _catboost().Pool(as_matrix(features, self.n_features))
+        coded = self.booster.get_cat_feature_indices()
+        pool = _catboost().Pool(self._typed(as_matrix(features, self.n_features)), cat_features=coded)
         return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)
+
+    def _typed(self, matrix: NDArray[np.float32]) -> Any:
+        return _typed(matrix, self.booster.get_cat_feature_indices(), self.booster.feature_names_)
 
     def save(self, folder: Path) -> str:
         metadata = self.booster.get_metadata()
@@ -264,13 +285,7 @@ class CatBoostModel(TreeModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
-        path = model_file(folder, cls.FILE)
-        catboost = _catboost()
-        booster = catboost.CatBoost()
-        try:
-            booster.load_model(str(path))
-        except catboost.CatBoostError as problem:
-            raise DataError(f"{path}: CatBoost cannot read it: {spoken(str(problem))}") from problem
+        booster = _read(model_file(folder, cls.FILE))
         return cls(
             booster=booster,
             n_features=len(booster.feature_names_),
@@ -279,15 +294,40 @@ class CatBoostModel(TreeModel):
         )
 
 
-def _pool(split: RankingDataset) -> Any:
+def _read(path: Path) -> Any:
+    catboost = _catboost()
+    booster = catboost.CatBoost()
+    try:
+        booster.load_model(str(path))
+    except catboost.CatBoostError as problem:
+        raise DataError(f"{path}: CatBoost cannot read it: {spoken(str(problem))}") from problem
+    return booster
+
+
+def _typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:
+    """The features as CatBoost takes them: where some are codes, those as whole numbers, missing ones as -1."""
+    if not coded:
+        return features
+    import pandas
+
+    table = pandas.DataFrame(features, columns=list(names))
+    for column in coded:
+        values = features[:, column]
+        table[names[column]] = np.where(np.isnan(values), -1, values).astype(np.int64)
+    return table
+
+
+def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
     weights = split.judgments.query_weights
     sizes = split.groups.sizes
+    names = safe_feature_names(split.feature_names)
     return _catboost().Pool(
-        split.features,
+        _typed(split.features, coded, names),
+        cat_features=coded,
         label=split.labels,
         group_id=np.repeat(np.arange(split.n_queries), sizes),
         group_weight=None if weights is None else np.repeat(weights, sizes),
-        feature_names=safe_feature_names(split.feature_names),
+        feature_names=names,
     )
 
 

@@ -30,6 +30,6 @@ def training_notes(
         notes.append(f"{NOTHING_LEARNED[1]}: {n_splits} splits in {kept} rounds")
     if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
         notes.append(
-            f"best round {kept} of {max_rounds}, stopped by the limit and not by the metric: more rounds may help"
+            f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"
         )
     return notes

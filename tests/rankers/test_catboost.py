@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.boosting.stopping import Stopper
-from ltr_harness.errors import DataError, MissingExtraError
-from ltr_harness.groups import Judgments
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, MissingExtraError, RankerError
+from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR, NDCG, bind
-from ltr_harness.rankers import Training
+from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.catboost import OWNED, CatBoostModel, CatBoostRanker, _names
 
 catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
@@ -74,6 +75,106 @@ def test_the_model_tells_what_it_looks_at(train: Any, test: Any) -> None:
         np.testing.assert_array_equal(model.score_after(test.features, 6), model.score(test.features))
 
 
+@pytest.fixture(scope="module")
+def coded() -> Any:
+    """A hundred queries whose relevance is a matter of a shop's number, of two digits: no threshold finds it."""
+    rng = np.random.default_rng(0)
+    groups = QueryGroups.from_sizes(np.full(100, 20))
+    shop, kind = rng.integers(0, 40, groups.n_rows), rng.integers(0, 6, groups.n_rows)
+    noise = rng.normal(size=groups.n_rows)
+    features = np.column_stack([noise, shop, kind]).astype(np.float32)
+    features[::50, 2] = np.nan
+    good = rng.random(40) < 0.3
+    return RankingDataset(
+        features, Judgments.checked(good[shop].astype(float), groups), ("noise", "shop", "kind")
+    )
+
+
+class TestCategories:
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "objective": "QueryRMSE",
+        "params": {"depth": 2},
+        "categorical": ["shop", "kind"],
+    }
+
+    def test_they_are_no_numbers(self, coded: Any) -> None:
+        ranker = CatBoostRanker(**self.FIELDS)
+        assert ranker.check(Facts.of(coded, stopping=True)) == []
+        rule = replace(RULE, max_rounds=10)
+        model = ranker.fit(Training(train=coded, valid=coded, stopping=rule))
+        assert max(point.value for point in model.history) == 1.0
+        numbers = CatBoostRanker(objective="QueryRMSE", params={"depth": 2})
+        curve = numbers.fit(Training(train=coded, valid=coded, stopping=rule)).history
+        assert max(point.value for point in curve) < 0.9
+
+    def test_the_library_alone_gives_the_same_model(self, coded: Any) -> None:
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame(coded.features, columns=list(coded.feature_names))
+        for name in ("shop", "kind"):
+            table[name] = table[name].fillna(-1).astype(int).astype(str)
+        pool = catboost.Pool(
+            table,
+            label=coded.labels,
+            group_id=np.repeat(np.arange(100), 20),
+            cat_features=["shop", "kind"],
+        )
+        params = {"loss_function": "QueryRMSE", "depth": 2, "random_seed": 3, "thread_count": 1}
+        alone = catboost.CatBoost(
+            {**params, "iterations": 6, "logging_level": "Silent", "allow_writing_files": False}
+        ).fit(pool)
+        model = CatBoostRanker(**self.FIELDS).fit(Training(train=coded, rounds=6, seed=3))
+        expected = alone.predict(pool, prediction_type="RawFormulaVal")
+        np.testing.assert_array_equal(model.score(coded.features), expected)
+
+    def test_the_stored_model_scores_and_explains_the_same(self, coded: Any, tmp_path: Path) -> None:
+        files = []
+        for threads in (1, 2):
+            model = CatBoostRanker(**self.FIELDS).fit(Training(train=coded, rounds=6, threads=threads))
+            files.append((tmp_path / model.save(tmp_path)).read_bytes())
+        assert files[0] == files[1]
+        loaded = CatBoostModel.load(tmp_path)
+        scores = model.score(coded.features)
+        np.testing.assert_array_equal(loaded.score(coded.features), scores)
+        shares = loaded.contributions(coded.features[:50])
+        np.testing.assert_allclose(shares.sum(axis=1), scores[:50], atol=1e-6)
+        noise, shop, kind = loaded.importance("split")
+        assert shop > noise + kind  # a splitting of statistics is one of the feature they are about
+        assert noise + shop + kind >= 6
+        unseen = coded.features[:5].copy()
+        unseen[:, 1] = 99
+        assert np.isfinite(loaded.score(unseen)).all()
+
+    def test_values_that_are_no_codes_are_refused(self, coded: Any) -> None:
+        broken = replace(coded, features=coded.features + np.float32(0.5))
+        with pytest.raises(RankerError, match=r"categorical: feature 'shop' holds .*expected codes 0, 1, 2"):
+            CatBoostRanker(**self.FIELDS).fit(Training(train=broken, rounds=1))
+
+
+def test_training_goes_on_from_a_model(train: Any, valid: Any, tmp_path: Path) -> None:
+    plain = {"objective": "QueryRMSE", "params": SMALL}
+    first = CatBoostRanker(**plain).fit(Training(train=train, rounds=6))
+    first.save(tmp_path)
+    ranker = CatBoostRanker(**plain, init_model=tmp_path)
+    assert ranker.check(Facts.of(train, stopping=True)) == []
+    more = ranker.fit(Training(train=train, rounds=4))
+    assert more.best_round == 10
+    assert isinstance(more, CatBoostModel)
+    np.testing.assert_allclose(
+        more.score_after(train.features, 6), first.score(train.features), rtol=0, atol=1e-9
+    )
+    assert not np.array_equal(more.score(train.features), first.score(train.features))
+    assert any("rounds count from its first tree" in note for note in more.notes)
+    stopped = ranker.fit(Training(train=train, valid=valid, stopping=RULE))
+    assert stopped.history[0].round == 7
+    assert (stopped.best_round or 0) >= 7
+    value = next(point.value for point in stopped.history if point.round == stopped.best_round)
+    at_best = bind([NDCG(k=10)], valid.judgments).means(stopped.score(valid.features))[0]
+    np.testing.assert_allclose(value, at_best, rtol=0, atol=1e-12)
+    (tmp_path / "model.cbm").write_text("not a model")
+    with pytest.raises(DataError, match=r"model\.cbm: CatBoost cannot read it"):
+        ranker.fit(Training(train=train, rounds=1))
+
+
 def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
     owned = [name for name, meaning in _names().items() if meaning in OWNED]
     assert {"iterations", "n_estimators", "random_state", "thread_count", "eval_metric", "od_type"} <= set(
@@ -98,7 +199,7 @@ def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
         ({"params": {"depth": 3, "max_depth": 4}}, "params.max_depth", "is given a second time"),
         ({"params": {"depth": 99}}, "params", "refused: "),
         ({"params": {"task_type": "GPU"}}, "params", "refused: "),
-        ({"categorical": ["age"]}, "categorical", "not available with CatBoost"),
+        ({"init_model": "nowhere"}, "init_model", "no such file"),
         ({"position_bias": True}, "position_bias", "not available with CatBoost"),
         ({"preset": "tiny"}, "preset", "unknown preset 'tiny'"),
     ],
