@@ -28,10 +28,11 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @options.runs
 @click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    metavar="N|dask:N",
     show_default="one per core on small data",
-    help="Processes; each gets its share of the cores.",
+    help="Processes; each gets its share of the cores. dask:N: as a Dask cluster.",
 )
+@click.option("--dask", metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
 @click.option("--force", is_flag=True, help="Train everything again.")
@@ -42,7 +43,8 @@ def command(
     config: Path,
     overrides: tuple[str, ...],
     runs: Path,
-    workers: int | None,
+    workers: str | None,
+    dask: str | None,
     dry_run: bool,
     fail_fast: bool,
     force: bool,
@@ -59,7 +61,8 @@ def command(
     """
     from ltr_harness.experiment.starting import begin_loading
 
-    if workers != 1 and not dry_run:
+    n_workers = int(workers) if workers is not None and workers.isdecimal() else None
+    if n_workers != 1 and workers in (None, str(n_workers)) and dask is None and not dry_run:
         begin_loading()
     from ltr_harness.cli.event_stream import JsonProgress
     from ltr_harness.cli.watching import TerminalProgress

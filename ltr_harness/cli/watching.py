@@ -104,7 +104,8 @@ class TerminalProgress(Progress):
             parts.append(f"{again} to score again")
         if done:
             parts.append(f"{done} done already")
-        self.say(", ".join(parts) + f"; {threads} thread{'s' if threads > 1 else ''} each")
+        said = ", ".join(parts) + f"; {threads} thread{'s' if threads > 1 else ''} each"
+        self.say(f"{said}; {plan.left}" if str(plan.left) else said)
         constant = sorted({task.model for task in plan.tasks if not task.seed_matters})
         if constant:
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from ltr_harness import rankers, readers
 from ltr_harness.catalog import Catalog, did_you_mean
-from ltr_harness.config import rules
+from ltr_harness.config import rules, sweep
 from ltr_harness.config.experiment import (
     CompareConfig,
     DataConfig,
@@ -30,6 +31,7 @@ from ltr_harness.config.experiment import (
 from ltr_harness.config.explain import Path, dotted, explained, shown
 from ltr_harness.config.normal import absolute_path, from_plain
 from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.search import SweepConfig
 from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.known_sets import SETS
@@ -38,12 +40,13 @@ from ltr_harness.readers.reader import Reader
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "compare")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "compare")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
     "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
     "models": "a mapping from each model's name to {ranker: …}",
+    "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
     "compare": "a mapping such as {baseline: …}",
 }
 
@@ -75,6 +78,8 @@ class _Build:
         metrics = self.metrics()
         stopping = self.section(StoppingConfig, "stopping", required=False)
         models = self.models()
+        if self.section(SweepConfig, "sweep", required=False) is not None:  # one that is sound is spelt out by now
+            self.found += sweep.findings(self.tree)
         compare = self.compare()
         has_stopping = (
             self.tree.at(("stopping",)) is not None and self.tree.mapping["stopping"].value is not None
@@ -98,7 +103,14 @@ class _Build:
         ordered = sorted(
             self.found, key=lambda found: (found[0].name != main, found[0].name, *_position(found[0]))
         )
-        return list(dict.fromkeys(problem for _, problem in ordered))
+        return list(dict.fromkeys(self._of_swept(problem) for _, problem in ordered))
+
+    def _of_swept(self, problem: Problem) -> Problem:
+        """What is wrong with all points of a sweep is wrong once, with the model that was swept."""
+        found = problem.found
+        for point, model in sorted(sweep.origins(self.tree).items(), key=lambda pair: -len(pair[0])):
+            found = found.replace(f"models.{point}", f"models.{model}")
+        return replace(problem, found=found)
 
     # --- sections ---
 
@@ -198,7 +210,7 @@ class _Build:
         compare = self.section(CompareConfig, "compare")
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
-            self.check(rules.baseline_rule(baseline.value, models.mapping))
+            self.check(rules.baseline_rule(baseline.value, models.mapping, sweep.origins(self.tree)))
         return compare
 
     # --- what they share ---

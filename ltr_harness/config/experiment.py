@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from ltr_harness.config.search import SweepPoint, TuneConfig
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
@@ -227,6 +228,9 @@ class ModelOptions(_Part):
     rounds: int | None = Field(
         default=None, ge=1, description="Train exactly this many rounds; only without `stopping`."
     )
+    point: SweepPoint | None = Field(
+        default=None, description="Which point of a sweep this is; filled in where `sweep` is spelt out."
+    )
 
 
 class ModelConfig(ModelOptions):
@@ -279,7 +283,8 @@ class Experiment(Header):
 
     Attributes:
         stopping: None where each model says its own number of rounds.
-        models: by the name that tables call them, in the order of the file.
+        models: by the name that tables call them, in the order of the file; the points of a sweep among them.
+        tune: None where nothing is searched for.
     """
 
     data: DataConfig
@@ -287,6 +292,7 @@ class Experiment(Header):
     stopping: StoppingConfig | None = None
     models: dict[Name, ModelConfig]
     compare: CompareConfig
+    tune: TuneConfig | None = None
 
 
 def with_max_grade(metric: Metric, max_grade: float | None) -> Metric:

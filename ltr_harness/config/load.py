@@ -12,6 +12,7 @@ from ltr_harness.config.build import build_experiment
 from ltr_harness.config.experiment import DataConfig, Experiment
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import normal_form
+from ltr_harness.config.sweep import spelt_out
 from ltr_harness.config.yaml_tree import Node, plain_scalar
 
 
@@ -40,7 +41,11 @@ def load_experiment(
         >>> str(experiment.metrics.primary), experiment.compare.baseline
         ('ndcg@10', 'chance')
     """
-    return build_experiment(normal_form(merged_tree(source, overrides)), check_rankers=check_rankers)
+    return build_experiment(_tree(source, overrides), check_rankers=check_rankers)
+
+
+def _tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]) -> Node:
+    return normal_form(spelt_out(merged_tree(source, overrides)))
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
@@ -99,7 +104,7 @@ def settings(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = 
     Raises:
         ConfigError: as `load_experiment`.
     """
-    tree = normal_form(merged_tree(source, overrides))
+    tree = _tree(source, overrides)
     resolved = as_mapping(build_experiment(tree, check_rankers=False))
     return [Setting(".".join(path), value, _origin(tree, path)) for path, value in _leaves(resolved, ())]
 

@@ -99,7 +99,11 @@ def stopping_rules(
             yield ("data", "splits", fold), found, "", cure
 
 
-def baseline_rule(baseline: str, models: Mapping[str, object]) -> Iterator[Finding]:
-    """The baseline is one of the models."""
-    if baseline not in models:
+def baseline_rule(baseline: str, models: Mapping[str, object], swept: Mapping[str, str]) -> Iterator[Finding]:
+    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
+    points = [point for point, model in swept.items() if model == baseline]
+    if baseline not in models and points:
+        cure = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
+        yield ("compare", "baseline"), f"{baseline!r} is swept: it became {len(points)} models", cure, ""
+    elif baseline not in models:
         yield ("compare", "baseline"), f"there is no model {baseline!r}", "", did_you_mean(baseline, models)

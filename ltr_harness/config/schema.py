@@ -23,6 +23,7 @@ from ltr_harness.config.experiment import (
     StoppingConfig,
 )
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
+from ltr_harness.config.search import SweepConfig
 from ltr_harness.known_sets import SETS
 
 Schema = dict[str, Any]
@@ -34,7 +35,9 @@ def json_schema() -> Schema:
 
     reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
     ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
-    sections = [Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, CompareConfig]
+    sections = [
+        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, CompareConfig
+    ]  # fmt: skip
     kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
     definitions: dict[str, Schema] = everything["$defs"]
@@ -58,6 +61,7 @@ def json_schema() -> Schema:
         "description": "Supplies report, cutoffs and primary where they are not given.",
     }
     stopping = taken(StoppingConfig)
+    sweep = taken(SweepConfig)
     compare = taken(CompareConfig)
     for section in (metrics, stopping, compare):
         section.pop("required", None)
@@ -86,6 +90,7 @@ def json_schema() -> Schema:
                 "description": "The competitors, by the name that tables call them.",
                 "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
             },
+            "sweep": {"anyOf": [sweep, {"type": "null"}], "description": sweep.pop("description")},
             "compare": compare,
         },
         "if": {"not": {"required": ["extends"]}},

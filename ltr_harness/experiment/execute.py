@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import HarnessError
+from ltr_harness.errors import HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.experiment.facts import ranker_facts, stopping_facts
 from ltr_harness.experiment.folds import Fold
-from ltr_harness.experiment.plan import Plan, Task, ranker_facts, stopping_facts
 from ltr_harness.experiment.reading import reading_of
+from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.boosted import TreeModel
-from ltr_harness.rankers.ranker import FittedModel, Training
+from ltr_harness.rankers.ranker import FittedModel, Training, Workers
 from ltr_harness.runs.folder import finish, replace_files, unfinished
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.packages import stood_on
@@ -34,10 +35,33 @@ OnRound = Callable[[int, Mapping[str, float]], None]
 
 
 def execute(
-    task: Task, experiment: Experiment, plan: Plan, fold: Fold, threads: int, on_round: OnRound | None = None
+    task: Task,
+    experiment: Experiment,
+    plan: Plan,
+    fold: Fold,
+    threads: int,
+    on_round: OnRound | None = None,
+    *,
+    workers: Workers | None = None,
+    failure: TrainingError | None = None,
 ) -> Run:
-    """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so."""
+    """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so.
+
+    Args:
+        task: what.
+        experiment, plan: what it is part of.
+        fold: the data.
+        threads: to train with.
+        on_round: told of each evaluated round.
+        workers: of a cluster, for models trained across them.
+        failure: what became of it already: nothing is trained, and the run says so.
+
+    Raises:
+        TrainingError: `failure`, where there is a trained run that it must not replace.
+    """
     if task.state == "score again":
+        if failure is not None:
+            raise failure
         return _score_again(task, experiment, plan, fold)
     config = experiment.models[task.model]
     record: dict[str, Any] = {
@@ -52,6 +76,7 @@ def execute(
         "evaluation_identity": task.evaluation_identity,
         "config": ranker_facts(config),
         "rounds": config.rounds,
+        "point": None if config.point is None else config.point.model_dump(),
         "reading": reading_of(experiment.data, fold.name),
         "threads": threads,
         "data": dict(fold.facts),
@@ -65,6 +90,8 @@ def execute(
     with unfinished(task.folder.parent) as folder:
         started = time.perf_counter()
         try:
+            if failure is not None:
+                raise failure
             fitted = config.ranker.fit(
                 Training(
                     train=fold.train,
@@ -75,6 +102,7 @@ def execute(
                     stopping=plan.stopping,
                     rounds=config.rounds,
                     progress=on_round,
+                    workers=workers,
                 )
             )
             trained = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from ltr_harness.cache import DataCache
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import TrainingError, UsageError
+from ltr_harness.experiment.cluster import Cluster, across_all, chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.experiment.plan import Plan, plan
+from ltr_harness.experiment.on_cluster import run_on_cluster
+from ltr_harness.experiment.plan import Plan, Task, plan
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.workers import (
     available_cores,
@@ -66,11 +68,12 @@ class Prepared:
     plan: Plan
     folder: Path
     workers: int = 1
+    cluster: Cluster | None = None
 
     @property
     def threads(self) -> int:
         """Each worker's share of the cores."""
-        return threads_of(self.workers)
+        return self.cluster.threads if self.cluster else threads_of(self.workers)
 
 
 def threads_of(workers: int) -> int:
@@ -86,6 +89,7 @@ def prepare(
     force: bool = False,
     verify: bool = False,
     workers: int | None = 1,
+    cluster: Cluster | None = None,
 ) -> Prepared:
     """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
 
@@ -97,6 +101,7 @@ def prepare(
         verify: hash all data again, whatever the cache remembers of the files.
         workers: processes; each gets its share of the cores, which some settings depend on. None: as many as
             finish first.
+        cluster: train there instead, with the threads that its workers have.
 
     Raises:
         UsageError: every problem found.
@@ -107,10 +112,13 @@ def prepare(
     experiment = load_experiment(source, overrides)
     reader = FoldReader(experiment.data, DataCache(verify=verify))
     folder = Path(runs) / encoded(experiment.name)
-    if workers is None:
+    if cluster is not None:
+        experiment, workers = across_all(experiment, cluster), cluster.n_workers
+    elif workers is None:
         workers = _workers_for(experiment, reader)
-    planned = plan(experiment, reader, Path(runs), threads=threads_of(workers), force=force)
-    return Prepared(experiment, reader, planned, folder, workers)
+    threads = cluster.threads if cluster else threads_of(workers)
+    planned = plan(experiment, reader, Path(runs), threads=threads, workers=workers, force=force)
+    return Prepared(experiment, reader, planned, folder, workers, cluster)
 
 
 def _workers_for(experiment: Experiment, reader: FoldReader) -> int:
@@ -126,7 +134,8 @@ def run_experiment(
     *,
     overrides: Sequence[str] = (),
     runs: str | Path = "runs",
-    workers: int | None = 1,
+    workers: int | str | None = 1,
+    dask: str | None = None,
     force: bool = False,
     fail_fast: bool = False,
     progress: Progress | None = None,
@@ -137,7 +146,9 @@ def run_experiment(
         config: an experiment file, or the same as a mapping.
         overrides: ``"a.b=value"`` texts, applied last.
         runs: folder under which the experiment's folder of runs is kept.
-        workers: processes; each gets its share of the cores. None: as many as finish first.
+        workers: processes; each gets its share of the cores. None: as many as finish first. ``"dask:4"``: a Dask
+            cluster of so many processes on this machine.
+        dask: address of a Dask cluster's scheduler, or its scheduler file, to train there.
         force: train everything again.
         fail_fast: stop at the first model that fails; otherwise the others go on.
         progress: told what happens.
@@ -146,8 +157,12 @@ def run_experiment(
         UsageError: configuration, data or models are wrong; nothing was run.
         TrainingError: with `fail_fast`, the first failure.
     """
-    prepared = prepare(config, overrides=overrides, runs=runs, force=force, workers=workers)
-    return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
+    with chosen_cluster(workers, dask) as cluster:
+        n_workers = workers if isinstance(workers, int) else None
+        prepared = prepare(
+            config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster
+        )
+        return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
 
 
 def run_prepared(
@@ -156,26 +171,32 @@ def run_prepared(
     """The part of `run_experiment` that trains."""
     watcher = progress or Progress()
     folder, plan_ = prepared.folder, prepared.plan
+    refuse_without_cluster(prepared.experiment, prepared.cluster)
     folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(folder)
     (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
     write_plan(folder, [task.folder.name for task in plan_.tasks])
     todo = [task for task in plan_.tasks if task.state != "done"]
-    threads, workers = prepared.threads, prepared.workers
-    watcher.planned(plan_, threads)
+    watcher.planned(plan_, prepared.threads)
     if todo:
         threading.Thread(target=warm_up).start()
-    results = (
-        run_here(todo, prepared.experiment, plan_, prepared.reader, threads, watcher)
-        if workers == 1 or len(todo) < 2
-        else run_in_workers(todo, prepared.experiment, plan_, threads, min(workers, len(todo)), watcher)
-    )
-    for task, run in results:
+    for task, run in _trained(prepared, todo, watcher):
         watcher.finished(task, run)
         if run.record.status == "failed" and fail_fast:
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     watcher.reporting()
     return conclude(prepared, reused=len(plan_.tasks) - len(todo))
+
+
+def _trained(prepared: Prepared, todo: list[Task], watcher: Progress) -> Iterator[tuple[Task, Run]]:
+    """What is to do, done: on a cluster, in processes, or here."""
+    parts = (prepared.experiment, prepared.plan, prepared.reader)
+    if prepared.cluster is not None:
+        return run_on_cluster(todo, *parts, prepared.cluster, watcher)
+    workers = min(prepared.workers, len(todo))
+    if workers > 1:
+        return run_in_workers(todo, *parts, prepared.threads, workers, watcher)
+    return run_here(todo, *parts, prepared.threads, watcher)
 
 
 def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:

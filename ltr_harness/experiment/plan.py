@@ -3,65 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.catalog import is_own_file, own_file_digest
-from ltr_harness.config.experiment import Experiment, ModelConfig, with_max_grade
+from ltr_harness.config.experiment import Experiment, with_max_grade
 from ltr_harness.errors import HarnessError, Problem, UsageError
+from ltr_harness.experiment.estimate import time_left
+from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
 from ltr_harness.experiment.folds import Fold, FoldReader, largest_label
+from ltr_harness.experiment.task import Plan as Plan
+from ltr_harness.experiment.task import State as State
+from ltr_harness.experiment.task import Task as Task
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.identity import evaluation_identity, package_versions, training_identity
 
-State = Literal["done", "score again", "train"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One run to be: a model on a fold with a seed.
-
-    Attributes:
-        seed_matters: False where every seed gives the same model, so that one run stands for all.
-        state: ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``.
-    """
-
-    model: str
-    fold: str
-    seed: int
-    seed_matters: bool
-    identity: str
-    evaluation_identity: str
-    folder: Path
-    state: State
-
-    def __str__(self) -> str:
-        parts = [self.model]
-        if self.fold != "all":
-            parts.append(self.fold)
-        if self.seed_matters:
-            parts.append(f"seed {self.seed}")
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The tasks in the order in which they run, and the metrics with their scale fixed."""
-
-    tasks: tuple[Task, ...]
-    metrics: tuple[Metric, ...]
-    primary: Metric
-    stopping: StoppingRule | None
-
-    def count(self, state: State) -> int:
-        return sum(task.state == state for task in self.tasks)
-
 
 def plan(
-    experiment: Experiment, reader: FoldReader, runs: Path, *, threads: int, force: bool = False
+    experiment: Experiment,
+    reader: FoldReader,
+    runs: Path,
+    *,
+    threads: int,
+    workers: int = 1,
+    force: bool = False,
 ) -> Plan:
     """Read the data, check every model against it, and list what has to be done.
 
@@ -70,6 +36,7 @@ def plan(
         reader: the experiment's data.
         runs: folder in which the experiment's folder is.
         threads: of each model; part of the identity of those that they can move.
+        workers: processes side by side, for the estimate of the time.
         force: train everything again.
 
     Raises:
@@ -96,7 +63,8 @@ def plan(
         for model, config in experiment.models.items()
         for seed in (experiment.seeds if config.ranker.seed_matters else experiment.seeds[:1])
     ]
-    return Plan(tuple(tasks), metrics, primary, stopping)
+    left = time_left(tasks, experiment, parent, workers)
+    return Plan(tuple(tasks), metrics, primary, stopping, left)
 
 
 def _task(
@@ -140,31 +108,6 @@ def _state(folder: Path, identity: str, evaluation: str) -> State:
     if any(name.startswith("model.") for name in damaged) or not record.files:
         return "train"
     return "score again" if damaged or record.evaluation_identity != evaluation else "done"
-
-
-def ranker_facts(config: ModelConfig) -> dict[str, Any]:
-    """A ranker's name and every field, with the digest of the file it comes from if it is the user's own."""
-    facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.facts()}
-    if is_own_file(config.ranker_name):
-        facts["ranker"] = own_file_digest(config.ranker_name)
-    return facts
-
-
-def definition(metric: Metric) -> str:
-    """A metric's canonical name, with the digest of its code where that is not the harness's own."""
-    return str(metric) if metric.digest is None else f"{metric} {metric.digest}"
-
-
-def stopping_facts(rule: StoppingRule) -> dict[str, Any]:
-    """A stopping rule as records keep it."""
-    return {
-        "metric": str(rule.metric),
-        "on": "valid",
-        "patience": rule.patience,
-        "min_delta": rule.min_delta,
-        "every": rule.every,
-        "max_rounds": rule.max_rounds,
-    }
 
 
 def _metric_problems(

@@ -37,6 +37,7 @@ SECTIONS = {
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
     "sweep": "ltr_harness.report.sections.sweep:section",
+    "sweep": "ltr_harness.report.sections.sweep:section",
     "features": "ltr_harness.report.sections.features:section",
     "position_bias": "ltr_harness.report.sections.position_bias:section",
     "data": "ltr_harness.report.sections.data:section",

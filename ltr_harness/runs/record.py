@@ -72,6 +72,7 @@ class Record(_Part):
     params: dict[str, Any]  # as handed to the library
     config: dict[str, Any]  # this model's part of the resolved experiment
     rounds: int | None = None  # as configured, where no stopping rule decides
+    point: dict[str, Any] | None = None  # of a sweep: the model that was swept, and the options that differ
     reading: dict[str, Any] = Field(default_factory=dict)  # the configuration's `data`, without its root
     threads: int
     data: dict[str, SplitFacts]  # "train", "valid", "test"

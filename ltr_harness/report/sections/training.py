@@ -103,7 +103,7 @@ def _curves(data: ReportData) -> Chart | None:
             if at == record.best_round:
                 rows[-1]["chosen"] = 1  # lines and dots share one table: a facet reads a single source
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
-    metric = _stopping_metric(curves[0][0].record, data.primary)
+    metric = stopping_metric(curves[0][0].record, data.primary)
     x = {"field": "round", "type": "quantitative", "title": "round", "axis": {"tickCount": 4, "grid": False}}
     y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
     tooltip = [
@@ -141,7 +141,13 @@ def _curves(data: ReportData) -> Chart | None:
     )
 
 
-def _stopping_metric(record: Record, primary: str) -> str:
+def chosen_value(run: Run, primary: str) -> float | None:
+    """The value on validation data at the chosen round; None where nothing was watched."""
+    return dict(_curve(run, primary) or ()).get(run.record.best_round or 0)
+
+
+def stopping_metric(record: Record, primary: str) -> str:
+    """What was watched on validation data: the metric that stops, else the primary one."""
     return record.stopping.metric if record.stopping is not None else primary
 
 
@@ -152,7 +158,7 @@ def _curve(run: Run, primary: str) -> list[tuple[int, float]] | None:
         return None
     record = run.record
     split = record.stopping.on if record.stopping is not None else "valid"
-    rows = history[(history["metric"] == _stopping_metric(record, primary)) & (history["split"] == split)]
+    rows = history[(history["metric"] == stopping_metric(record, primary)) & (history["split"] == split)]
     rows = rows[rows["value"].notna()]
     if rows.empty:
         return None

@@ -1,0 +1,98 @@
+"""What is to be done: tasks, and the plan that lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.metrics import Metric
+
+State = Literal["done", "score again", "train"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to be: a model on a fold with a seed.
+
+    Attributes:
+        seed_matters: False where every seed gives the same model, so that one run stands for all.
+        state: ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``.
+    """
+
+    model: str
+    fold: str
+    seed: int
+    seed_matters: bool
+    identity: str
+    evaluation_identity: str
+    folder: Path
+    state: State
+
+    def __str__(self) -> str:
+        parts = [self.model]
+        if self.fold != "all":
+            parts.append(self.fold)
+        if self.seed_matters:
+            parts.append(f"seed {self.seed}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """What is still to be done, in seconds by the clock.
+
+    Attributes:
+        seconds: of the runs that can be judged, side by side on all workers.
+        n_unknown: runs that resemble none that has finished.
+
+    Example:
+        >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
+        about 3 min, 2 runs not counted
+        time unknown: nothing like it has finished
+        <BLANKLINE>
+        (None, None, None)
+    """
+
+    seconds: float
+    n_unknown: int
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return "time unknown: nothing like it has finished" if self.n_unknown else ""
+        runs = "1 run" if self.n_unknown == 1 else f"{self.n_unknown} runs"
+        return f"about {duration(self.seconds)}" + (f", {runs} not counted" if self.n_unknown else "")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Example:
+        >>> duration(0.4), duration(48), duration(199), duration(8000)
+        ('1 s', '48 s', '3 min', '2 h 13 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what every task of it shares.
+
+    Attributes:
+        tasks: in the order in which they run.
+        metrics, primary, stopping: with the scale of grades fixed.
+        left: how long what is to be done will take.
+    """
+
+    tasks: tuple[Task, ...]
+    metrics: tuple[Metric, ...]
+    primary: Metric
+    stopping: StoppingRule | None
+    left: TimeLeft = TimeLeft(0.0, 0)
+
+    def count(self, state: State) -> int:
+        return sum(task.state == state for task in self.tasks)

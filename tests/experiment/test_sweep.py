@@ -1,0 +1,162 @@
+"""Sweeps from the configuration to the report, the plan with what is done and to do, and how long it will take."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.config import load_experiment
+from ltr_harness.experiment.estimate import time_left
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.task import Task
+from ltr_harness.report.blocks import Estimate, ModelName, Table
+from ltr_harness.report.sections.sweep import section
+from ltr_harness.runs import load_run
+from ltr_harness.runs.folder import RECORD
+
+
+@pytest.fixture
+def swept(small: dict[str, Any]) -> dict[str, Any]:
+    del small["models"]["random"]
+    small["sweep"] = {
+        "grid": {"models.lgb.params.num_leaves": [3, 7], "models.lgb.params.learning_rate": [0.05, 0.2]}
+    }
+    small["models"]["lgb"] = small["models"].pop("lgbm")
+    return small
+
+
+def run_cli(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(cli, list(arguments), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.stdout, result.stderr
+
+
+def test_every_point_is_trained_on_every_fold_with_every_seed(swept: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(swept, runs=tmp_path)
+    assert not result.failures
+    points = {run.record.model: run.record.params for run in result.runs if run.record.point is not None}
+    assert {name: (params["num_leaves"], params["learning_rate"]) for name, params in points.items()} == {
+        f"lgb num_leaves={leaves} learning_rate={rate}": (leaves, rate)
+        for leaves in (3, 7)
+        for rate in (0.05, 0.2)
+    }
+    assert len(result.runs) == 2 * (4 + 1)  # two seeds of four points and of xgb
+    assert len({run.path for run in result.runs}) == 10
+    # nothing is trained again by a sweep that only grew
+    swept["sweep"]["grid"]["models.lgb.params.num_leaves"].append(5)
+    assert run_experiment(swept, runs=tmp_path).reused == 10
+
+
+def test_a_point_is_the_model_with_these_values(swept: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(swept, runs=tmp_path)
+    alone = {**swept, "name": "alone", "sweep": None}
+    alone["models"] = {"lgb": json.loads(json.dumps(swept["models"]["lgb"]))}
+    alone["models"]["lgb"]["params"] |= {"num_leaves": 3, "learning_rate": 0.2}
+    by_hand = run_experiment(alone, runs=tmp_path)
+    of_sweep = [run for run in result.runs if run.record.model == "lgb num_leaves=3 learning_rate=0.2"]
+    assert [run.record.identity for run in of_sweep] == [run.record.identity for run in by_hand.runs]
+    assert [run.record.metrics for run in of_sweep] == [run.record.metrics for run in by_hand.runs]
+
+
+def test_the_report_ranks_points_by_validation_and_warns(swept: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(swept, runs=tmp_path)
+    assert result.report is not None
+    blocks = section(result.report)
+    assert "The best of many test means is better than its model" in str(blocks[1])
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    assert [column.label for column in table.columns] == [
+        "Model", "params.num_leaves", "params.learning_rate", "Validation ndcg@10", "Test ndcg@10"
+    ]  # fmt: skip
+    validation = {}
+    for run in result.runs:
+        curve = run.history.query("metric == 'ndcg@10'").set_index("round")["value"]
+        validation.setdefault(run.record.model, []).append(curve[run.record.best_round])
+    means = {model: sum(values) / 2 for model, values in validation.items() if model != "xgb"}
+    shown = [(row[0].name, row[3]) for row in table.rows if isinstance(row[0], ModelName)]
+    assert dict(shown) == pytest.approx(means)
+    assert [name for name, _ in shown] == sorted(means, key=lambda name: -means[name])
+    page = (tmp_path / "small" / "report" / "report.html").read_text(encoding="utf-8")
+    assert "lgb num_leaves=3 learning_rate=0.05" in page
+    assert not isinstance(table.rows[0][4], Estimate)
+
+
+def test_without_a_sweep_the_report_is_silent_about_it(small: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(small, runs=tmp_path)
+    assert result.report is not None
+    assert section(result.report) == []
+
+
+def test_the_dry_run_prints_the_plan_and_trains_nothing(swept: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(swept, sort_keys=False))
+    arguments = ["run", str(file), "--runs", str(tmp_path / "runs"), "--workers", "1"]
+    code, out, err = run_cli(*arguments, "--dry-run")
+    assert code == 0
+    assert [line.partition("  ")[0] for line in out.splitlines()] == ["train"] * 10
+    assert "lgb num_leaves=3 learning_rate=0.05, seed 1" in out
+    assert "10 runs: 10 to train" in err
+    assert "time unknown: nothing like it has finished" in err
+    assert not (tmp_path / "runs").exists()
+    run_cli(*arguments, "--set", "seeds=[1]")
+    code, out, err = run_cli(*arguments, "--dry-run")
+    assert [line.partition("  ")[0] for line in out.splitlines()] == ["done", "train"] * 5
+    assert re.search(
+        r"10 runs: 5 to train, 5 done already; \d+ threads? each; about \d+ s$", err, re.MULTILINE
+    )
+
+
+def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment({**swept, "seeds": [1]}, runs=tmp_path)
+    seconds = {"lgb num_leaves=3 learning_rate=0.05": 8.0, "xgb": 100.0}
+    for run in result.runs:  # as if training had taken so long
+        record = json.loads((run.path / RECORD).read_bytes())
+        record["seconds"] = {"fit": seconds.get(run.record.model, 20.0), "score": 1.0, "evaluate": 1.0}
+        (run.path / RECORD).write_text(json.dumps(record))
+    folder = tmp_path / "small"
+
+    def left(changes: dict[str, Any], workers: int = 1, **sweep: Any) -> tuple[float, int]:
+        config = {**swept, **changes}
+        if sweep:
+            config["sweep"] = sweep
+        found = prepare(config, runs=tmp_path).plan
+        estimate = time_left(found.tasks, load_experiment(config), folder, workers)
+        return estimate.seconds, estimate.n_unknown
+
+    assert left({"seeds": [1]}) == (0.0, 0)
+    assert left({}) == (10 + 22 + 22 + 22 + 102, 0)  # a second seed of each
+    assert left({}, workers=2) == (102, 0)  # no sooner than the longest
+    more = {"models.lgb.params.num_leaves": [9, 11]}
+    assert left({"seeds": [1]}, grid=more) == (2 * 22, 0)  # points nobody trained: the sweep's median
+    other = {
+        "other": {"ranker": "xgboost", "objective": "rank:ndcg"},
+        "new": {"ranker": "lightgbm", "objective": "regression"},
+    }
+    assert left({"seeds": [1], "models": other, "sweep": None}) == (102, 1)
+    # new metrics: scored again, nothing is trained
+    assert left({"seeds": [1], "metrics": {"report": ["map"], "cutoffs": [10], "primary": "map@10"}}) == (
+        5 * 2,
+        0,
+    )
+
+
+def test_a_failed_run_says_nothing_about_time(small: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment({**small, "seeds": [1]}, runs=tmp_path)
+    run = next(run for run in result.runs if run.record.model == "xgb")
+    record = json.loads((run.path / RECORD).read_bytes())
+    (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
+    assert load_run(run.path).record.status == "failed"
+    tasks = [
+        task for task in prepare({**small, "seeds": [1]}, runs=tmp_path).plan.tasks if task.model == "xgb"
+    ]
+    assert [task.state for task in tasks] == ["train"]
+    assert isinstance(tasks[0], Task)
+    assert time_left(tasks, load_experiment(small), tmp_path / "small", 1).n_unknown == 1
