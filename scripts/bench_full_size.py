@@ -4,7 +4,9 @@ Generates the three text files (about 5 GB, random grades), runs `ltr-harness ru
 in the cache and one more model) and prints a time line with the memory of the process and all its children
 (anonymous memory, and with the shared file pages that the kernel may take back).
 
-    scripts/bench full_size [--share 1.0] [--rounds 30] [--folder DIR]
+    scripts/bench full_size [--share 1.0] [--rounds 30] [--folder DIR [--only-generate]]
+
+A folder that is named keeps its text files, and files that are there are not generated again.
 """
 
 from __future__ import annotations
@@ -41,26 +43,38 @@ def main() -> None:
     )
     parser.add_argument("--share", type=float, default=1.0, help="of the rows, to try things out")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--folder", type=Path, help="for the files; default: a temporary one")
+    parser.add_argument(
+        "--folder", type=Path, help="for the text files, which stay; default: a temporary one"
+    )
+    parser.add_argument("--only-generate", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         folder = Path(scratch)
-        start = time.perf_counter()
-        first_query = 1
-        for split, rows in ROWS.items():
-            n_rows = int(rows * arguments.share)
-            bench_data.write_rows(folder / f"{split}.txt", n_rows, first_query)
-            first_query += n_rows
-        size = sum(path.stat().st_size for path in folder.glob("*.txt"))
-        print(f"generated {size / 1e9:.2f} GB of text in {time.perf_counter() - start:.0f} s")
+        texts = arguments.folder or folder
+        generate(texts, arguments.share)
+        if arguments.only_generate:
+            return
         config = folder / "full_size.yaml"
         for title, more in (("cold", ""), ("warm, one model more", "  random: {ranker: random}\n")):
-            config.write_text(CONFIG.format(folder=folder, rounds=arguments.rounds, more=more))
+            config.write_text(CONFIG.format(folder=texts.resolve(), rounds=arguments.rounds, more=more))
             print(f"== {title}")
             watch(
                 [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(folder / "runs")],
                 os.environ | {"LTR_HARNESS_CACHE": str(folder / "cache"), "OMP_WAIT_POLICY": "PASSIVE"},
             )
+
+
+def generate(folder: Path, share: float) -> None:
+    start = time.perf_counter()
+    first_query = 1
+    for split, rows in ROWS.items():
+        n_rows = int(rows * share)
+        if not (folder / f"{split}.txt").exists():
+            bench_data.write_rows(folder / f"{split}.txt.new", n_rows, first_query)
+            (folder / f"{split}.txt.new").rename(folder / f"{split}.txt")
+        first_query += n_rows
+    size = sum((folder / f"{split}.txt").stat().st_size for split in ROWS)
+    print(f"{size / 1e9:.2f} GB of text, generated in {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def watch(command: list[str], environment: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,11 @@ class Delimited:
             schema = csv.open_csv(
                 self._stream(),
                 read_options=self._layout(),
-                parse_options=self._dialect(lambda _: "skip"),
+                parse_options=self._dialect(),
             ).schema
             names = list(schema.names)
         except (ArrowInvalid, UnicodeDecodeError) as problem:
+            self._refuse_wrong_rows()
             raise self._unexpected(problem) from None
         numeric = (types.is_integer, types.is_floating, types.is_null)
         return {
@@ -74,32 +75,24 @@ class Delimited:
         """
         from pyarrow import ArrowInvalid, csv, float64, string
 
-        wrong: list[Any] = []
-
-        def note(row: Any) -> str:
-            wrong.append(row)
-            return "skip"
-
         def parsed(number_type: Any) -> Any:
             kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
             return csv.read_csv(
                 self._stream(),
                 read_options=self._layout(),
-                parse_options=self._dialect(note),
+                parse_options=self._dialect(),
                 convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
             )
 
         try:
             table = parsed(float64())
         except ArrowInvalid as problem:
-            wrong.clear()
+            self._refuse_wrong_rows()
             try:
                 as_text = parsed(string())
             except ArrowInvalid as other:
                 raise self._unexpected(other) from None
-            self._refuse(wrong)
             raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
-        self._refuse(wrong)
         if table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has a header and no rows", "rows"))
         return table
@@ -125,18 +118,13 @@ class Delimited:
     def _layout(self) -> Any:
         from pyarrow.csv import ReadOptions
 
-        # One thread, because only then are rows with a wrong number of fields counted.
-        return ReadOptions(
-            use_threads=False,
-            column_names=None if self.header else self.columns,
-        )
+        # One thread: worker processes read side by side, and threads do not survive their making.
+        return ReadOptions(use_threads=False, column_names=None if self.header else self.columns)
 
-    def _dialect(self, on_wrong_row: Callable[[Any], str]) -> Any:
+    def _dialect(self) -> Any:
         from pyarrow.csv import ParseOptions
 
-        return ParseOptions(
-            delimiter=self.separator, newlines_in_values=True, invalid_row_handler=on_wrong_row
-        )
+        return ParseOptions(delimiter=self.separator, newlines_in_values=True)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line and fields of each record that is not blank, the header included."""
@@ -162,18 +150,17 @@ class Delimited:
                     break
         return [found[record] for record in records]
 
-    def _refuse(self, wrong: Sequence[Any]) -> None:
-        if not wrong:
-            return
-        shown = wrong[:SHOWN]
-        lines = self._lines([row.number - 1 for row in shown])
+    def _refuse_wrong_rows(self) -> None:
+        """Raise if rows have too few or too many fields; pyarrow's own hook stumbles over other encodings."""
         n = len(self.columns)
-        where = "as in the header" if self.header else "as in the first row"
-        problems = [
-            Problem(f"{self.path}:{line}", f"the row has {row.actual_columns} fields", f"{n}, {where}")
-            for line, row in zip(lines, shown, strict=True)
-        ]
-        raise DataError(limited(problems, len(wrong), "such rows"))
+        wrong = [(line, len(fields)) for line, fields in self._records() if len(fields) != n]
+        if wrong:
+            where = "as in the header" if self.header else "as in the first row"
+            problems = [
+                Problem(f"{self.path}:{line}", f"the row has {fields} fields", f"{n}, {where}")
+                for line, fields in wrong[:SHOWN]
+            ]
+            raise DataError(limited(problems, len(wrong), "such rows"))
 
     def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
         bad: list[tuple[int, str, str]] = []

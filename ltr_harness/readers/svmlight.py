@@ -50,6 +50,11 @@ _WORDS = {
         "no query id",
         "use `reader: letor`",
     ),
+    kernels.ID_WITH_NUL: (
+        "the id {0} has a NUL byte",
+        "text",
+        "was the file cut off, or is it no text file?",
+    ),
     kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", _INDEX, ""),
     kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
     kernels.INDEX_TOO_SMALL: (

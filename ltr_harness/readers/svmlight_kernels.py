@@ -29,13 +29,14 @@ from ltr_harness.compiled import compiled
     QID_MISSING,
     QID_EMPTY,
     QID_UNEXPECTED,
+    ID_WITH_NUL,
     INDEX_NOT_A_NUMBER,
     INDEX_NEGATIVE,
     INDEX_TOO_SMALL,
     INDEX_TOO_LARGE,
     VALUE_NOT_A_NUMBER,
     VALUE_INFINITE,
-) = range(13)
+) = range(14)
 
 _EXACT, _CLOSE, _HARD, _MISSING, _INFINITE, _BAD = range(6)
 
@@ -159,6 +160,8 @@ def parse(
                     i = _token_end(data, start)
                     if i == start:
                         problem = QID_EMPTY
+                    elif _has_nul(data, start, i):
+                        problem = ID_WITH_NUL
                     elif n_blocks == 0 or not _same(data, previous_start, previous_end, start, i):
                         block_rows[n_blocks] = row
                         block_spans[n_blocks] = start, i
@@ -174,7 +177,9 @@ def parse(
                 break
             if data[i] == _HASH:
                 start, end = _document(data, i)
-                if end > start:
+                if _has_nul(data, start, end):
+                    problem, at = ID_WITH_NUL, start
+                elif end > start:
                     document_spans[row] = start, end
                     n_documents += 1
                 break
@@ -380,6 +385,15 @@ def _same(data: NDArray[np.uint8], start: int, end: int, other_start: int, other
         if data[start + j] != data[other_start + j]:
             return False
     return True
+
+
+@compiled
+def _has_nul(data: NDArray[np.uint8], start: int, end: int) -> bool:
+    """NumPy's texts lose NUL bytes at their end, which would make two ids one."""
+    for j in range(start, end):  # noqa: SIM110, compiled code has no generators
+        if data[j] == 0:
+            return True
+    return False
 
 
 @compiled

@@ -211,7 +211,7 @@ class Part:
                 )
             )
             return np.empty(self.n_rows, dtype=np.str_)
-        self._report(values == "", name, columns, expected)
+        self._report((values == "") | _with_nul(column), name, columns, expected)
         return values
 
     def _grades(self, columns: Any, name: str, expected: str) -> NDArray[np.float64]:
@@ -311,6 +311,15 @@ def _text(column: Any) -> NDArray[np.str_] | None:
     ):
         return None
     return np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_)
+
+
+def _with_nul(column: Any) -> NDArray[np.bool_]:
+    """Texts with a NUL byte: NumPy loses those at the end, which would make two ids one."""
+    from pyarrow import string
+    from pyarrow.compute import match_substring
+
+    found: NDArray[np.bool_] = match_substring(column.cast(string()).fill_null(""), "\0").to_numpy()
+    return found
 
 
 def _values(column: Any) -> NDArray[Any]:

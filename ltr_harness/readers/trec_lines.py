@@ -92,7 +92,13 @@ class Lines:
             self.finish()
         encoded = self._column(field).dictionary_encode()
         values = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
-        return Names(np.array(values, dtype=np.str_), encoded.indices.to_numpy().astype(np.int64))
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        # NumPy's texts lose NUL bytes at their end, which would make two names one.
+        with_nul = np.array(["\0" in value for value in values])
+        self.report(
+            with_nul[codes], lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes"
+        )
+        return Names(np.array(values, dtype=np.str_), codes)
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
         """A field of numbers; what is none is reported, NaN too, and is NaN here."""

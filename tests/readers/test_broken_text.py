@@ -51,6 +51,8 @@ BAD_LINES = {
     "1 qid=1 1:1": "'qid=1' where the query id should be",
     "1 qid: 1:1": "the query id is empty; expected qid: and an id, such as qid:10",
     "1 qid:# 1:1": "the query id is empty",
+    "1 qid:1\x00 1:1": "the id 'qid:1\\x00' has a NUL byte; expected text",
+    "1 qid:1 1:1 # docid = A\x00": "the id 'A\\x00' has a NUL byte",
     "1 qid:1 qid:2 1:1": "'qid:2' where a feature should be; expected index:value, such as 3:0.5",
     "1 qid:1 cost:2 1:1": "'cost:2' where a feature should be",
     "1 qid:1 a:1": "'a:1' where a feature should be",

@@ -147,6 +147,7 @@ def test_broken_runs_are_refused_with_file_and_line(write: Write, text: str | by
         ("1 0 a 0.5\n", "file:1: the grade is '0.5'; expected a whole number"),
         ("1 0 a inf\n", "file:1: the grade is 'inf'"),
         ("1 0 a nan\n", "file:1: the grade is 'nan'"),
+        ("1 0 a 1\n1 0 a\0 1\n", "file:2: the document is 'a\\x00'; expected text without NUL bytes"),
         ("1 0 a 1\n1 0 b 0\n1 0 a 1\n", "file:3: document 'a' is judged for query '1' on line 1 already"),
     ],
 )
