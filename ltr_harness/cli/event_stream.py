@@ -102,6 +102,9 @@ class JsonProgress(EventStream, Progress):
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
         self.emit(events.Round(run=task.folder.name, round=number, values=dict(values)))
 
+    def lost(self, task: Task) -> None:
+        self.emit(events.Lost(run=task.folder.name))
+
     def finished(self, task: Task, run: Run) -> None:
         record = run.record
         self.emit(

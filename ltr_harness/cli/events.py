@@ -73,6 +73,13 @@ class Round(_Event):
     values: dict[str, float | None] = Field(description="Mean of each metric; null where it is undefined.")
 
 
+class Lost(_Event):
+    """The worker that trained a run has died; the run starts again."""
+
+    event: Literal["lost"] = "lost"
+    run: str
+
+
 class Finished(_Event):
     """A run is over and its folder is written."""
 
@@ -130,6 +137,7 @@ Event = (
     | Planned
     | Started
     | Round
+    | Lost
     | Finished
     | Reporting
     | Reported

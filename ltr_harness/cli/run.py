@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ltr_harness.cli import options
+
+
+class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
+    name = "N|dask:N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if not re.fullmatch(r"(dask:)?[1-9]\d*", str(value)):
+            self.fail(
+                f"{value!r}; expected at least 1, or dask:N for a Dask cluster of N processes", param, ctx
+            )
+        return int(value) if str(value).isdecimal() else str(value)
 
 
 @click.command(
@@ -17,6 +30,7 @@ Examples:
   ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008
   ltr-harness run exp.yaml --set models.lgbm.params.num_leaves=63 --workers 2
   ltr-harness run exp.yaml --dry-run
+  ltr-harness run exp.yaml --dask tcp://10.0.0.5:8786
 
 \b
 Run again after Ctrl-C, a crash or a change: what exists is reused.
@@ -28,7 +42,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @options.runs
 @click.option(
     "--workers",
-    metavar="N|dask:N",
+    type=_Workers(),
     show_default="one per core on small data",
     help="Processes; each gets its share of the cores. dask:N: as a Dask cluster.",
 )
@@ -43,7 +57,7 @@ def command(
     config: Path,
     overrides: tuple[str, ...],
     runs: Path,
-    workers: str | None,
+    workers: int | str | None,
     dask: str | None,
     dry_run: bool,
     fail_fast: bool,
@@ -61,17 +75,27 @@ def command(
     """
     from ltr_harness.experiment.starting import begin_loading
 
-    n_workers = int(workers) if workers is not None and workers.isdecimal() else None
-    if n_workers != 1 and workers in (None, str(n_workers)) and dask is None and not dry_run:
+    local = dask is None and not isinstance(workers, str)
+    if local and workers != 1 and not dry_run:
         begin_loading()
     from ltr_harness.cli.event_stream import JsonProgress
     from ltr_harness.cli.watching import TerminalProgress
+    from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared
 
-    with JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress:
+    with (
+        JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
+        chosen_cluster(workers, dask) as cluster,
+    ):
         progress.say("reading the data and checking the models")
         prepared = prepare(
-            config, overrides=overrides, runs=runs, force=force, verify=verify, workers=workers
+            config,
+            overrides=overrides,
+            runs=runs,
+            force=force,
+            verify=verify,
+            workers=workers if isinstance(workers, int) else None,
+            cluster=cluster,
         )
         if dry_run:
             progress.planned(prepared.plan, prepared.threads)

@@ -125,6 +125,11 @@ class TerminalProgress(Progress):
             run.round(number, values, time.monotonic())
             self._show()
 
+    def lost(self, task: Task) -> None:
+        self._runs.pop(str(task), None)
+        self._show()
+        self.say(f"{task}: its worker died (killed, or out of memory); it starts again")
+
     def finished(self, task: Task, run: Run) -> None:
         self._over += 1
         self._runs.pop(str(task), None)

@@ -18,7 +18,10 @@ class Progress:
         """A task begins."""
 
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
-        """A boosting round has been evaluated (only while tasks run in this process)."""
+        """A boosting round has been evaluated."""
+
+    def lost(self, task: Task) -> None:
+        """The worker that trained it has died; the task starts again."""
 
     def finished(self, task: Task, run: Run) -> None:
         """A task is over; `run.record.status` says how it ended."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from queue import Empty
 from typing import Any, TypeAlias
 
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
+from ltr_harness.experiment.dispatch import Said, dispatch, now_and_then
 from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
@@ -21,12 +22,7 @@ from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.starting import worker_context
 from ltr_harness.runs import Run
 
-LOOK_AFTER = 0.2
-"""Seconds between two looks at what the workers say."""
-
-# A task's name, and the rounds it has evaluated since it last spoke.
-Rounds: TypeAlias = "multiprocessing.Queue[tuple[str, list[tuple[int, dict[str, float]]]]]"
-
+Rounds: TypeAlias = "multiprocessing.Queue[Said]"
 
 SMALL_DATA = 64_000_000
 """Values of a training set up to which a core trains a model of its own better than it helps with another's."""
@@ -78,49 +74,70 @@ def run_in_workers(
     tasks: Sequence[Task],
     experiment: Experiment,
     plan: Plan,
+    reader: FoldReader,
     threads: int,
     workers: int,
     progress: Progress,
 ) -> Iterator[tuple[Task, Run]]:
-    """In `workers` processes; each reads the data itself, and a task's result does not depend on which ran it."""
-    context = worker_context()
-    rounds: Rounds = context.Queue()
-    # The configuration travels as plain values: classes from a user's own file cannot be pickled.
-    settings = (as_mapping(experiment), plan, threads, rounds)
-    pool = ProcessPoolExecutor(workers, context, _start, settings)
-    waiting: dict[Future[Run], Task] = {}
-    queue = list(tasks)
+    """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it."""
+    crew = LocalCrew(experiment, plan, reader, threads, workers)
     try:
-        while queue or waiting:
-            while queue and len(waiting) < workers:
-                task = queue.pop(0)
-                progress.started(task)
-                waiting[pool.submit(_work, task)] = task
-            done, _ = wait(waiting, LOOK_AFTER, FIRST_COMPLETED)
-            _pass_on(rounds, {str(task): task for task in waiting.values()}, progress)
-            for future in done:
-                yield waiting.pop(future), future.result()
-    except BrokenProcessPool:
-        lost = ", ".join(str(task) for task in waiting.values())
-        raise TrainingError(
-            f"a worker process died while training {lost} (killed, or out of memory); what finished is kept: "
-            "run the same command again, with fewer --workers if memory was short"
-        ) from None
+        yield from dispatch(tasks, crew, progress)
     finally:
-        # Workers take a while to end; the report need not wait for that.
-        pool.shutdown(wait=False, cancel_futures=True)
+        crew.dismiss()
 
 
-def _pass_on(rounds: Rounds, running: Mapping[str, Task], progress: Progress) -> None:
-    """Tell the listener what the workers have said since."""
-    while True:
+class LocalCrew:
+    """Processes of this machine, for `dispatch`. Each is a pool of one: its death breaks no other."""
+
+    def __init__(
+        self, experiment: Experiment, plan: Plan, reader: FoldReader, threads: int, workers: int
+    ) -> None:
+        self._experiment, self._plan, self._reader, self._threads = experiment, plan, reader, threads
+        # The configuration travels as plain values: classes from a user's own file cannot be pickled.
+        self._settings = (as_mapping(experiment), plan, threads)
+        self._pools = {f"worker {number + 1}": self._hired() for number in range(workers)}
+
+    def workers(self) -> Collection[str]:
+        return list(self._pools)
+
+    def submit(self, worker: str, task: Task) -> Future[Run]:
         try:
-            name, said = rounds.get_nowait()
-        except Empty:
-            return
-        if name in running:  # the last words of a run that is over come late
-            for number, values in said:
-                progress.round(running[name], number, values)
+            return self._pools[worker][0].submit(_work, task)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            self.replace(worker)
+            return self._pools[worker][0].submit(_work, task)
+
+    def result(self, task: Task, future: Future[Run]) -> Run:
+        return future.result()
+
+    def deaths(self) -> tuple[type[BaseException], ...]:
+        return (BrokenProcessPool,)
+
+    def replace(self, worker: str) -> None:
+        self._pools[worker][0].shutdown(wait=False)
+        self._pools[worker] = self._hired()
+
+    def said(self) -> Iterable[Said]:
+        for _, rounds in self._pools.values():
+            with suppress(Empty):
+                while True:
+                    yield rounds.get_nowait()
+
+    def lost(self, task: Task, problem: TrainingError) -> Run:
+        fold = self._reader.read(task.fold)
+        return execute(task, self._experiment, self._plan, fold, self._threads, failure=problem)
+
+    def dismiss(self) -> None:
+        # Workers take a while to end; the report need not wait for that.
+        for pool, _ in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _hired(self) -> tuple[ProcessPoolExecutor, Rounds]:
+        context = worker_context()
+        rounds: Rounds = context.Queue()  # its own: who is killed while speaking holds its lock for ever
+        pool = ProcessPoolExecutor(1, context, _start, (*self._settings, rounds))
+        return pool, rounds
 
 
 _worker: tuple[Experiment, Plan, FoldReader, int, Rounds] | None = None
@@ -136,15 +153,5 @@ def _start(settings: Mapping[str, Any], plan: Plan, threads: int, rounds: Rounds
 def _work(task: Task) -> Run:
     assert _worker is not None
     experiment, plan, reader, threads, rounds = _worker
-    unsaid: list[tuple[int, dict[str, float]]] = []
-    spoke = time.monotonic()
-
-    def on_round(number: int, values: Mapping[str, float]) -> None:
-        nonlocal spoke
-        unsaid.append((number, dict(values)))
-        if time.monotonic() - spoke > LOOK_AFTER:
-            rounds.put((str(task), unsaid.copy()))
-            unsaid.clear()
-            spoke = time.monotonic()
-
+    on_round = now_and_then(task, rounds.put)
     return execute(task, experiment, plan, reader.read(task.fold), threads, on_round)

@@ -15,7 +15,8 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import lightgbm_parameters as parameters
 from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.boosted import BoostedRanker, Importance, TreeModel, learned_bias
+from ltr_harness.rankers.boosted import Importance, TreeModel, learned_bias
+from ltr_harness.rankers.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.lightgbm_biases import position_biases
 from ltr_harness.rankers.lightgbm_check import problems, spoken
@@ -32,7 +33,7 @@ from ltr_harness.rankers.ranker import (
 _THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
 
 
-class LightGBMRanker(BoostedRanker):
+class LightGBMRanker(DataParallelRanker):
     """LightGBM's lambdarank or rank_xendcg, or a pointwise regression on the labels for reference."""
 
     packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
@@ -46,7 +47,7 @@ class LightGBMRanker(BoostedRanker):
         return parameters.canonical_names().get(parameter, parameter)
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        found = self.field_problems(facts)
+        found = self.field_problems(facts) + self.across_problems(facts)
         params = self.library_params(None if facts is None or found else facts.feature_names)
         besides = {
             **({"categorical_feature": self.categorical} if self.categorical else {}),
@@ -80,6 +81,8 @@ class LightGBMRanker(BoostedRanker):
         params = self.library_params(training.train.feature_names)
         handed = parameters.complete(self.objective, params, training.seed, training.threads)
         rounds = training.max_rounds
+        if self.data_parallel:
+            return self._fit_across(training, handed)
         with (
             failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=spoken),
             position_biases(self.position_bias) as biases,
@@ -128,6 +131,40 @@ class LightGBMRanker(BoostedRanker):
                 *training_notes(n_splits, kept, trained, rounds, training.stopping),
             ),
             learned=learned_bias("bias_factor", biases) if biases else {},
+        )
+
+    def _fit_across(self, training: Training, handed: dict[str, Any]) -> LightGBMModel:
+        import lightgbm
+
+        from ltr_harness.rankers.across import train_across
+
+        n_parts, names = self.n_parts(training), training.train.feature_names
+
+        def train(data: Any, together: Any) -> Any:
+            from ltr_harness.rankers.lightgbm_across import train
+
+            plain = {parameters.canonical_names().get(name, name): value for name, value in handed.items()}
+            return train(data, together, plain, names, self.categorical_columns(names))
+
+        with failures_of(
+            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
+        ):
+            trained = train_across(n_parts, training, self.prepared, train)
+        booster, kept = trained.model, trained.model.num_trees()
+        rounds = trained.history[-1].round if trained.history else kept
+        n_splits = int(booster.feature_importance("split").sum())
+        return LightGBMModel(
+            booster=booster,
+            threads=training.threads,
+            params=handed,
+            best_round=kept,
+            rounds_trained=rounds,
+            history=trained.history,
+            notes=(
+                *self.across_notes(n_parts),
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
+            ),
         )
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:

@@ -24,6 +24,20 @@ VALID = "valid"
 """How histories call the split that training is watched on."""
 
 
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """A cluster for models that are trained across its workers, and how data gets into a worker's memory.
+
+    Attributes:
+        client: a `distributed.Client`.
+        load: a worker's address, ``train`` or ``valid``, and its queries from - to, to the future of a
+            `RankingDataset` there.
+    """
+
+    client: Any
+    load: Callable[[str, str, int, int], Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """Everything a ranker is given to train with.
@@ -37,6 +51,7 @@ class Training:
         stopping: when to stop; None trains `rounds` rounds.
         rounds: fixed number of rounds, or, with `stopping`, an upper limit in place of its `max_rounds`.
         progress: called after each evaluated round with the round and the metrics' means on `valid`.
+        workers: of a cluster, for `data_parallel` models.
 
     Raises:
         RankerError: stopping without validation data.
@@ -50,6 +65,7 @@ class Training:
     stopping: StoppingRule | None = None
     rounds: int | None = None
     progress: Callable[[int, Mapping[str, float]], None] | None = None
+    workers: Workers | None = None
 
     def __post_init__(self) -> None:
         if self.stopping is not None and self.valid is None:
@@ -220,6 +236,13 @@ class Ranker(BaseModel, ABC):
     def cautions(self, threads: int) -> list[str]:
         """What a reader should know before training with that many threads; `check` prints it."""
         return []
+
+    def search_space(self) -> dict[str, Any]:
+        """What `tune` searches where the configuration says ``built-in``; empty where there is nothing sensible.
+
+        Option to a list of values or to ``{"low": …, "high": …, "log": …}``, as in ``params.learning_rate``.
+        """
+        return {}
 
     def inputs(self) -> tuple[Path, ...]:
         """Files that the ranker reads besides the data; their content is part of a run's identity."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,8 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import xgboost_parameters as parameters
 from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.boosted import BoostedRanker, Importance, TreeModel, by_position, learned_bias
+from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, learned_bias
+from ltr_harness.rankers.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.ranker import (
@@ -29,7 +30,7 @@ from ltr_harness.rankers.ranker import (
 from ltr_harness.rankers.xgboost_check import problems, spoken
 
 
-class XGBoostRanker(BoostedRanker):
+class XGBoostRanker(DataParallelRanker):
     """XGBoost's rank:ndcg, rank:pairwise, or rank:map with an explicit threshold; and LightGBM's rank_xendcg."""
 
     packages: ClassVar[tuple[str, ...]] = ("xgboost",)
@@ -52,7 +53,7 @@ class XGBoostRanker(BoostedRanker):
         return {**params, "lambdarank_unbiased": True} if self.position_bias else params
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        found = self.field_problems(facts)
+        found = self.field_problems(facts) + self.across_problems(facts)
         params = self.library_params(None if facts is None or found else facts.feature_names)
         besides = {"feature_types": self.categorical} if self.categorical else {}
         if self.position_bias and self.objective == parameters.XENDCG:
@@ -80,6 +81,8 @@ class XGBoostRanker(BoostedRanker):
         params = self.library_params(training.train.feature_names)
         handed = parameters.complete(self.objective, params, training.seed, training.threads)
         rounds = training.max_rounds
+        if self.data_parallel:
+            return self._fit_across(training, handed)
         with failures_of(
             "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
         ):
@@ -123,6 +126,67 @@ class XGBoostRanker(BoostedRanker):
                 *training_notes(n_splits, kept, trained, rounds, training.stopping),
             ),
             learned=learned_bias("ti+, tj-", *bias.learned) if bias else {},
+        )
+
+    def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+        weighted = facts is not None and facts.has_weights
+        return [
+            (
+                "the objective rank_xendcg",
+                self.objective == parameters.XENDCG,
+                "every worker would draw the same random numbers; LightGBM's works",
+            ),
+            ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
+            (
+                "categorical",
+                bool(self.categorical),
+                "xgboost.dask binds them to data frames; LightGBM's works",
+            ),
+        ]
+
+    def _fit_across(self, training: Training, handed: dict[str, Any]) -> XGBoostModel:
+        import xgboost
+
+        from ltr_harness.rankers.across import train_across
+
+        n_parts, names = self.n_parts(training), training.train.feature_names
+        left_out = set(self.left_out(names))
+        weights = [float(name not in left_out) for name in names] if left_out else None
+
+        def train(data: Any, together: Any) -> Any:
+            from ltr_harness.rankers.xgboost_across import train
+
+            return train(data, together, handed, weights)
+
+        def prepared(rows: RankingDataset) -> RankingDataset:
+            split = self.prepared(rows)
+            if self.relevant is None:
+                return split
+            graded = split.judgments
+            return replace(
+                split, judgments=replace(graded, labels=(graded.labels >= self.relevant).astype(np.float64))
+            )
+
+        with failures_of(
+            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, OSError, say=spoken
+        ):
+            trained = train_across(n_parts, training, prepared, train)
+        rounds = int(trained.model.num_boosted_rounds())
+        booster = trained.model[: trained.best_round] if trained.best_round else trained.model
+        booster.feature_names = safe_feature_names(names)
+        kept = int(booster.num_boosted_rounds())
+        n_splits = int(sum(booster.get_score(importance_type="weight").values()))
+        return XGBoostModel(
+            booster=booster,
+            params={**handed, **({} if self.relevant is None else {"relevant": self.relevant})},
+            best_round=kept,
+            rounds_trained=rounds,
+            history=trained.history,
+            notes=(
+                *self.across_notes(n_parts),
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
+            ),
         )
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:

@@ -1,0 +1,177 @@
+"""A Dask cluster that this process may use: one that runs somewhere, or processes of this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltr_harness.config.experiment import Experiment, ModelConfig
+from ltr_harness.errors import MissingExtraError, Problem, UsageError
+from ltr_harness.experiment.workers import available_cores
+from ltr_harness.rankers.data_parallel import DataParallelRanker
+
+CONNECT_WITHIN = 10
+"""Seconds a scheduler has to answer."""
+FIRST_WORKER_WITHIN = 60
+"""Seconds the first worker has to appear."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A connected cluster.
+
+    Attributes:
+        client: the `distributed.Client`.
+        threads: of each run: what the smallest worker has.
+        n_workers: when it was connected; workers that come later are used too.
+    """
+
+    client: Any
+    threads: int
+    n_workers: int
+
+
+@contextmanager
+def chosen_cluster(workers: int | str | None, dask: str | None) -> Iterator[Cluster | None]:
+    """The cluster that ``dask:N`` workers or a scheduler's address asks for; None where neither does.
+
+    Raises:
+        UsageError: both are given, or `workers` is neither a number nor ``dask:N``; see also below.
+    """
+    n_local = local_size(workers) if isinstance(workers, str) else None
+    if dask is not None and isinstance(workers, str):
+        raise UsageError(f"both --dask {dask} and --workers {workers} are given; expected one of the two")
+    if dask is not None:
+        with cluster_at(dask) as cluster:
+            yield cluster
+    elif n_local is not None:
+        with local_cluster(n_local) as cluster:
+            yield cluster
+    else:
+        yield None
+
+
+def local_size(workers: str) -> int:
+    """N of ``dask:N``.
+
+    Example:
+        >>> local_size("dask:4")
+        4
+
+    Raises:
+        UsageError: anything else.
+    """
+    head, _, number = workers.partition(":")
+    if head != "dask" or not number.isdecimal() or int(number) < 1:
+        raise UsageError(
+            f"workers {workers!r}; expected a number >= 1, or dask:N for a local Dask cluster of N"
+        )
+    return int(number)
+
+
+def across_all(experiment: Experiment, cluster: Cluster) -> Experiment:
+    """The experiment with the number of workers said wherever a model is to be trained across all of them."""
+    models = {
+        name: config.model_copy(update={"ranker": config.ranker.across(cluster.n_workers)})
+        if isinstance(config.ranker, DataParallelRanker)
+        else config
+        for name, config in experiment.models.items()
+    }
+    return experiment.model_copy(update={"models": models})
+
+
+def refuse_without_cluster(experiment: Experiment, cluster: Cluster | None) -> None:
+    """Raises UsageError where models are to be trained across workers that are not there."""
+    problems = [
+        Problem(
+            f"models.{name}.data_parallel",
+            "needs a Dask cluster",
+            cure="add --dask ADDRESS or --workers dask:N",
+        )
+        for name, config in experiment.models.items()
+        if cluster is None and is_data_parallel(config)
+    ]
+    if problems:
+        raise UsageError(problems)
+
+
+def is_data_parallel(config: ModelConfig) -> bool:
+    """Whether a model is trained across the cluster's workers instead of on one of them."""
+    return isinstance(config.ranker, DataParallelRanker) and bool(config.ranker.data_parallel)
+
+
+@contextmanager
+def cluster_at(address: str) -> Iterator[Cluster]:
+    """The cluster whose scheduler is at an address such as ``tcp://host:8786``, or in a scheduler file.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        UsageError: no scheduler answers there, or it has no workers.
+    """
+    distributed = load_distributed()
+    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        client = distributed.Client(**where, timeout=CONNECT_WITHIN, set_as_default=False)
+    except (OSError, ValueError) as problem:  # a TimeoutError is an OSError
+        raise UsageError(
+            f"--dask {address}: no Dask scheduler answers there ({_first_line(problem)}); expected an address "
+            "such as tcp://host:8786, or a scheduler file"
+        ) from None
+    with client:
+        yield _connected(client, address)
+
+
+@contextmanager
+def local_cluster(n_workers: int) -> Iterator[Cluster]:
+    """A cluster of so many processes on this machine, gone at the end.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+    """
+    distributed = load_distributed()
+    threads = max(1, available_cores() // n_workers)
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=threads,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,  # a lost worker is our news to tell
+            set_as_default=False,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield _connected(client, f"dask:{n_workers}", n_workers)
+
+
+def load_distributed() -> Any:
+    """The package `distributed`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError(
+            Problem("", "a cluster needs the package distributed", cure="pip install 'ltr-harness[dask]'")
+        ) from None
+    return distributed
+
+
+def _connected(client: Any, name: str, n_workers: int = 1) -> Cluster:
+    try:
+        client.wait_for_workers(n_workers, timeout=FIRST_WORKER_WITHIN)
+    except TimeoutError:
+        raise UsageError(
+            f"--dask {name}: the scheduler has no worker after {FIRST_WORKER_WITHIN} s; expected at least one"
+        ) from None
+    threads = client.nthreads()
+    return Cluster(client, min(threads.values()), len(threads))
+
+
+def _first_line(problem: BaseException) -> str:
+    return (str(problem) or type(problem).__name__).splitlines()[0]
