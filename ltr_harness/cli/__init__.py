@@ -24,6 +24,9 @@ COMMANDS = {
     "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
     "show": ("ltr_harness.cli.show", "Show a resolved configuration or a run."),
+    "init": ("ltr_harness.cli.init", "Write a first experiment file, for your data or made up."),
+    "doctor": ("ltr_harness.cli.doctor", "Is everything here that experiments need, and does it work?"),
+    "completion": ("ltr_harness.cli.completion", "Commands and options on the Tab key."),
     "schema": ("ltr_harness.cli.schema", "Print the JSON Schema of experiment files."),
 }
 

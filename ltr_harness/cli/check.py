@@ -33,6 +33,7 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
     from ltr_harness.experiment.experiment import prepare
+    from ltr_harness.experiment.memory import memory_estimate
     from ltr_harness.metrics.cautions import cautions
 
     prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None)
@@ -45,6 +46,10 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
             click.echo(
                 f"{place}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features{blank}"
             )
+    memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
+    click.echo(f"memory: {memory}")
+    if memory.short:
+        click.echo("caution: memory: more than is available; fewer --workers need less")
     plan = prepared.plan
     tests = [prepared.reader.read(name).test.judgments for name in prepared.reader.names()]
     said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]

@@ -16,6 +16,7 @@ from ltr_harness.cli import options, show_model
 Examples:
   ltr-harness show config configs/mq2008.yaml --set seeds=[1]
   ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+  ltr-harness show worst RUN -n 20
   ltr-harness show importance RUN
   ltr-harness show why RUN --query 17 --rows 0 3
   ltr-harness show trees RUN -m ndcg@10 -m mrr@10
@@ -74,4 +75,38 @@ def show_run(run: Path, as_json: bool) -> int:
     for name, value in record.params.items():
         click.echo(f"  {name} = {value}")
     click.echo(f"identity {record.identity}")
+    return 0
+
+
+@command.command("worst")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("-m", "--metric", help="One of the run's metrics; the primary one unless given.")
+@click.option(
+    "-n", "number", type=click.IntRange(min=1), default=10, show_default=True, help="How many queries."
+)
+@options.as_json
+def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int:
+    """Print the queries that a run ranks worst: where to look first."""
+    from ltr_harness.catalog import did_you_mean
+    from ltr_harness.errors import UsageError
+    from ltr_harness.runs import load_run
+
+    stored = load_run(run)
+    name = metric or stored.record.primary
+    if name not in stored.record.metrics:
+        raise UsageError(f"the run has no metric {name!r}; {did_you_mean(name, stored.record.metrics)}")
+    defined = stored.per_query.dropna(subset=[name])
+    lower_is_worse = stored.record.metrics[name].higher_is_better
+    worst = defined.sort_values([name, "query_id"], ascending=[lower_is_worse, True], kind="stable").head(
+        number
+    )
+    if as_json:
+        click.echo(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
+        return 0
+    width = max(len("query"), *(len(str(query)) for query in worst["query_id"])) if len(worst) else 5
+    click.echo(f"{'query':<{width}}  {name}  rows  relevant")
+    for query, value, rows, relevant in worst[["query_id", name, "rows", "n_relevant"]].itertuples(
+        index=False
+    ):
+        click.echo(f"{query!s:<{width}}  {value:>{len(name)}.4f}  {rows:>4}  {relevant:>8}")
     return 0

@@ -88,7 +88,7 @@ class TestPredict:
         shuffled.to_csv(tmp_path / "new.csv", index=False)
         out = tmp_path / "scores.csv"
         run = run_of(folder, model)
-        code, said, err = ltr("predict", run, tmp_path / "new.csv", "--option", "document_id=doc", "-o", out)
+        code, said, err = ltr("predict", run, tmp_path / "new.csv", "--set", "document_id=doc", "-o", out)
         assert (code, said) == (0, "")
         assert err == f"{len(shuffled):,} scores of 40 queries: {out}\n"
         head, *rows = csv.reader(out.read_text().splitlines())
@@ -107,7 +107,7 @@ class TestPredict:
         from ltr_harness.readers.csv import Csv
 
         run, out = run_of(folder, "xgb"), tmp_path / f"scores{suffix}"
-        assert ltr("predict", run, folder / "test.csv", "--option", "document_id=doc", "-o", out)[0] == 0
+        assert ltr("predict", run, folder / "test.csv", "--set", "document_id=doc", "-o", out)[0] == 0
         split: RankingDataset = Csv(document_id="doc").read(["test.csv"], folder)
         np.testing.assert_array_equal(
             ScoresModel(file=out).score_split(split), load_run(run).test_scores["score"].to_numpy()
@@ -242,3 +242,19 @@ def test_scores_that_do_not_cover_the_test_rows_stop_the_experiment_before_train
             runs=tmp_path / "runs",
         )
     assert not (tmp_path / "runs").exists()
+
+
+def test_show_worst_lists_the_lowest_defined_queries_and_any_metric(folder: Path, ltr: Cli) -> None:
+    path = run_of(folder, "lgbm")
+    run = load_run(path)
+    code, said, _ = ltr("show", "worst", path, "-n", "3", "-m", "mrr@3", "--json")
+    assert code == 0
+    lowest = run.per_query.dropna(subset=["mrr@3"]).sort_values(["mrr@3", "query_id"]).head(3)
+    assert [row["query_id"] for row in json.loads(said)] == list(lowest.query_id)
+    code, said, _ = ltr("show", "worst", path)
+    assert code == 0
+    assert said.splitlines()[0].split() == ["query", "ndcg@3", "rows", "relevant"]
+    assert len(said.splitlines()) == 11
+    code, _, wrong = ltr("show", "worst", path, "-m", "ndcg@4")
+    assert code == 2
+    assert "the run has no metric 'ndcg@4'; did you mean 'ndcg@3'?" in wrong

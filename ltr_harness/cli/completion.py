@@ -1,0 +1,27 @@
+"""`ltr-harness completion`: commands and options on the Tab key."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    "completion",
+    epilog="""\b
+Examples:
+  eval "$(ltr-harness completion bash)"                                          # in ~/.bashrc
+  eval "$(ltr-harness completion zsh)"                                           # in ~/.zshrc, after compinit
+  ltr-harness completion fish > ~/.config/fish/completions/ltr-harness.fish
+""",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(context: click.Context, shell: str) -> int:
+    """Print the script that makes a shell complete ltr-harness commands and options."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # click knows these three
+    root = context.find_root().command
+    click.echo(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())
+    return 0

@@ -1,0 +1,199 @@
+"""What `ltr-harness init` guesses of a user's data, and the experiment file it writes of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.reader import Reader
+
+FEW_QUERIES = 2_000
+"""Training queries up to which the preset `small` is written instead of `web`."""
+
+LARGEST_EXPONENTIAL = 31
+"""Above this grade 2^label - 1 is no longer a gain anybody means."""
+
+# Names that columns go by, the most telling first.
+ROLES = {
+    "query": (
+        "query_id",
+        "qid",
+        "query",
+        "srch_id",
+        "search_id",
+        "request_id",
+        "session_id",
+        "group_id",
+        "group",
+    ),
+    "label": ("label", "relevance", "rel", "grade", "judgment", "rating", "target", "y", "click", "clicked"),
+    "document_id": ("document_id", "doc_id", "docid", "docno", "product_id", "item_id", "prop_id", "asin"),
+    "position": ("position", "pos", "rank"),
+}
+
+
+def guessed_columns(
+    columns: Sequence[str], given: dict[str, Any], place: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Which column of a table is the query, the label, the document and the position: options, and what to say.
+
+    Raises:
+        DataError: no column looks like the query or the label, and none was given.
+    """
+    options = dict(given)
+    said, problems = [], []
+    lower = {name.lower(): name for name in reversed(columns)}
+    for role, names in ROLES.items():
+        if role in options:
+            continue
+        found = next((lower[name] for name in names if name in lower), None)
+        if found is not None:
+            options[role] = found
+            said.append(f"{role}: column {found!r}")
+        elif role in ("query", "label"):
+            shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
+            problems.append(
+                Problem(
+                    place,
+                    f"no column looks like the {role} ({shown})",
+                    cure=f"name it: --option {role}=COLUMN",
+                )
+            )
+    if problems:
+        raise DataError(problems)
+    return options, said
+
+
+def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, bool]:
+    """The rows, and whether queries had to be brought together from several places of the files."""
+    try:
+        return reader.read(files, Path()), False
+    except DataError as problem:
+        if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
+            raise
+        return reader.model_copy(update={"regroup": True}).read(files, Path()), True
+
+
+def data_section(
+    reader_name: str, options: Mapping[str, Any], files: Mapping[str, Sequence[Path]], home: Path
+) -> list[str]:
+    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
+    folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
+    inside = {
+        split: quoted([path.relative_to(folder).as_posix() for path in paths])
+        for split, paths in files.items()
+    }
+    root = quoted(Path(os.path.relpath(folder, home)).as_posix())
+    lines = [
+        f"  reader: {reader_name}",
+        *(f"  {key}: {quoted(value)}" for key, value in options.items()),
+        f"  root: {root}    # of the files below; relative to this file",
+    ]
+    if "test" not in files:
+        rotation = "by query: each is the test set once, the next one is stopped on"
+        return [*lines, f"  files: {inside['train']}", f"  folds: 5                         # {rotation}"]
+    held = inside.get("valid", "{holdout: 0.2, seed: 1}")
+    return [*lines, f"  splits: {{train: {inside['train']}, valid: {held}, test: {inside['test']}}}"]
+
+
+def starter(
+    name: str,
+    data: Iterable[str],
+    train: RankingDataset | None,
+    baseline: str,
+) -> str:
+    """The experiment file, commented.
+
+    Args:
+        name: of the experiment.
+        data: lines of the `data` section, indented.
+        train: the training rows; None for the synthetic set.
+        baseline: name of the feature that the cheapest model sorts by.
+    """
+    top = 4.0 if train is None else float(train.labels.max())
+    whole = train is None or bool(np.all(train.labels == np.floor(train.labels)))
+    exponential = whole and top <= LARGEST_EXPONENTIAL
+    ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
+    preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
+    graded = "err, " if exponential and top > 1 else ""
+    scale = [
+        f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
+    ]
+    gain = (
+        "" if exponential else "           # linear gain: these labels are no grades that 2^label would suit"
+    )
+    sampled = f"preset: {preset}"
+    boosted = (
+        [
+            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, {sampled}}}",
+            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, {sampled}}}",
+            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}}}',
+        ]
+        if exponential
+        else [
+            "  # LightGBM's ranking objectives want whole grades.",
+            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
+            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
+        ]
+    )
+    return "\n".join(
+        [
+            f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
+            "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
+            f"name: {quoted(name)}",
+            "seeds: [1, 2]                      # every model is trained once per seed: how much of a number is luck?",
+            "",
+            "data:",
+            *data,
+            *(scale if whole else []),
+            "",
+            "metrics:",
+            "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
+            f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
+            f"  primary: {ndcg}@10{gain}                 # the one number that decides",
+            "",
+            "# One rule for every library: stop when the metric on the validation queries has not improved for so many",
+            "# rounds, keep the best round.",
+            f"stopping: {{metric: {ndcg}@10, on: valid, patience: 50, max_rounds: 1000}}",
+            "",
+            "models:",
+            "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
+            *boosted,
+            "  # Baselines cost nothing and tell whether learning was worth it.",
+            f"  one-feature: {{ranker: feature, feature: {quoted(baseline)}}}",
+            "  random: {ranker: random}",
+            "",
+            "compare: {baseline: xgb-ndcg, test: permutation, correction: holm, confidence: 0.95}",
+            "",
+        ]
+    )
+
+
+def quoted(value: Any) -> str:
+    """A value as YAML, on one line, quoted where it must be."""
+    import yaml
+
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("\n").removesuffix("\n...").strip()
+
+
+def best_single_feature(data: RankingDataset) -> str:
+    """The feature that ranks these rows best by itself, by NDCG@10 with linear gain."""
+    from ltr_harness.evaluation import evaluate_bound
+    from ltr_harness.metrics import NDCG, bind
+
+    sample = data.take(np.arange(min(data.n_queries, 500)))
+    binding = bind([NDCG(k=10, gain="linear")], sample.judgments)
+
+    def worth(column: int) -> float:
+        scores = np.nan_to_num(sample.features[:, column].astype(float), nan=-np.inf)
+        mean = evaluate_bound(binding, scores)[binding.names[0]].mean
+        return -1.0 if np.isnan(mean) else mean
+
+    return data.feature_names[max(range(data.n_features), key=worth)]

@@ -1,0 +1,77 @@
+"""`doctor` looks at the real machine, and says what to do where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.cli import COMMANDS, cli, doctor
+from ltr_harness.cli.ending import run_command
+
+
+def test_a_sound_installation_has_nothing_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, ["doctor", "--json"]) == 0
+    found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
+    assert {"versions", "cores", "lightgbm", "xgboost", "data cache", "worker processes"} <= found.keys()
+    assert "trains lambdarank" in found["lightgbm"]["found"]
+    assert "failed" not in {finding["status"] for finding in found.values()}
+
+
+def test_what_fails_is_a_line_and_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        doctor, "_trains", lambda *_: (_ for _ in ()).throw(OSError("libgomp.so.1: cannot open"))
+    )
+    assert run_command(cli, ["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "failed  lightgbm: OSError: libgomp.so.1: cannot open; install ltr-harness again" in said
+    assert "ok      charts" in said  # the rest is looked at all the same
+
+
+def test_a_missing_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = doctor._version
+    monkeypatch.setattr(
+        doctor, "_version", lambda name: "not installed" if name == "catboost" else there(name)
+    )
+    assert next(str(finding) for finding in doctor._extras()) == (
+        "note    extra catboost: not installed (catboost); pip install 'ltr-harness[catboost]'"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    finding = doctor._writable("data cache", file / "inside", "")
+    assert (finding.status, finding.cure) == ("note", "nothing can be kept there")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_ask_the_program_itself(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, ["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert f"_LTR_HARNESS_COMPLETE={shell}_complete" in script
+    assert "ltr-harness" in script
+
+
+def test_bash_completes_commands_and_options() -> None:
+    def completed(words: str, at: int) -> list[str]:
+        environment = os.environ | {
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(at),
+            "_LTR_HARNESS_COMPLETE": "bash_complete",
+        }
+        command = [sys.executable, "-c", "from ltr_harness.cli import main; main()"]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return [line.partition(",")[2] for line in said.stdout.splitlines()]
+
+    assert completed("ltr-harness mo", 1) == ["monitor"]
+    assert completed("ltr-harness run --wo", 2) == ["--workers"]
+    assert set(completed("ltr-harness ", 1)) == set(COMMANDS)

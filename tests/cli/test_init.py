@@ -1,0 +1,152 @@
+"""A stranger's first experiment: written from data of every format, sound at once, never over another file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.config import load_experiment
+from ltr_harness.experiment.experiment import prepare
+
+
+def frame(n_queries: int = 40, top: int = 4) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    n = n_queries * 12
+    label = rng.integers(0, top + 1, n)
+    return pd.DataFrame(
+        {
+            "srch_id": np.repeat([f"q{i}" for i in range(n_queries)], 12),
+            "prop_id": [f"d{i}" for i in range(n)],
+            "relevance": label,
+            "price": rng.normal(size=n),
+            "match: title": label + rng.normal(0, 0.5, n),
+        }
+    )
+
+
+def letor(rows: pd.DataFrame) -> str:
+    return "".join(
+        f"{row.relevance} qid:{row.srch_id[1:]} 1:{row.price:.4f} 2:{row._4:.4f}\n"
+        for row in rows.itertuples(index=False)
+    )
+
+
+def write_csv(path: Path, rows: pd.DataFrame) -> Path:
+    rows.to_csv(path / "offers.csv", index=False)
+    return path / "offers.csv"
+
+
+def write_parquet(path: Path, rows: pd.DataFrame) -> Path:
+    rows.to_parquet(path / "offers.parquet", index=False)
+    return path / "offers.parquet"
+
+
+def write_letor(path: Path, rows: pd.DataFrame) -> Path:
+    (path / "train.txt.gz").write_bytes(gzip.compress(letor(rows).encode()))
+    return path / "train.txt.gz"
+
+
+def write_libsvm(path: Path, rows: pd.DataFrame) -> Path:
+    (path / "rank.train").write_text(letor(rows).replace("qid:", "0:"), encoding="utf-8")
+    (path / "rank.train.query").write_text("12\n" * rows.srch_id.nunique(), encoding="utf-8")
+    return path / "rank.train"
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet, write_letor, write_libsvm])
+def test_data_of_every_format_gives_an_experiment_that_passes_check(
+    write: Callable[[Path, pd.DataFrame], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, home = tmp_path / "my data", tmp_path / "here"
+    data.mkdir()
+    home.mkdir()
+    output = home / "mine.yaml"
+    train = write(data, frame())
+    assert run_command(cli, ["init", str(train), "-o", str(output)]) == 0
+    said = capsys.readouterr().out
+    assert f"next: ltr-harness check {output}" in said
+    assert "train: 40 queries, 480 rows" in said
+    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) in (0, 2)
+    prepared = prepare(output, runs=tmp_path / "runs")
+    assert len(prepared.reader.names()) == 5
+    assert prepared.experiment.data.max_grade == 4
+    best = prepared.experiment.models["one-feature"].ranker.facts()["feature"]
+    assert str(best) in ("match: title", "2", "feature_2", "1")
+
+
+def test_columns_are_guessed_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "mine.yaml"
+    assert run_command(cli, ["init", str(write_csv(tmp_path, frame())), "-o", str(output)]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "query: column 'srch_id'",
+        "label: column 'relevance'",
+        "document_id: column 'prop_id'",
+        "one-feature: 'match: title' ranks best by itself",
+    ):
+        assert line in said
+
+
+def test_columns_that_cannot_be_guessed_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = frame().rename(columns={"srch_id": "anfrage", "relevance": "note"})
+    path, output = write_csv(tmp_path, rows), tmp_path / "mine.yaml"
+    assert run_command(cli, ["init", str(path), "-o", str(output)]) == 2
+    said = capsys.readouterr().err
+    assert "no column looks like the query (anfrage, prop_id, note, price, match: title)" in said
+    assert "name it: --set label=COLUMN" in said
+    assert not output.exists()
+    options = ["--set", "query=anfrage", "--set", "label=note"]
+    assert run_command(cli, ["init", str(path), "-o", str(output), *options]) == 0
+    assert load_experiment(output).data.reader.query == "anfrage"
+
+
+def test_scattered_queries_and_fractional_labels_are_handled_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = frame().sample(frac=1, random_state=1).assign(relevance=lambda table: table.relevance / 2)
+    output = tmp_path / "mine.yaml"
+    assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
+    assert "regroup: rows of a query do not stand together in train" in capsys.readouterr().out
+    experiment = load_experiment(output)
+    assert str(experiment.metrics.primary) == "ndcg(gain=linear)@10"  # 2^1.5 - 1 is no gain anybody means
+    prepare(output, runs=tmp_path / "runs")
+
+
+def test_named_splits_are_kept_and_a_missing_validation_part_is_held_out(tmp_path: Path) -> None:
+    for name in ("train", "vali", "test"):
+        (tmp_path / f"{name}.txt").write_text(letor(frame(20)), encoding="utf-8")
+    train, vali, test = (str(tmp_path / f"{name}.txt") for name in ("train", "vali", "test"))
+    two, three = tmp_path / "two.yaml", tmp_path / "three.yaml"
+    assert run_command(cli, ["init", train, "--test", test, "-o", str(two)]) == 0
+    assert prepare(two, runs=tmp_path).reader.read("all").facts["valid"].n_queries == 4
+    assert run_command(cli, ["init", train, "--valid", vali, "--test", test, "-o", str(three)]) == 0
+    assert load_experiment(three).data.splits["all"].valid == ("vali.txt",)
+
+
+def test_no_file_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "experiment.yaml"
+    output.write_text("mine\n")
+    assert run_command(cli, ["init", "-o", str(output)]) == 2
+    assert output.read_text() == "mine\n"
+    assert "exists already; nothing was written; another name with -o" in capsys.readouterr().err
+
+
+def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> None:
+    output = tmp_path / "first.yaml"
+    assert run_command(cli, ["init", "-o", str(output)]) == 0
+    prepared = prepare(output, runs=tmp_path / "runs")
+    assert prepared.experiment.name == "first"
+    assert {str(model.ranker_name) for model in prepared.experiment.models.values()} == {
+        "lightgbm",
+        "xgboost",
+        "feature",
+        "random",
+    }
