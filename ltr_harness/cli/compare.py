@@ -276,7 +276,7 @@ class _Found:
         """Options that mean something only beside --data or --qrels."""
         unused = [name for name, value in given.items() if value]
         if unused:
-            option = {"reader_options": "--set"}.get(unused[0], f"--{unused[0].replace('_', '-')}")
+            option = rankings.option(unused[0])
             raise UsageError(
                 f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
             )

@@ -14,7 +14,7 @@ from ltr_harness.cli.data_source import read_files, reader_option, reader_option
     epilog="""\b
 Examples:
   ltr-harness data convert train.txt -o train.parquet
-  ltr-harness data convert rows.csv --option query=session -o rows.txt.gz
+  ltr-harness data convert rows.csv --set query=session -o rows.txt.gz
   ltr-harness data convert part1.txt part2.txt -o lightgbm/rank.train --to lightgbm
 """,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.data_source import is_experiment, read_splits, reader_option, reader_options
+from ltr_harness.cli.data_source import is_experiment, read_splits, reader_option
 
 
 @click.command(
@@ -16,13 +16,19 @@ from ltr_harness.cli.data_source import is_experiment, read_splits, reader_optio
 Examples:
   ltr-harness data describe configs/quickstart.yaml
   ltr-harness data describe train.txt vali.txt test.txt -o card/
-  ltr-harness data describe rows.csv --option query=session --option label=grade --json
+  ltr-harness data describe rows.csv --set query=session --set label=grade --json
 """,
 )
 @click.argument("what", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options.overrides
 @reader_option
-@reader_options
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A value of the experiment, such as data.root=/data, or an option of the files' reader, such as label=grade; "
+    "may be given several times.",
+)
 @click.option(
     "-o",
     "--output",
@@ -32,9 +38,8 @@ Examples:
 @options.as_json
 def describe_command(
     what: tuple[Path, ...],
-    overrides: tuple[str, ...],
     reader_name: str | None,
-    reader_options: tuple[str, ...],
+    settings: tuple[str, ...],
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -51,12 +56,12 @@ def describe_command(
         from ltr_harness.config import load_experiment
         from ltr_harness.experiment.folds import FoldReader
 
-        experiment = load_experiment(what[0], overrides, check_rankers=False)
+        experiment = load_experiment(what[0], settings, check_rankers=False)
         reader = FoldReader(experiment.data)
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
         title = f"Data of {experiment.name}"
     else:
-        sets = {"all": read_splits(what, reader_name, reader_options)}
+        sets = {"all": read_splits(what, reader_name, settings)}
         title = f"Data: {', '.join(path.name for path in what)}"
     found = {}
     for fold, splits in sets.items():

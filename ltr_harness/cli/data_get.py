@@ -82,12 +82,12 @@ def _verify(known: KnownSet, folder: Path) -> None:
     Raises:
         DataError: every file or fold that has other counts.
     """
+    from ltr_harness import readers
     from ltr_harness.cache import DataCache
-    from ltr_harness.cli.data_source import made_reader
     from ltr_harness.errors import DataError, Problem
 
     options = {key: value for key, value in known.reader.items() if key != "reader"}
-    reader = made_reader(known.reader["reader"], (), options)
+    reader = readers.catalog.load(known.reader["reader"], DataError).model_validate(options)
     cache = DataCache()
     counts: dict[str, tuple[int, int]] = {}
     problems = []

@@ -17,11 +17,11 @@ reader_option = click.option(
     "--reader", "reader_name", help="How to read files; guessed from their names unless given."
 )
 reader_options = click.option(
-    "--option",
+    "--set",
     "reader_options",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of the reader, such as n_features=136 or label=grade; may be given several times.",
+    metavar="KEY=VALUE",
+    help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
 )
 
 
@@ -32,7 +32,7 @@ def is_experiment(paths: Sequence[Path]) -> bool:
 def guessed_reader(path: Path) -> str:
     """The reader's name for a file, by its name and by what stands beside it."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    if path.is_dir() or name.endswith((".parquet", ".arrow", ".feather")):
+    if path.is_dir() or name.endswith((".parquet", ".pq", ".arrow", ".feather")):
         return "parquet"
     if name.endswith((".csv", ".tsv", ".tab")):
         return "csv"
@@ -41,51 +41,40 @@ def guessed_reader(path: Path) -> str:
     return "letor"
 
 
-def made_reader(name: str, options: Sequence[str], also: dict[str, Any] | None = None) -> Reader:
+def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
     """A reader with options as they are written in an experiment file.
 
     Raises:
-        DataError: no such reader, or a wrong option.
+        UsageError: no such reader, or wrong options.
     """
+    import json
+
     from pydantic import ValidationError
 
     from ltr_harness import readers
-    from ltr_harness.catalog import did_you_mean
-    from ltr_harness.config.yaml_tree import parse_yaml
-    from ltr_harness.errors import DataError, Problem
+    from ltr_harness.config.explain import explained
+    from ltr_harness.config.yaml_tree import Node, Place, parse_yaml
+    from ltr_harness.errors import UsageError
 
-    kind = readers.catalog.load(name, DataError)
-    values: dict[str, Any] = dict(also or {})
+    kind = readers.catalog.load(name, UsageError)
+    node = Node({}, Place(f"--reader {name}", 0, 0, Path.cwd()))
     for option in options:
-        key, sign, text = option.partition("=")
-        if not sign:
-            raise DataError(Problem("--option", f"{option!r}", "NAME=VALUE, such as n_features=136"))
-        values[key] = parse_yaml(f"value: {text}", "--option", Path()).plain()["value"]
-    unknown = [key for key in values if key not in kind.model_fields]
-    if unknown:
-        raise DataError(
-            [
-                Problem(
-                    "--option", f"{name} has no option {key!r}", cure=did_you_mean(key, kind.model_fields)
-                )
-                for key in unknown
-            ]
+        key, equals, text = option.partition("=")
+        said = f"--set {option}"
+        if not equals or not key.strip() or not text.strip():
+            raise UsageError(f"{said}: no KEY=VALUE; expected an option of the reader, such as label=grade")
+        value = parse_yaml(text, said, Path.cwd(), lines=False)
+        node = Node(
+            {**node.mapping, key.strip(): value}, node.place, {**node.key_places, key.strip(): value.place}
         )
     try:
-        reader: Reader = kind.model_validate(values)
-    except ValidationError as problem:
-        raise DataError(
-            [
-                Problem("--option", f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
-                for wrong in problem.errors()
-            ]
-        ) from None
+        reader: Reader = kind.model_validate_json(json.dumps(node.plain()), strict=True)
+    except ValidationError as error:
+        raise UsageError([problem for _, problem in explained(error, kind, node, ("data",))]) from None
     return reader
 
 
-def read_files(
-    paths: Sequence[Path], reader_name: str | None, options: Sequence[str], also: dict[str, Any] | None = None
-) -> RankingDataset:
+def read_files(paths: Sequence[Path], reader_name: str | None, options: Sequence[str] = ()) -> RankingDataset:
     """Files as one dataset, through the cache.
 
     Raises:
@@ -93,7 +82,7 @@ def read_files(
     """
     from ltr_harness.cache import DataCache
 
-    reader = made_reader(reader_name or guessed_reader(paths[0]), options, also)
+    reader = made_reader(reader_name or guessed_reader(paths[0]), options)
     return DataCache().read(reader, [str(path) for path in paths], Path()).dataset
 
 

@@ -80,8 +80,7 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
         raise UsageError(
-            f"{folder} beside --{also[0].removesuffix('_files').replace('_', '-')}; expected a run folder or files, "
-            "not both"
+            f"{folder} beside {rankings.option(also[0])}; expected a run folder or files, not both"
         )
     run = load_run(folder)
     scored = stored_runs.scored(run)

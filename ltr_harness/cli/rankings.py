@@ -12,34 +12,24 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.cli import data_source
 from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
+    from ltr_harness.dataset import RankingDataset
     from ltr_harness.evaluation import Evaluation
     from ltr_harness.groups import Judgments
     from ltr_harness.metrics import Metric
-    from ltr_harness.readers.reader import Reader
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".tab": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _PATH = click.Path(path_type=Path)
 
 _OPTIONS = {
     "data": click.option("--data", type=_PATH, metavar="FILE", help="Labelled rows: LETOR, CSV, Parquet, …"),
-    "reader": click.option(
-        "--reader",
-        metavar="NAME",
-        help="How to read --data (`ltr-harness list readers`).  [default: by suffix]",
-    ),
-    "reader_options": click.option(
-        "--set",
-        "reader_options",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="An option of the reader, such as label=grade or regroup=true.",
-    ),
+    "reader": data_source.reader_option,
+    "reader_options": data_source.reader_options,
     "scores": click.option(
         "--scores",
         type=_PATH,
@@ -72,6 +62,14 @@ _OPTIONS = {
         help="Highest grade of the scale, for ERR and its kin.  [default: the largest label]",
     ),
 }
+
+
+_OTHERWISE = {"reader_name": "--reader", "reader_options": "--set", "run_files": "--run"}
+
+
+def option(name: str) -> str:
+    """How the user writes the option that `load_rankings` knows by a name."""
+    return _OTHERWISE.get(name, f"--{name.replace('_', '-')}")
 
 
 def options(*without: str) -> Callable[[F], F]:
@@ -191,7 +189,7 @@ def load_rankings(
     qrels: Path | None,
     scores: Sequence[Path] = (),
     run_files: Sequence[Path] = (),
-    reader: str | None = None,
+    reader_name: str | None = None,
     reader_options: Sequence[str] = (),
     all_queries: bool = False,
     judged_only: bool = False,
@@ -213,11 +211,12 @@ def load_rankings(
         )
         if value
     ]
-    _check_options(data, qrels, scores, run_files, reader, reader_options, about_runs)
+    _check_options(data, qrels, scores, run_files, reader_name, reader_options, about_runs)
     if max_grade is not None and not (np.isfinite(max_grade) and max_grade > 0):
         raise UsageError(f"--max-grade {max_grade:g}; expected a grade above 0")
     if data is not None:
-        return _from_scores(data, _reader(data, reader, reader_options), scores, max_grade)
+        dataset = data_source.read_files([data], reader_name, reader_options)
+        return _from_scores(data, dataset, scores, max_grade)
     assert qrels is not None  # or the options would have been refused
     return _from_runs(qrels, run_files, max_grade, complete=all_queries, judged_only=judged_only, depth=depth)
 
@@ -247,10 +246,11 @@ def _check_options(
         raise UsageError("--qrels without --run FILE; expected at least one run")
 
 
-def _from_scores(data: Path, reader: Reader, files: Sequence[Path], max_grade: float | None) -> Rankings:
+def _from_scores(
+    data: Path, dataset: RankingDataset, files: Sequence[Path], max_grade: float | None
+) -> Rankings:
     from ltr_harness.readers.scores import read_scores
 
-    dataset = reader.read([str(data)], Path())
     judgments = dataset.judgments
     scores = _read_all([partial(read_scores, path, judgments) for path in files])
     found = tuple(
@@ -289,36 +289,6 @@ def _read_all(reads: Sequence[Callable[[], Any]]) -> list[Any]:
     if problems:
         raise DataError(problems)
     return found
-
-
-def _reader(data: Path, name: str | None, options: Sequence[str]) -> Reader:
-    """The reader by name, or by the file's suffix, with its options."""
-    import json
-
-    from pydantic import ValidationError
-
-    from ltr_harness.config.explain import explained
-    from ltr_harness.config.yaml_tree import Node, Place, parse_yaml
-    from ltr_harness.readers import catalog
-
-    suffix = Path(data.name.removesuffix(".gz")).suffix.lower()
-    name = name or _BY_SUFFIX.get(suffix, "letor")
-    kind = catalog.load(name, UsageError)
-    node = Node({}, Place(f"--reader {name}", 0, 0, Path.cwd()))
-    for option in options:
-        key, equals, text = option.partition("=")
-        said = f"--set {option}"
-        if not equals or not key.strip() or not text.strip():
-            raise UsageError(f"{said}: no KEY=VALUE; expected an option of the reader, such as label=grade")
-        value = parse_yaml(text, said, Path.cwd(), lines=False)
-        node = Node(
-            {**node.mapping, key.strip(): value}, node.place, {**node.key_places, key.strip(): value.place}
-        )
-    try:
-        reader: Reader = kind.model_validate_json(json.dumps(node.plain()), strict=True)
-    except ValidationError as error:
-        raise UsageError([problem for _, problem in explained(error, kind, node, ())]) from None
-    return reader
 
 
 def _stem(path: Path) -> str:

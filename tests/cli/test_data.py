@@ -72,13 +72,15 @@ def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.C
     assert code == 0
     assert "train       20" in out
     file = folder / "train.txt"
-    assert run(capsys, "data", "describe", file, "--option", "n_feature=3")[2] == (
-        "error: --option: letor has no option 'n_feature'; did you mean 'n_features'? (known: first_index, "
-        "n_features, regroup)\n"
+    code, _, err = run(capsys, "data", "describe", file, "--set", "n_feature=3")
+    assert code == 2
+    assert err.startswith(
+        "error: --set n_feature=3: unknown key 'n_feature' in data; did you mean 'n_features'?"
     )
-    assert "NAME=VALUE, such as n_features=136" in run(capsys, "data", "describe", file, "--option", "x")[2]
+    assert "--set x: no KEY=VALUE" in run(capsys, "data", "describe", file, "--set", "x")[2]
     assert (
-        "n_features: Input should be" in run(capsys, "data", "describe", file, "--option", "n_features=x")[2]
+        "n_features is 'x'; expected a whole number >= 1"
+        in (run(capsys, "data", "describe", file, "--set", "n_features=x")[2])
     )
     assert (
         "unknown reader 'leter'; did you mean 'letor'?"
@@ -229,6 +231,19 @@ def test_split_refuses(
     assert code == 2
     assert message in err
     assert not (folder / "p").exists()
+
+
+def test_labelled_rows_are_parsed_once_whichever_command_reads_them(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LTR_HARNESS_CACHE", str(folder / "cache"))
+    np.save(folder / "scores.npy", np.arange(120.0))
+    evaluate = ("evaluate", "--data", folder / "test.txt", "--scores", folder / "scores.npy", "-m", "ndcg@10")
+    first = run(capsys, *evaluate)
+    assert first[0] == 0
+    monkeypatch.setattr(Letor, "read", lambda *_: pytest.fail("parsed again"))
+    assert run(capsys, *evaluate) == first
+    assert run(capsys, "data", "describe", folder / "test.txt")[0] == 0
 
 
 # --- public sets ---------------------------------------------------------------------------------------------
