@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_arrays
+from ltr_harness.inspection import SEEN_SHARE, n_shared_rows
+from ltr_harness.rankers.notes import SEEN
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
@@ -46,6 +49,19 @@ class Fold:
     @property
     def test(self) -> RankingDataset:
         return self.splits["test"]
+
+    @cached_property
+    def validation_notes(self) -> tuple[str, ...]:
+        """What spoils the choice of the number of rounds: validation rows that are learned from."""
+        if self.valid is None:
+            return ()
+        n_seen, n_rows = n_shared_rows(self.train.features, self.valid.features), self.valid.n_rows
+        if n_seen <= SEEN_SHARE * n_rows:
+            return ()
+        return (
+            f"{SEEN}: {n_seen:,} of {n_rows:,} ({n_seen / n_rows:.1%}) have the features of a training row, and a "
+            "model hardly ever stops improving on rows it learns from",
+        )
 
 
 class FoldReader:

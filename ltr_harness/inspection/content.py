@@ -82,6 +82,17 @@ class Content:
         return len(self.rows) - len(np.unique(self.rows))
 
 
+def n_shared_rows(known: NDArray[np.float32], new: NDArray[np.float32]) -> int:
+    """Rows of the second matrix whose values a row of the first has.
+
+    Example:
+        >>> known = np.array([[1, 2], [3, np.nan]], dtype=np.float32)
+        >>> n_shared_rows(known, np.array([[3, np.nan], [2, 1], [3, np.nan]], dtype=np.float32))
+        2
+    """
+    return int(np.isin(Content.of(new).rows, Content.of(known).rows).sum())
+
+
 @compiled
 def _scan(
     features: NDArray[np.float32],

@@ -19,6 +19,8 @@ FEW_QUERIES = 10
 STEEP_GRADE = 7
 """From this grade on, 2^g - 1 lets one row outweigh a hundred others."""
 SORTED_SHARE = 0.9
+SEEN_SHARE = 0.01
+"""From this share of rows on, rows that two splits share are no accident."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
         if overlap.n_rows and not overlap.n_same_content:
             yield Finding(
                 "identical rows",
-                "warning" if share > 0.01 else "note",
+                "warning" if share > SEEN_SHARE else "note",
                 place,
                 f"{_count(overlap.n_rows, 'row', 'rows')} of {overlap.second} ({share:.1%}) "
                 f"have the features of a row of {overlap.first}",

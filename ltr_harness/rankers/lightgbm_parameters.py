@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ltr_harness.rankers.notes import NEVER_REPEATS
 from ltr_harness.rankers.parameters import as_number, is_on
 
 # Each objective with the parameters that shape its loss, at LightGBM's own defaults: written out in every record.
@@ -223,9 +224,7 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     given = canonical(params)
     found = []
     if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
-        found.append(
-            f"bagging_by_query with {threads} threads gives another model in every run; one thread repeats"
-        )
+        found.append(f"{NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats")
     if "goss" in (given.get("boosting"), given.get("data_sample_strategy")):
         found.append(f"goss gives another model with another number of threads (here {threads})")
     for name in ("use_quantized_grad", "linear_tree"):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from ltr_harness.boosting.stopping import StoppingRule
 
-NOTHING_LEARNED = ("the model is constant", "the model is nearly constant")
-"""How notes begin that nobody may overlook."""
+CONSTANT = "the model is constant"
+NEARLY_CONSTANT = "the model is nearly constant"
+SEEN = "validation rows occur in training"
+NEVER_REPEATS = "bagging_by_query with several threads"
+BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, SEEN, NEVER_REPEATS)
+"""How notes begin that nobody may overlook: reports put them beside the numbers."""
 
 
 def training_notes(
@@ -22,12 +26,12 @@ def training_notes(
     """
     if n_splits == 0:
         return [
-            f"{NOTHING_LEARNED[0]}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
+            f"{CONSTANT}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
             "so its metrics are those of a random order"
         ]
     notes = []
     if n_splits < 3 * kept and n_splits < 10:
-        notes.append(f"{NOTHING_LEARNED[1]}: {n_splits} splits in {kept} rounds")
+        notes.append(f"{NEARLY_CONSTANT}: {n_splits} splits in {kept} rounds")
     if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
         notes.append(
             f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"

@@ -9,9 +9,10 @@ from pathlib import Path
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.config import Experiment, load_experiment, resolved_yaml
 from ltr_harness.errors import DataError
-from ltr_harness.rankers.notes import NOTHING_LEARNED
+from ltr_harness.rankers.notes import BESIDE_THE_RESULT
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run, find_runs
+from ltr_harness.runs.record import Record
 
 
 def experiment_data(
@@ -73,15 +74,15 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
 
 
 def _with_warnings(comparison: Comparison, runs: Sequence[Run]) -> Comparison:
-    """What must stand beside a model's numbers and not in an appendix: that it learned nothing, or hardly anything."""
-    said: dict[str, list[str]] = {}
+    """What must stand beside a model's numbers and not in an appendix, such as that it learned nothing."""
+    said: dict[str, list[Record]] = {}
     for run in runs:
-        record = run.record
-        for note in record.notes:
-            if note.startswith(NOTHING_LEARNED):
-                said.setdefault(f"{record.model}: {note}", []).append(f"{record.fold}, seed {record.seed}")
-    notes = [
-        f"{text} ({where[0]})" if len(where) == 1 else f"{text} ({len(where)} runs)"
-        for text, where in said.items()
-    ]
+        for note in run.record.notes:
+            if note.startswith(BESIDE_THE_RESULT):
+                said.setdefault(note, []).append(run.record)
+    notes = []
+    for note, records in said.items():
+        models = ", ".join(dict.fromkeys(record.model for record in records))
+        where = f"{len(records)} runs" if len(records) > 1 else f"{records[0].fold}, seed {records[0].seed}"
+        notes.append(f"{models}: {note} ({where})")
     return replace(comparison, notes=(*notes, *comparison.notes))

@@ -1,0 +1,140 @@
+"""What spoils a training without stopping it is said where the numbers are read; the rest is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import HarnessError
+from ltr_harness.experiment.workers import available_cores
+
+
+def notes_of(config: dict[str, Any], tmp_path: Path) -> tuple[list[str], str]:
+    """The notes beside the result, and the report."""
+    result = run_experiment(config, runs=tmp_path)
+    assert not result.failures
+    assert result.comparison is not None
+    assert result.report_path is not None
+    return list(result.comparison.notes), result.report_path.read_text(encoding="utf-8")
+
+
+def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    small["seeds"] = [1]
+    clean, _ = notes_of(small, tmp_path / "clean")
+    assert not any("occur in training" in note for note in clean)
+    small["data"]["duplicates"] = 0.3
+    leaked, report = notes_of(small, tmp_path / "leaked")
+    [note] = [note for note in leaked if "occur in training" in note]
+    # the models that are stopped by what they see there; random is not
+    assert note.startswith("lgbm, xgb: validation rows occur in training: ")
+    assert "have the features of a training row" in note
+    assert note.endswith("(2 runs)")
+    assert note in report
+    small["stopping"] = None
+    for name in ("lgbm", "xgb"):
+        small["models"][name]["rounds"] = 4
+    fixed, _ = notes_of(small, tmp_path / "fixed")
+    assert not any("occur in training" in note for note in fixed)
+
+
+@pytest.mark.skipif(available_cores() < 2, reason="one thread repeats")
+def test_a_model_that_no_run_repeats_is_said_beside_the_result(small: dict[str, Any], tmp_path: Path) -> None:
+    small["seeds"] = [1]
+    small["models"]["lgbm"]["params"]["bagging_by_query"] = True
+    notes, report = notes_of(small, tmp_path)
+    [note] = [note for note in notes if note.startswith("lgbm: bagging_by_query with several threads")]
+    assert "gives another model in every run; one thread repeats" in note
+    assert note in report
+
+
+SCATTERED = "3 qid:7 1:0.5 2:1\n0 qid:8 1:0.1 2:3\n1 qid:7 1:0.2 2:2\n0 qid:8 1:0.4 2:0\n"
+
+
+def test_rows_that_are_not_sorted_by_query_are_refused_or_brought_together_and_reported(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.txt").write_text(SCATTERED)
+    small |= {
+        "seeds": [1],
+        "data": {
+            "reader": "letor",
+            "root": str(tmp_path),
+            "splits": {"train": "train.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "test.txt"},
+        },
+    }
+    small["models"] = {"best": {"ranker": "feature", "feature": 1}, "random": {"ranker": "random"}}
+    del small["stopping"]
+    with pytest.raises(HarnessError, match=r"train\.txt:3: query '7' comes up again after other rows"):
+        run_experiment(small, runs=tmp_path / "runs")
+    small["data"]["regroup"] = True
+    result = run_experiment(small, runs=tmp_path / "runs")
+    assert not result.failures
+    assert any("2 of 2 queries were scattered" in note for note in result.runs[0].record.notes)
+
+
+OWN = '''
+import json
+from dataclasses import dataclass
+import numpy as np
+from ltr_harness.rankers import FittedModel, Ranker
+
+class Sum(Ranker):
+    """Adds the features up."""
+    sign: float = 1.0
+    def check(self, facts=None): return []
+    @property
+    def seed_matters(self): return True
+    def fit(self, training): return Model(sign=self.sign)
+    @classmethod
+    def load(cls, folder, threads=None): return Model.load(folder, threads)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model(FittedModel):
+    sign: float
+    def score(self, features): return self.sign * np.asarray(features, np.float64).sum(axis=1)
+    def save(self, folder):
+        (folder / "model.json").write_text(json.dumps(self.sign))
+        return "model.json"
+    @classmethod
+    def load(cls, folder, threads=None): return cls(sign=json.loads((folder / "model.json").read_text()))
+'''
+
+
+@pytest.mark.parametrize("kind", ["entry point", "own file"])
+def test_a_ranker_from_outside_runs_in_workers_too(
+    kind: str, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    about = site / "sum_ranker-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "sum_ranker.py").write_text(OWN)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sum-ranker\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[ltr_harness.rankers]\nsum = sum_ranker:Sum\n")
+    monkeypatch.syspath_prepend(str(site))
+    name = "sum" if kind == "entry point" else f"{site / 'sum_ranker.py'}:Sum"
+    small["models"] = {"sum": {"ranker": name, "sign": -1.0}, "random": {"ranker": "random"}}
+    del small["stopping"]
+    means = []
+    for workers in (1, 2):
+        result = run_experiment(small, runs=tmp_path / str(workers), workers=workers)
+        assert [run.record.error for run in result.failures] == []
+        assert len(result.runs) == 4
+        means.append([run.record.metrics["ndcg@10"].mean for run in result.runs])
+    assert means[0] == means[1]
+
+
+def test_check_says_so_before_anything_is_trained(
+    small_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--set", "data.duplicates=0.3", "--runs", str(tmp_path)]
+    assert run_command(cli, ["check", str(small_file), *asked]) == 0
+    said = capsys.readouterr().out
+    assert "warning: train and valid: 325 rows of valid (28.4%) have the features of a row of train" in said
