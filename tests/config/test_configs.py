@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
 from ltr_harness.rankers import Facts
 
@@ -26,6 +29,7 @@ def load(name: str, overrides: list[str] | None = None) -> Experiment:
 def test_every_config_is_sound_and_tells_editors_its_schema(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=./schema.json\n")
+    assert "ltr-harness run configs/" in text  # how to run it stands in it
     experiment = load_experiment(path)
     assert str(experiment.metrics.primary) == "ndcg@10"
     assert experiment.stopping is not None
@@ -68,3 +72,52 @@ def test_the_quickstart_sorts_by_a_feature_that_exists() -> None:
     for model in experiment.models.values():
         assert model.ranker.check(Facts.of(train, stopping=True)) == []
     assert train.labels.max() == experiment.data.max_grade
+
+
+def write_letor(path: Path, n_features: int, top: int, seed: int, n_queries: int = 12) -> None:
+    rng = np.random.default_rng(seed)
+    lines = []
+    for query in range(n_queries):
+        for label in rng.permutation(np.arange(15) % (top + 1)):
+            values = rng.normal(label, 2, n_features)
+            row = " ".join(f"{i}:{value:.3f}" for i, value in enumerate(values, 1))
+            lines.append(f"{label} qid:{seed * 1000 + query} {row}\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+LARGE = {"mslr-web30k": 136, "yahoo": 700, "istella": 220}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_configs_of_sets_that_nobody_may_copy_run_on_small_files_of_the_same_layout(
+    name: str, tmp_path: Path
+) -> None:
+    splits = load(name).data.splits
+    files = [file for split in splits.values() for file in (*split.train, *split.valid, *split.test)]
+    for seed, file in enumerate(files):
+        write_letor(tmp_path / "set" / file, LARGE[name], 4, seed)
+    small = [f"data.root={tmp_path / 'set'}", "stopping.max_rounds=10", "stopping.every=1", "seeds=[1]"]
+    result = run_experiment(CONFIGS / f"{name}.yaml", overrides=small, runs=tmp_path / "runs")
+    assert not result.failures
+    assert result.report_path is not None
+
+
+def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    grade = rng.integers(0, 4, 600)
+    rows = pd.DataFrame(
+        {
+            "query_id": np.repeat(np.arange(60), 10),
+            "country": np.repeat(["de", "fr", "it"], 200),
+            "product_id": np.arange(600),
+            "grade": grade,
+            "current_score": grade + rng.normal(0, 2, 600),
+            "price": rng.normal(size=600),
+        }
+    )
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    small = [f"data.root={tmp_path}", "stopping.max_rounds=10", "seeds=[1]"]
+    result = run_experiment(CONFIGS / "own-csv.yaml", overrides=small, runs=tmp_path / "runs")
+    assert not result.failures
+    assert {run.record.model for run in result.runs} == {"lgbm-lambdarank", "xgb-ndcg", "today", "random"}
