@@ -78,7 +78,7 @@ def command(
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
         begin_loading()
-    from ltr_harness.cli.event_stream import JsonProgress
+    from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.cli.watching import TerminalProgress
     from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared

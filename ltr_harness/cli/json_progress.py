@@ -1,0 +1,64 @@
+"""Progress of a running experiment as events on stderr, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ltr_harness.cli import events
+from ltr_harness.cli.event_stream import EventStream
+from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.runs import Run
+
+
+class JsonProgress(EventStream, Progress):
+    """A running experiment as events."""
+
+    def planned(self, plan: Plan, threads: int) -> None:
+        self.emit(
+            events.Planned(
+                folder=str(plan.tasks[0].folder.parent),
+                threads=threads,
+                runs=[
+                    events.PlannedRun(
+                        run=task.folder.name,
+                        model=task.model,
+                        fold=task.fold,
+                        seed=task.seed,
+                        state=task.state,
+                    )
+                    for task in plan.tasks
+                ],
+            )
+        )
+
+    def started(self, task: Task) -> None:
+        self.emit(events.Started(run=task.folder.name))
+
+    def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
+        self.emit(events.Round(run=task.folder.name, round=number, values=dict(values)))
+
+    def lost(self, task: Task) -> None:
+        self.emit(events.Lost(run=task.folder.name))
+
+    def finished(self, task: Task, run: Run) -> None:
+        record = run.record
+        self.emit(
+            events.Finished(
+                run=task.folder.name,
+                status=record.status,
+                error=record.error,
+                best_round=record.best_round,
+                rounds_trained=record.rounds_trained,
+                metrics={name: summary.mean for name, summary in record.metrics.items()},
+                seconds=record.seconds,
+            )
+        )
+
+    def reporting(self) -> None:
+        self.emit(events.Reporting())
+
+    def reported(self, report: Path) -> None:
+        """The report is written."""
+        self.emit(events.Reported(report=str(report)))
