@@ -63,7 +63,10 @@ def execute(
         if failure is not None:
             raise failure
         return _score_again(task, experiment, plan, fold)
-    config = experiment.models[task.model]
+    config = plan.config(experiment, task.model, task.fold)
+    choice = plan.choices.get((task.model, task.fold))
+    if choice is not None and choice.error:
+        failure = failure or TrainingError(choice.error)
     record: dict[str, Any] = {
         "experiment": experiment.name,
         "model": task.model,
@@ -78,6 +81,7 @@ def execute(
         "rounds": config.rounds,
         "point": None if config.point is None else config.point.model_dump(),
         "reading": reading_of(experiment.data, fold.name),
+        "tuning": None if choice is None else choice.facts,
         "threads": threads,
         "data": dict(fold.facts),
         "features": list(fold.train.feature_names),
@@ -160,9 +164,11 @@ def _score_again(task: Task, experiment: Experiment, plan: Plan, fold: Fold) -> 
         _write_table(folder / PER_QUERY, _per_query_table(fold.test, evaluation))
 
     seconds = {"score": scored - started, "evaluate": time.perf_counter() - scored}
+    choice = plan.choices.get((task.model, task.fold))
     record = run.record.model_copy(
         update={
             "evaluation_identity": task.evaluation_identity,
+            "tuning": None if choice is None else choice.facts,
             "data": dict(fold.facts),
             "reading": reading_of(experiment.data, fold.name),
             "metrics": _summaries(evaluation),

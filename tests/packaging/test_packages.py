@@ -1,0 +1,157 @@
+"""What users install: the wheel and the sdist, what is in them, and whether they work where nothing else is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import ltr_harness
+
+
+@pytest.fixture(scope="module")
+def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with wheel and sdist, built from a copy of what is committed or about to be."""
+    pytest.importorskip("build", reason="the package `build` (extra test) is not installed")
+    copy = tmp_path_factory.mktemp("source")
+    for name in ("ltr_harness", "configs", "tests", "scripts"):
+        shutil.copytree(repository / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"):
+        shutil.copy(repository / name, copy / name)
+    made = tmp_path_factory.mktemp("dist")
+    # without isolation nothing is fetched: hatchling is among the test tools
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(made), str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made
+
+
+def wheel_of(distributions: Path) -> Path:
+    (wheel,) = distributions.glob("*.whl")
+    return wheel
+
+
+def test_the_version_is_said_once(repository: Path, distributions: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "version" not in project
+    assert "version" in project["dynamic"]
+    assert version("ltr-harness") == ltr_harness.__version__
+    assert f"-{ltr_harness.__version__}-" in wheel_of(distributions).name
+    changes = (repository / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{ltr_harness.__version__}]" in changes or "## [Unreleased]" in changes
+
+
+def test_the_wheel_holds_the_whole_package_and_nothing_else(repository: Path, distributions: Path) -> None:
+    inside = {
+        name for name in zipfile.ZipFile(wheel_of(distributions)).namelist() if ".dist-info/" not in name
+    }
+    there = {
+        path.relative_to(repository).as_posix()
+        for path in (repository / "ltr_harness").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert inside == there
+    assert "ltr_harness/py.typed" in inside
+    assert any(name.endswith((".js", ".css", ".j2", ".html")) for name in inside)  # reports work offline
+
+
+def test_the_sdist_can_be_tested(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "scripts/test",
+        "configs/quickstart.yaml",
+    } <= names
+    assert "tests/conftest.py" in names
+
+
+PYTHONS = ("python3.11", "python3.14", "python3.13", "python3.12")
+
+
+def oldest_and_newest() -> list[str]:
+    """The oldest Python that is promised and the newest that works here."""
+    works = [
+        python
+        for python in PYTHONS
+        if shutil.which(python)
+        and subprocess.run(
+            [python, "-c", "import venv, ensurepip"], capture_output=True, check=False
+        ).returncode
+        == 0
+    ]
+    return works[:2] if works[:1] == ["python3.11"] else works[:1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", oldest_and_newest())
+def test_the_wheel_works_in_an_empty_environment(
+    python: str, distributions: Path, repository: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        key: value for key, value in os.environ.items() if key.startswith(("PIP_", "PATH", "LANG"))
+    }
+    environment |= {"HOME": str(home), "PYENV_VERSION": os.environ.get("PYENV_VERSION", "")}
+    if (pyenv := os.environ.get("PYENV_ROOT")) is not None:
+        environment["PYENV_ROOT"] = pyenv
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    made = subprocess.run([python, "-m", "venv", str(tmp_path / "env")], capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr
+    bin_ = tmp_path / "env" / "bin"
+    run(str(bin_ / "pip"), "install", "--quiet", str(wheel_of(distributions)))
+    run(str(bin_ / "python"), "-c", "import ltr_harness; print(ltr_harness.__version__)")
+    run(str(bin_ / "ltr-harness"), "doctor")
+    shutil.copy(repository / "configs" / "quickstart.yaml", tmp_path)
+    done = run(str(bin_ / "ltr-harness"), "run", "quickstart.yaml")
+    assert "lgbm-lambdarank" in done.stdout
+    assert (tmp_path / "runs" / "quickstart" / "report" / "report.html").is_file()
+    # an extra that is not there is one message that says what to install
+    run(str(bin_ / "ltr-harness"), "init", "-o", "mine.yaml")
+    lacking = subprocess.run(
+        [bin_ / "ltr-harness", "check", "mine.yaml", "--set", "models.one-feature={ranker: catboost}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert lacking.returncode == 2
+    assert "pip install 'ltr-harness[catboost]'" in lacking.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["catboost", "tune", "dask", "mlflow"])
+def test_every_extra_installs_by_itself(extra: str, distributions: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    wheel = f"{wheel_of(distributions)}[{extra}]"
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", wheel], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = subprocess.run(
+        [tmp_path / "env" / "bin" / "ltr-harness", "doctor"], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stdout
+    assert f"ok      extra {extra}: " in said.stdout
