@@ -364,14 +364,15 @@ def _settle_hard(
     problems = []
     for row, column, start, end, line in hard.tolist():
         value = float(chunk.data[start:end].tobytes())
-        code = -1
         if column == -1:
             labels[row] = value
             code = kernels.LABEL_INFINITE if np.isinf(value) else -1
-        elif column >= 0:
+        else:
             with np.errstate(over="ignore", under="ignore"):
-                features[row, column] = np.float32(value)
-            code = kernels.VALUE_INFINITE if np.isinf(features[row, column]) else -1
+                single = np.float32(value)
+            code = kernels.VALUE_INFINITE if np.isinf(single) else -1
+            if column >= 0:  # else a later value of the row counts, which makes this one no more right
+                features[row, column] = single
         if code >= 0:
             problems.append((line, _problem(chunk, line, code, start, last)))
     return problems
