@@ -90,7 +90,7 @@ BAD_LINES = {
     "1 qid:1 1:1e39": "the value of '1:1e39' is infinite or beyond the range of float32",
     "1 qid:1 1:3.40282357e38": "the value of '1:3.40282357e38' is infinite",
     "1 qid:1 1:1e400": "' is infinite or beyond",
-    "1 qid:1 1:1e400 1:2": "the value of '1:1e400' is infinite or beyond",
+    "1 qid:1 1:1e400 1:2": "the value of '1e400' is infinite or beyond",
     "1 qid:1 1:9999999999999999999999999999999999999999": "is infinite or beyond",
     "1 qid:1 1:1\r1 qid:1 1:1": "'1' where a feature should be",  # old Macintosh line ends
     "1 qid:1 1:"
