@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ltr_harness.errors import DataError
-from ltr_harness.known_sets.known_set import Counts, Download, KnownSet
+from ltr_harness.known_sets.known_set import Archive, Counts, Download, KnownSet
 from ltr_harness.known_sets.table import SETS
 
-__all__ = ["SETS", "Counts", "Download", "KnownSet", "known_set"]
+__all__ = ["SETS", "Archive", "Counts", "Download", "KnownSet", "known_set"]
 
 
 def known_set(name: str) -> KnownSet:

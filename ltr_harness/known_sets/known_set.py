@@ -25,6 +25,21 @@ class Download:
 
 
 @dataclass(frozen=True)
+class Archive:
+    """What a person fetches from the home page.
+
+    Attributes:
+        file: its published name.
+        size: bytes.
+        sha256: of its content.
+    """
+
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Counts:
     """What reading files must find."""
 
@@ -43,7 +58,11 @@ class KnownSet:
         reader: name and options of the reader.
         splits: fold to split to files, relative to the set's folder.
         max_grade: highest grade of the scale.
+        sources: where the facts here were checked, and which could not be.
         counts: files (one or several that are read together) to what they must hold.
+        digests: file to the SHA-256 of the published one; a file that has it needs no counting.
+        archive: the published archive, where its digest is known.
+        inside: folder of the archive whose files are meant, where it holds several with the same names.
         downloads: files that may be fetched without asking anyone; empty where a person has to agree to terms.
         by_hand: what to fetch and how, where it is not for a program to do.
     """
@@ -54,7 +73,11 @@ class KnownSet:
     reader: Mapping[str, Any]
     splits: Mapping[str, Mapping[str, str]]
     max_grade: int
+    sources: str
     counts: Mapping[tuple[str, ...], Counts] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    archive: Archive | None = None
+    inside: str = ""
     downloads: tuple[Download, ...] = ()
     by_hand: str = ""
 

@@ -1,21 +1,22 @@
 """The table of public sets. To add one, add an entry: `data list` and `data: {set: …}` know it from then on.
 
-Counts are those of the sets' own papers and pages.
+`sources` of each says where its facts were looked up; none of the sets but MQ2008 and LightGBM's example were at hand.
+Digests of archives are those of TensorFlow Datasets 4 (``checksums.tsv``) and PyTorchLTR 0.2, which agree, and those of
+files are PyTorchLTR's.
 """
 
 from __future__ import annotations
 
-from ltr_harness.known_sets.known_set import Counts, Download, KnownSet
+from ltr_harness.known_sets.known_set import Archive, Counts, Download, KnownSet
 
 _MICROSOFT = "Microsoft Research licence: research use only, no redistribution"
 _LETOR_PAGE = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
+_TWO_TOOLS = "digests: TensorFlow Datasets and PyTorchLTR"
 
 
-def _five_folds(
-    train: str = "train.txt", valid: str = "vali.txt", test: str = "test.txt"
-) -> dict[str, dict[str, str]]:
+def _five_folds() -> dict[str, dict[str, str]]:
     return {
-        f"fold{i}": {"train": f"Fold{i}/{train}", "valid": f"Fold{i}/{valid}", "test": f"Fold{i}/{test}"}
+        f"fold{i}": {"train": f"Fold{i}/train.txt", "valid": f"Fold{i}/vali.txt", "test": f"Fold{i}/test.txt"}
         for i in range(1, 6)
     }
 
@@ -25,11 +26,26 @@ def _every_fold(splits: dict[str, dict[str, str]], queries: int, rows: int) -> d
     return {tuple(files.values()): Counts(queries, rows) for files in splits.values()}
 
 
-def _mslr(thousands: int, queries: int, rows: int, parts: dict[str, tuple[int, int]]) -> KnownSet:
+def _mslr(
+    thousands: int,
+    queries: int,
+    rows: int,
+    parts: dict[str, tuple[int, int]],
+    archive: tuple[int, str],
+    train: tuple[str, ...],
+    test: tuple[str, ...],
+) -> KnownSet:
     folds = _five_folds()
     first: dict[tuple[str, ...], Counts] = {
         (f"Fold1/{file}",): Counts(*counts) for file, counts in parts.items()
     }
+    digests = {}
+    for i in range(5):
+        digests[f"Fold{i + 1}/train.txt"] = train[i]
+        digests[f"Fold{i + 1}/vali.txt"] = test[
+            i - 1
+        ]  # each part validates in the fold after the one it tests
+        digests[f"Fold{i + 1}/test.txt"] = test[i]
     return KnownSet(
         title=f"MSLR-WEB{thousands}K: web search of Bing, 136 features, grades 0 to 4, five folds",
         home="https://www.microsoft.com/en-us/research/project/mslr/",
@@ -37,13 +53,17 @@ def _mslr(thousands: int, queries: int, rows: int, parts: dict[str, tuple[int, i
         reader={"reader": "letor", "n_features": 136, "first_index": 1},
         splits=folds,
         max_grade=4,
+        sources=f"layout, features and grades: home page; {_TWO_TOOLS}; queries: TensorFlow Datasets; rows of Fold1's "
+        "parts: not confirmed by a source (a textbook counts one row more for the whole set)",
         counts={**first, **_every_fold(folds, queries, rows)},
+        digests=digests,
+        archive=Archive(f"MSLR-WEB{thousands}K.zip", *archive),
         by_hand=f"On the home page accept the licence, fetch MSLR-WEB{thousands}K.zip and unpack it: "
         "the folder then holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
     )
 
 
-def _letor4(name: str, queries: int, rows: int) -> KnownSet:
+def _letor4(name: str, queries: int, rows: int, sources: str) -> KnownSet:
     folds = _five_folds()
     return KnownSet(
         title=f"{name} of LETOR 4.0: Million Query track {name[2:]}, 46 features, grades 0 to 2, five folds",
@@ -52,14 +72,22 @@ def _letor4(name: str, queries: int, rows: int) -> KnownSet:
         reader={"reader": "letor", "n_features": 46, "first_index": 1},
         splits=folds,
         max_grade=2,
+        sources=sources,
         counts=_every_fold(folds, queries, rows),
-        by_hand=f"On the home page, under LETOR 4.0, fetch the archive {name} (supervised ranking) and unpack it: "
-        "the folder then holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
+        by_hand=f"On the home page, under LETOR 4.0, fetch the archive {name}.rar (supervised ranking) and unpack it: "
+        f"the folder {name} then holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
     )
 
 
-def _letor3(name: str, title: str, queries: int, rows: int, n_features: int, max_grade: int) -> KnownSet:
-    folds = _five_folds("trainingset.txt", "validationset.txt", "testset.txt")
+def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
+    folds = _five_folds()
+    medline = name == "OHSUMED"
+    n_features, max_grade = (45, 2) if medline else (64, 1)
+    if medline:
+        by_hand = "fetch OHSUMED.zip; its folder QueryLevelNorm"
+    else:
+        folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
+        by_hand = f"fetch Gov.rar and unpack it; its folder {folder}"
     return KnownSet(
         title=f"{name} of LETOR 3.0: {title}, {n_features} features, grades 0 to {max_grade}, five folds",
         home=_LETOR_PAGE,
@@ -67,9 +95,11 @@ def _letor3(name: str, title: str, queries: int, rows: int, n_features: int, max
         reader={"reader": "letor", "n_features": n_features, "first_index": 1},
         splits=folds,
         max_grade=max_grade,
+        sources="layout and features: public code that reads it; counts: from memory, not confirmed",
         counts=_every_fold(folds, queries, rows),
-        by_hand=f"On the home page, under LETOR 3.0, fetch the archive with {name} and unpack it; the folder "
-        "QueryLevelNorm of the set holds Fold1 … Fold5, each with trainingset.txt, validationset.txt and testset.txt.",
+        inside="QueryLevelNorm" if medline else "",
+        by_hand=f"On the home page, under LETOR 3.0, {by_hand} "
+        "holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
     )
 
 
@@ -82,24 +112,30 @@ def _yahoo(number: int, counts: dict[str, tuple[int, int]]) -> KnownSet:
         reader={"reader": "letor", "n_features": 700, "first_index": 1},
         splits={"all": files},
         max_grade=4,
+        sources="counts: Chapelle and Chang 2011 and Microsoft's page on the challenge; layout: TensorFlow Datasets",
         counts={(files[split],): Counts(*found) for split, found in counts.items()},
-        by_hand="On the home page ask for C14B (Learning to Rank Challenge), accept the agreement and unpack the "
-        f"archive: the folder then holds {', '.join(files.values())}.",
+        by_hand="On the home page ask for C14 (Learning to Rank Challenge), accept the agreement and unpack "
+        f"dataset.tgz; the archive ltrc_yahoo.tar.bz2 in it holds {', '.join(files.values())}.",
     )
 
 
-def _istella(name: str, what: str, counts: dict[str, tuple[int, int]], archive: str) -> KnownSet:
-    files = {split: f"{'vali' if split == 'valid' else split}.txt" for split in counts}
+def _istella(
+    what: str, archive: Archive, digests: dict[str, str], counts: dict[tuple[str, ...], Counts], sources: str
+) -> KnownSet:
+    splits = {{"vali": "valid"}.get(name, name): f"{name}.txt" for name in digests}
     return KnownSet(
         title=f"{what}: web search of Istella, 220 features, grades 0 to 4",
         home="https://istella.ai/datasets/letor-dataset/",
-        terms="Istella licence: non-commercial research only",
+        terms="Istella LETOR licence: non-commercial use only",
         reader={"reader": "letor", "n_features": 220, "first_index": 1},
-        splits={"all": files},
+        splits={"all": splits},
         max_grade=4,
-        counts={(files[split],): Counts(*found) for split, found in counts.items() if found[0]},
-        by_hand=f"On the home page accept the licence, fetch {archive} and unpack it: the folder then holds "
-        f"{', '.join(files.values())}.",
+        sources=f"{sources}; {_TWO_TOOLS}",
+        counts=counts,
+        digests={f"{name}.txt": digest for name, digest in digests.items()},
+        archive=archive,
+        by_hand=f"On the home page accept the licence, fetch {archive.file} and unpack it: its folder then holds "
+        f"{', '.join(splits.values())}.",
     )
 
 
@@ -111,42 +147,124 @@ SETS: dict[str, KnownSet] = {
         31_531,
         3_771_125,
         {"train.txt": (18_919, 2_270_296), "vali.txt": (6_306, 747_218), "test.txt": (6_306, 753_611)},
+        (3_849_406_307, "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae"),
+        train=(
+            "40b8eee4d1221cf8205e81603441c1757dd024a3baac25a47756210b03c031d6",
+            "a6d12dc4cc8c2dd0743b58c49cad12bd0f6f1cbeda54b54a91e5b54e0b96e7ca",
+            "3d0eb52a6702b2c48750a6de89e757cfac499c8ec1d38e3843cb531c059f2f74",
+            "21e389656be3c2bfe92eb4fb898d2f30dc24990fc524aada7471b949f176778d",
+            "a19da1799650b08c0dc3baaec6c590469ef1773148082e1a10b8504f2f5e9a8b",
+        ),
+        test=(
+            "9a4668fd2615e6772d2e5c4d558d084b2daaf2405571eaf3e4d0526f4da096c7",
+            "d192c023baebdae148d902d716aeebf3df2f2f1ce5aee12be4f0b8bb76a8c04a",
+            "ba2487a27c21dceea0b9afaadbb6b392d5f652eb0fb8649cbd201bb894c47c12",
+            "a7ba03d708ae6b21556a8a6859d52e37cc0dcb2cbff992c630ef6173bb02122a",
+            "7647834b84c849a61e5cf3c999a2f72a4785613286fd972a5615e9fcb58f94d8",
+        ),
     ),
     "mslr-web10k": _mslr(
         10,
         10_000,
         1_200_192,
         {"train.txt": (6_000, 723_412), "vali.txt": (2_000, 235_259), "test.txt": (2_000, 241_521)},
+        (1_234_144_912, "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba"),
+        train=(
+            "6eb3fae4e1186e1242a6520f53a98abdbcde5b926dd19a28e51239284b1d55dc",
+            "40e4a2fcc237d9c164cbb6a3f2fa91fe6cf7d46a419d2f73e21cf090285659eb",
+            "f13005ceb8de0db76c93b02ee4b2bded6f925097d3ab7938931e8d07aa72acd7",
+            "6c1677cf9b2ed491e26ac6b8c8ca7dfae9c1a375e2bce8cba6df36ab67ce5836",
+            "4249797a2f0f46bff279973f0fb055d4a78f67f337769eabd56e82332c044794",
+        ),
+        test=(
+            "33fe002374a4fce58c4e12863e4eee74745d5672a26f3e4ddacc20ccfe7d6ba0",
+            "44add582ccd674cf63af24d3bf6e1074e87a678db77f00b44c37980a3010917a",
+            "c0a5a3c6bd7790d0b4ff3d5e961d0c8c5f8ff149089ce492540fa63035801b7a",
+            "dc6083c24a5f0c03df3c91ad3eed7542694115b998acf046e51432cb7a22b848",
+            "e86fb3fe7e8a5f16479da7ce04f783ae85735f17f66016786c3ffc797dd9d4db",
+        ),
     ),
     "yahoo-set1": _yahoo(1, {"train": (19_944, 473_134), "valid": (2_994, 71_083), "test": (6_983, 165_660)}),
     "yahoo-set2": _yahoo(2, {"train": (1_266, 34_815), "valid": (1_266, 34_881), "test": (3_798, 103_174)}),
     "istella": _istella(
-        "istella",
         "Istella LETOR (full)",
-        {"train": (23_219, 7_325_625), "test": (9_799, 3_129_004)},
-        "istella-letor.tar.gz",
+        Archive(
+            "istella-letor.tar.gz",
+            1_288_401_248,
+            "d45899d9a6a0e48afb250aac7ee3dc50e73e263687f15761d754515cd8284e0b",
+        ),
+        {
+            "train": "8b08ca4c36281e408bfa026303461a6162398a1eec22fb79db0709c76bf6d189",
+            "test": "4b34523af8e030718f0216bcae0a35caee1e34e5198ff3e76c08a75db61aac65",
+        },
+        {
+            ("train.txt",): Counts(23_219, 7_325_625),
+            ("test.txt",): Counts(9_799, 3_129_004),
+        },
+        "queries, and rows of the whole set: its README and TensorFlow Datasets; rows of the parts: they add up, "
+        "otherwise not confirmed",
     ),
     "istella-s": _istella(
-        "istella-s",
-        "Istella-S LETOR",
-        {"train": (19_245, 2_043_304), "valid": (7_211, 684_076), "test": (6_562, 681_250)},
-        "istella-s-letor.tar.gz",
+        "Istella-S LETOR (a sample of the full one)",
+        Archive(
+            "istella-s-letor.tar.gz",
+            472_129_615,
+            "41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981",
+        ),
+        {
+            "train": "5cda4187b88b597ca6fa98d6cd3a6d7551ba69ffff700eae63a59fbc8af385b8",
+            "vali": "f225dd95772fa65dc685351ff2643945fbd9a9c0e874aa1c538d485595e7c890",
+            "test": "2cd1a4f46fa21ea2489073979b5e5913146d1e451f1d6e268bc4e472d39da5d7",
+        },
+        {
+            ("train.txt",): Counts(19_245, 2_043_304),
+            ("vali.txt",): Counts(7_211, 684_076),
+            ("test.txt",): Counts(6_562, 681_250),
+        },
+        "queries, and rows of the whole set: its README and TensorFlow Datasets; rows of train and test: public "
+        "benchmarks",
     ),
     "istella-x": _istella(
-        "istella-x",
         "Istella-X LETOR (10,000 queries, 26,791,447 rows)",
-        {"train": (0, 0), "valid": (0, 0), "test": (0, 0)},
-        "istella-X.tar.gz",
+        Archive(
+            "istella-X.tar.gz",
+            4_743_657_398,
+            "e67be60d1c6a68983a669e4de9df2c395914717b2017cb3b68a97eb89f2ea763",
+        ),
+        {
+            "train": "710378b3536a2156ae0747f0683e2e811e992e7a12014408ff93fbb1ea5a3340",
+            "vali": "9de516e2e0dfd0e0a29cf4b233df8e22f2b547f260f7881c7dc1c7237101ee7e",
+            "test": "c2b808bae0ccbc40df9519b6a3906a297c8207eb273304c22d506a8612fa9eef",
+        },
+        {("train.txt", "vali.txt", "test.txt"): Counts(10_000, 26_791_447)},
+        "counts of the whole set: TensorFlow Datasets",
     ),
-    "mq2007": _letor4("MQ2007", 1_692, 69_623),
-    "mq2008": _letor4("MQ2008", 784, 15_211),
-    "ohsumed": _letor3("OHSUMED", "MEDLINE abstracts", 106, 16_140, 45, 2),
-    "td2003": _letor3("TD2003", "topic distillation 2003", 50, 49_058, 64, 1),
-    "td2004": _letor3("TD2004", "topic distillation 2004", 75, 74_146, 64, 1),
-    "np2003": _letor3("NP2003", "named page finding 2003", 150, 148_657, 64, 1),
-    "np2004": _letor3("NP2004", "named page finding 2004", 75, 73_834, 64, 1),
-    "hp2003": _letor3("HP2003", "home page finding 2003", 150, 147_606, 64, 1),
-    "hp2004": _letor3("HP2004", "home page finding 2004", 75, 74_409, 64, 1),
+    "istella22": KnownSet(
+        title="Istella22: web search of Istella with texts beside it, 220 features, grades 0 to 4",
+        home="https://istella.ai/datasets/istella22-dataset/",
+        terms="Istella22 licence: non-commercial use only",
+        reader={"reader": "letor", "n_features": 220},
+        splits={"all": {"train": "train.svm", "valid": "valid.svm", "test": "test.svm"}},
+        max_grade=4,
+        sources="home page, terms: ir_datasets; features and grades: Dato et al. 2022; file names: public code that "
+        "reads it; counts and digests: none found",
+        by_hand="On the home page accept the licence, fetch the learning-to-rank part and unpack it: its folder then "
+        "holds train.svm, valid.svm and test.svm.",
+    ),
+    "mq2007": _letor4(
+        "MQ2007",
+        1_692,
+        69_623,
+        "layout: home page; rows: a data-set index; queries: home page says about 1,700",
+    ),
+    "mq2008": _letor4("MQ2008", 784, 15_211, "counted in the files themselves"),
+    "ohsumed": _letor3("OHSUMED", "MEDLINE abstracts", 106, 16_140),
+    "td2003": _letor3("TD2003", "topic distillation 2003", 50, 49_058),
+    "td2004": _letor3("TD2004", "topic distillation 2004", 75, 74_146),
+    "np2003": _letor3("NP2003", "named page finding 2003", 150, 148_657),
+    "np2004": _letor3("NP2004", "named page finding 2004", 75, 73_834),
+    "hp2003": _letor3("HP2003", "home page finding 2003", 150, 147_606),
+    "hp2004": _letor3("HP2004", "home page finding 2004", 75, 74_409),
     "lightgbm-example": KnownSet(
         title="LightGBM's own ranking example: 251 queries, 300 features, grades 0 to 4",
         home="https://github.com/microsoft/LightGBM/tree/master/examples/lambdarank",
@@ -154,6 +272,7 @@ SETS: dict[str, KnownSet] = {
         reader={"reader": "lightgbm", "n_features": 300},
         splits={"all": {"train": "rank.train", "test": "rank.test"}},
         max_grade=4,
+        sources="counted and hashed in the files themselves",
         counts={("rank.train",): Counts(201, 3_005), ("rank.test",): Counts(50, 768)},
         downloads=tuple(
             Download(file, _LIGHTGBM + file, size, digest)

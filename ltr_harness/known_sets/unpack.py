@@ -23,17 +23,21 @@ _BLOCK = 1 << 20
 _MOST_GROWTH = 100
 """Text of ranking sets shrinks to a tenth or so; what unpacks to more than a hundred times is no such text."""
 _SMALL = 1 << 20
+_RAR = (
+    "unpack it with unrar, 7z or bsdtar, put the files into the folder and run the command without --archive"
+)
 
 Member = tuple[str, IO[bytes]]
 
 
-def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
+def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "") -> list[Path]:
     """Take the wanted files out of a zip or tar archive, wherever in it they are.
 
     Args:
         archive: .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz.
         folder: where they go.
         wanted: their names there, such as ``Fold1/train.txt``; a member matches if its path ends with it.
+        inside: folder of the archive in which they stand, where others hold files of the same names.
 
     Raises:
         DataError: no archive, a damaged one, a file that is in it twice, or one that never ends.
@@ -46,7 +50,10 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
         try:
             with _members(archive) as members:
                 for path, stream in members:
-                    name = next((name for name in wanted if _ends_with(path, name)), None)
+                    name = next(
+                        (name for name in wanted if _ends_with(path, f"{inside}/{name}" if inside else name)),
+                        None,
+                    )
                     if name is None:
                         continue
                     if name in written:
@@ -95,6 +102,9 @@ def _members(archive: Path) -> Iterator[Iterator[Member]]:
                 if info.isreg() and (stream := packed_tar.extractfile(info)) is not None
             )
     else:
+        with open(archive, "rb") as start:
+            if start.read(4) == b"Rar!":
+                raise DataError(Problem(str(archive), "is a RAR archive", "its files", _RAR))
         raise DataError(Problem(str(archive), "is no archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz"))
 
 

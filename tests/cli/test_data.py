@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.known_sets import SETS, Counts, KnownSet
+from ltr_harness.known_sets import SETS, Archive, Counts, KnownSet
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 
@@ -261,7 +262,7 @@ def test_a_set_that_a_person_has_to_fetch(tmp_path: Path, capsys: pytest.Capture
     code, out, err = run(capsys, "data", "get", "mq2008", "-o", tmp_path / "mq")
     assert code == 1
     assert "terms: Microsoft Research licence" in err
-    assert "under LETOR 4.0, fetch the archive MQ2008" in out
+    assert "under LETOR 4.0, fetch the archive MQ2008.rar" in out
     assert f"{tmp_path}/mq lacks Fold1/train.txt, Fold1/vali.txt, Fold1/test.txt, Fold2/train.txt, …" in out
     assert run(capsys, "data", "get", "mq208")[2].startswith(
         "error: no known set is called 'mq208'; did you mean 'mq2008'?"
@@ -273,7 +274,7 @@ def test_what_was_fetched_by_hand_is_unpacked_and_verified(
 ) -> None:
     tiny = KnownSet(
         "Tiny", "https://example.org", "none", {"reader": "letor"}, {"all": {"train": "a.txt", "test": "b.txt"}}, 2,
-        {("a.txt",): Counts(1, 2), ("a.txt", "b.txt"): Counts(2, 3)}, by_hand="Ask for it.",
+        "its README", {("a.txt",): Counts(1, 2), ("a.txt", "b.txt"): Counts(2, 3)}, by_hand="Ask for it.",
     )  # fmt: skip
     monkeypatch.setitem(SETS, "tiny", tiny)
     for name, rows in (("good", "1 qid:2 1:1\n"), ("bad", "1 qid:2 1:1\n0 qid:2 1:1\n")):
@@ -288,9 +289,62 @@ def test_what_was_fetched_by_hand_is_unpacked_and_verified(
     code, _, err = run(capsys, *get, "--archive", tmp_path / "bad.zip")
     assert code == 2
     assert (
-        "a.txt + b.txt: 2 queries and 4 rows; expected 2 queries and 3 rows, as published; another edition"
-        in err
+        "a.txt + b.txt: 2 queries and 4 rows; expected 2 queries and 3 rows; another edition of the set, or a "
+        "damaged copy (its README)" in err
     )
+
+
+def test_the_published_file_needs_no_counting_and_another_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = b"1 qid:1 1:1\n0 qid:1 1:2\n", b"1 qid:2 1:1\n"
+    with zipfile.ZipFile(tmp_path / "tiny.zip", "w") as archive:
+        archive.writestr("tiny/norm/a.txt", a)
+        archive.writestr("tiny/null/a.txt", "")
+        archive.writestr("tiny/norm/b.txt", b)
+    packed = (tmp_path / "tiny.zip").read_bytes()
+    tiny = KnownSet(
+        "Tiny", "https://example.org", "none", {"reader": "letor"}, {"all": {"train": "a.txt", "test": "b.txt"}}, 2,
+        "its README", {("a.txt",): Counts(1, 2), ("b.txt",): Counts(1, 1)},
+        {"a.txt": sha256(a).hexdigest(), "b.txt": sha256(b).hexdigest()},
+        Archive("tiny.zip", len(packed), sha256(packed).hexdigest()), "norm", by_hand="Ask for it.",
+    )  # fmt: skip
+    monkeypatch.setitem(SETS, "tiny", tiny)
+    get = ("data", "get", "tiny", "-o", tmp_path / "tiny")
+    code, _, err = run(capsys, *get, "--archive", tmp_path / "tiny.zip")
+    assert code == 0
+    assert err.splitlines()[3:] == [
+        "facts: its README",
+        f"{tmp_path}/tiny.zip is tiny.zip as published",
+        f"unpacked {tmp_path}/tiny/a.txt",
+        f"unpacked {tmp_path}/tiny/b.txt",
+        "a.txt: the published file, byte for byte",
+        "b.txt: the published file, byte for byte",
+    ]
+    (tmp_path / "tiny" / "a.txt").write_bytes(a + b"\n")
+    code, _, err = run(capsys, *get)
+    assert code == 0, "other bytes, the same rows"
+    assert f"note: a.txt is not the published file (SHA-256 {sha256(a).hexdigest()})" in err
+    assert "a.txt: 1 queries, 2 rows" in err
+    (tmp_path / "tiny" / "a.txt").write_bytes(a + a)
+    code, _, err = run(capsys, *get)
+    assert code == 2
+    assert "a.txt: 1 queries and 4 rows; expected 1 queries and 2 rows" in err
+    with zipfile.ZipFile(tmp_path / "tiny.zip", "a") as archive:
+        archive.writestr("more", b"")
+    assert f"bytes) is not tiny.zip ({len(packed):,} bytes" in run(
+        capsys, *get, "--archive", tmp_path / "tiny.zip"
+    )[2]  # fmt: skip
+
+
+def test_a_set_of_which_nothing_is_known_is_not_said_to_be_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.svm").write_text("1 qid:1 1:1\n")
+    code, _, err = run(capsys, "data", "get", "istella22", "-o", tmp_path)
+    assert code == 0
+    assert "note: train.svm: nothing is known to compare it with" in err
 
 
 def test_a_set_whose_files_are_there_is_verified_without_a_network(

@@ -49,6 +49,12 @@ def test_wanted_files_come_out_wherever_they_are(tmp_path: Path, name: str) -> N
     assert (tmp_path / "out" / "Fold1" / "train.txt").read_bytes() == b"train"
 
 
+def test_one_folder_of_an_archive_that_holds_the_names_several_times(tmp_path: Path) -> None:
+    members = {f"OHSUMED/{kind}/Fold1/train.txt": kind.encode() for kind in ("NULL", "QueryLevelNorm", "Min")}
+    unpack(packed(tmp_path / "a.zip", members), tmp_path / "out", WANTED, "QueryLevelNorm")
+    assert (tmp_path / "out" / "Fold1" / "train.txt").read_bytes() == b"QueryLevelNorm"
+
+
 @pytest.mark.parametrize("name", ["a.zip", "a.tar"])
 @pytest.mark.parametrize("path", ["../../Fold1/train.txt", "/tmp/Fold1/train.txt", "x/../../Fold1/train.txt"])
 def test_no_path_escapes(tmp_path: Path, name: str, path: str) -> None:
@@ -101,11 +107,13 @@ def test_archives_that_are_none(tmp_path: Path) -> None:
     good = packed(tmp_path / "good.zip", {"Fold1/train.txt": os.urandom(5000)}).read_bytes()
     (tmp_path / "bad.zip").write_bytes(good[:100] + b"xx" + good[102:])
     (tmp_path / "text.zip").write_text("hello")
+    (tmp_path / "old.rar").write_bytes(b"Rar!\x1a\x07\x00")
     tar = packed(tmp_path / "good.gz", {"Fold1/train.txt": os.urandom(50_000)}).read_bytes()
     (tmp_path / "cut.gz").write_bytes(tar[:20_000])
     for name, message in {
         "bad.zip": "the archive is damaged or locked",
         "text.zip": "is no archive; expected a .zip",
+        "old.rar": "is a RAR archive; expected its files; unpack it with unrar",
         "cut.gz": "the archive is damaged or locked",
         "absent.zip": "no such file; expected an archive",
     }.items():
