@@ -335,6 +335,41 @@ def test_which_models_the_number_of_threads_can_move(params: dict[str, Any], mat
     assert bool(ranker.cautions(threads=2)) == matter
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"params": {"data_sample_strategy": "goss", "learning_rate": 0.5}},  # samples after 1/rate rounds
+        {"params": {"use_quantized_grad": True}},
+        {"objective": "regression", "params": {"linear_tree": True}},
+    ],
+)
+def test_threads_really_move_what_is_said_to_be_moved_and_nothing_else_does(
+    fields: dict[str, Any], make_dataset: Any
+) -> None:
+    # measured: should a release make these repeat on any number of threads, the caution is no longer due
+    data = make_dataset(5, n_queries=1000)
+
+    def scores(threads: int) -> Any:
+        model = LightGBMRanker(**fields).fit(Training(train=data, seed=1, threads=threads, rounds=6))
+        return model.score(data.features)
+
+    assert LightGBMRanker(**fields).threads_matter
+    np.testing.assert_array_equal(scores(2), scores(2))
+    assert not np.array_equal(scores(1), scores(2))
+
+
+def test_bagging_by_query_repeats_with_one_thread(make_dataset: Any) -> None:
+    data = make_dataset(5, n_queries=400)
+    ranker = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})
+    first, second = (ranker.fit(Training(train=data, seed=1, threads=1, rounds=5)) for _ in range(2))
+    np.testing.assert_array_equal(first.score(data.features), second.score(data.features))
+    assert not ranker.cautions(threads=1)
+    [said] = ranker.cautions(threads=2)
+    assert said == (
+        "bagging_by_query with several threads (here 2) gives another model in every run; one thread repeats"
+    )
+
+
 def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise lightgbm.basic.LightGBMError("Check failed: (num_data) > (0) at /src/dataset.cpp, line 3 .\n")
