@@ -1,0 +1,49 @@
+"""docs/notebook.ipynb runs from top to bottom and ends in a comparison that shows itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    folder = tmp_path_factory.mktemp("notebook")
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
+
+
+def shown(notebook: Any, containing: str) -> dict[str, str]:
+    """What the cell with that text shows, by kind."""
+    (cell,) = (cell for cell in notebook.cells if cell.cell_type == "code" and containing in cell.source)
+    return {kind: text for output in cell.outputs for kind, text in output.get("data", {}).items()}
+
+
+def test_the_metric_says_what_it_is(executed: Any) -> None:
+    assert "'ndcg@10'" in shown(executed, "NDCG.like")["text/plain"]
+    assert "'ndcg(empty=one,ties=stable)@10'" in shown(executed, "NDCG.like")["text/plain"]
+
+
+def test_the_comparison_shows_itself_as_a_table(executed: Any) -> None:
+    table = shown(executed, 'compare(evaluations, baseline="one feature")')["text/html"]
+    assert "<table" in table
+    for word in ("lightgbm", "xgboost", "one feature", "ndcg@10", "better"):
+        assert word in table
+
+
+def test_nothing_is_printed_that_was_not_asked_for(executed: Any) -> None:
+    for cell in executed.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                assert cell.source.startswith("print("), output.text
+
+
+def test_outputs_are_not_kept_in_the_file() -> None:
+    assert '"output_type"' not in NOTEBOOK.read_text(encoding="utf-8")

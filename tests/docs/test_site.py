@@ -1,0 +1,177 @@
+"""The documentation builds without a warning and without a network, and knows everything there is to document."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import click
+import pytest
+
+from ltr_harness.cli import COMMANDS, cli
+from ltr_harness.metrics import METRICS
+from ltr_harness.rankers import RANKERS
+from ltr_harness.readers import READERS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Fetched(HTMLParser):
+    """What a browser would fetch in order to show a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag in ("script", "img", "iframe", "source", "video"):
+            self.addresses.append(attributes.get("src") or "")
+        if tag == "link" and attributes.get("rel") not in ("canonical", "next", "prev"):
+            self.addresses.append(attributes.get("href") or "")
+
+
+def fetched(page: str) -> list[str]:
+    parser = Fetched()
+    parser.feed(page)
+    return parser.addresses
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; any warning of MkDocs ends the build."""
+    pytest.importorskip(
+        "mkdocs", reason="the documentation's tools are missing: pip install 'ltr-harness[docs]'"
+    )
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")  # an advertisement, which its theme prints
+        patch.chdir(ROOT)
+        folder = tmp_path_factory.mktemp("site")
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+        config.plugins.on_shutdown()
+    return folder
+
+
+def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        elsewhere = [
+            one for one in fetched(page.read_text(encoding="utf-8")) if re.match(r"(https?:)?//", one)
+        ]
+        assert not elsewhere, f"{page.relative_to(site)}: {elsewhere}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), (
+            style
+        )
+
+
+def test_such_addresses_would_be_found() -> None:
+    assert fetched('<link rel="stylesheet" href="https://x/y.css"><script src="//x/y.js"></script>') == [
+        "https://x/y.css",
+        "//x/y.js",
+    ]
+
+
+def test_everything_with_a_name_is_on_its_page(site: Path) -> None:
+    for metric in METRICS:
+        assert (site / "metrics" / f"{metric}.html").is_file()
+    experiment = (site / "reference" / "experiment.html").read_text(encoding="utf-8")
+    for key, names in (("reader", READERS), ("ranker", RANKERS)):
+        for name in names:
+            assert f"<code>{key}: {name}</code>" in experiment
+    commands = (site / "reference" / "cli.html").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        assert f'id="ltr-harness-{command}"' in commands
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metrics_page_says_what_it_is_for(metric: str) -> None:
+    page = generated().metric_page(metric)
+    assert re.search(r"## When to use it\n\n.{40}", page)
+    assert re.search(r"## When not\n\n.{40}", page)
+    assert ">>> " in page
+
+
+def test_keys_say_what_they_take_and_mean() -> None:
+    page = generated().experiment_page(
+        {
+            "$defs": {
+                "Rule": {
+                    "type": "object",
+                    "properties": {"on": {"const": "valid", "description": "Where."}},
+                }
+            },
+            "properties": {
+                "stopping": {"anyOf": [{"$ref": "#/$defs/Rule"}, {"type": "null"}], "description": "When."},
+                "data": {"properties": {"reader": {"oneOf": []}}, "allOf": []},
+                "models": {"additionalProperties": {"properties": {"ranker": {"oneOf": []}}, "allOf": []}},
+            },
+        }
+    )
+    assert "| `stopping` | mapping | – | When. |" in page
+    assert "| `on` | `valid` | – | Where. |" in page
+
+
+def generated() -> object:
+    """The module of the hook, which is a script and no package."""
+    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "scripts" / "reference_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_layers_is_the_contract() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"```text\n(cli.*?)```", text, re.DOTALL)
+    drawn = [re.split(r" {2,}", line)[0] for line in picture.splitlines() if not line.startswith(" ")]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    assert drawn == contracts["contracts"][0]["layers"]
+
+
+def test_links_of_the_pages_outside_the_site_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = target.partition("#")
+            assert (ROOT / path).is_file(), f"{page.name}: {target}"
+            headings = (
+                re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+                if anchor
+                else []
+            )
+            assert not anchor or anchor in {re.sub(r"[^\w]+", "-", one.lower()) for one in headings}, target
+
+
+def test_commands_in_running_text_exist_with_their_options() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named = [
+        (page.name, words)
+        for page in pages
+        for text in re.findall(r"(?<!`)`ltr-harness ([^`]+)`", page.read_text(encoding="utf-8"))
+        if (words := text.split())[0] != "…"
+    ]
+    assert len(named) > 20
+    for page, words in named:
+        options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        unknown = options - options_of(words)
+        assert not unknown, f"{page}: ltr-harness {' '.join(words)}: {unknown}"
+
+
+def options_of(words: list[str]) -> set[str]:
+    """The options of the command, or subcommand, that the words begin with."""
+    found: click.Command | None = cli.get_command(click.Context(cli), words[0])
+    assert found is not None, f"no command {words[0]}"
+    if isinstance(found, click.Group) and len(words) > 1:
+        found = found.get_command(click.Context(found), words[1])
+        assert found is not None, f"no command {' '.join(words[:2])}"
+    return {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}

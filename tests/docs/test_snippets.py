@@ -1,0 +1,222 @@
+"""What README.md and docs/ show is what happens: every snippet runs, page by page, in the order of the page.
+
+``bash`` and ``python`` blocks are executed, in a folder that holds nothing but a copy of configs/; a Python page
+is one session. Blocks with ``title="file"`` are written to that file; ``yaml`` among them must pass `check`. A
+``text`` block after one that ran is what it printed: to the letter, but for lines of ``…``, or word by word where
+``<!-- numbers vary -->`` stands above it. A command that is to fail ends in ``# exit code N``.
+``<!-- not run: reason -->`` above a block is the only way out; an experiment must then make sense but for its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.config import load_experiment
+from ltr_harness.config.yaml_tree import parse_yaml
+from ltr_harness.monitoring.load import load_monitor_config
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(
+    r"(?:<!-- (?P<mark>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*) *(?P<info>[^\n]*)\n"
+    r"(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+# Words of a shell that are more than one command with arguments.
+SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "(", ")"}
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    title: str | None
+    text: str
+    line: int
+    mark: str
+
+    @property
+    def is_run(self) -> bool:
+        return not self.mark.startswith("not run: ")
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    found = []
+    for match in FENCE.finditer(page):
+        title = re.search(r'title="([^"]+)"', match["info"])
+        text = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
+        line = page[: match.start("text")].count("\n") + 1
+        found.append(Block(match["language"], title and title[1], text, line, match["mark"] or ""))
+    return found
+
+
+class Reader:
+    """Someone who works through a page: one folder, one Python session, one set of shell variables."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+        self.session: dict[str, Any] = {"__name__": "__main__"}
+        self.variables = ""
+        self.printed: str | None = None
+
+    def read(self, text: str) -> None:
+        """Do what a page says, from top to bottom."""
+        for block in blocks(text):
+            if block.is_run or block.language == "yaml":
+                try:
+                    self.follow(block)
+                except Exception as problem:
+                    raise AssertionError(
+                        f"{self.page}, line {block.line}: {type(problem).__name__}: {problem}"
+                    ) from problem
+            if block.language == "text" or not block.is_run:
+                self.printed = None
+
+    def follow(self, block: Block) -> None:
+        if block.language == "text":
+            self.compare(block)
+            return
+        if block.title is not None:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text, encoding="utf-8")
+            if block.language == "yaml":
+                self.check(block.title, data=block.is_run)
+        elif block.language == "python":
+            self.printed = self.python(block)
+        elif block.language == "bash":
+            self.printed = "".join(self.command(line) for line in lines_of(block.text))
+        else:
+            raise AssertionError(
+                f"a {block.language or 'nameless'} block is neither run nor written to a file"
+            )
+
+    def python(self, block: Block) -> str:
+        code = "\n" * block.line + block.text  # tracebacks name the page's lines
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, self.page, "exec"), self.session)
+        return printed.getvalue()
+
+    def command(self, line: str) -> str:
+        """What a line of shell prints; our own commands run in this process, which spares their imports."""
+        command, _, wanted = line.partition("  # exit code ")
+        try:
+            words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+        except ValueError:
+            words = []
+        if re.match(r"\w+=", command):
+            self.variables += command + "\n"
+            return ""
+        if command.startswith("ltr-harness ") and not SHELL & set(words):
+            expanded = self.shell(
+                "printf '%s\\0' " + command.removeprefix("ltr-harness ").partition("  #")[0]
+            )
+            printed, complained = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
+                code = run_command(cli, expanded.stdout.split("\0")[:-1])
+            output, complaint = printed.getvalue(), complained.getvalue()
+        else:
+            done = self.shell(command)
+            code, output, complaint = done.returncode, done.stdout, done.stderr
+        assert code == int(wanted or 0), f"{line}\nexit code {code}\n{output}{complaint}"
+        return output + (complaint if code == 2 else "")
+
+    def shell(self, command: str) -> subprocess.CompletedProcess[str]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        script = f"set -euo pipefail\n{self.variables}{command}\n"
+        return subprocess.run(
+            ["bash", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True
+        )
+
+    def check(self, path: str, data: bool) -> None:
+        """The YAML is a sound experiment, with its data or without; or a sound monitoring file."""
+        keys = set(parse_yaml(Path(path).read_text(encoding="utf-8"), path, Path()).plain())
+        if {"columns", "relevance"} & keys:
+            load_monitor_config(Path(path))
+            return
+        if not data:
+            load_experiment(path)
+            return
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = run_command(cli, ["check", path])
+        assert code == 0, said.getvalue()
+
+    def compare(self, block: Block) -> None:
+        if self.printed is None:
+            commands = [
+                line for line in block.text.splitlines() if re.match(r"(\$ )?(ltr-harness|pip|python) ", line)
+            ]
+            assert not commands or commands[0].startswith("$ "), f"a command that nobody runs: {commands[0]}"
+            return  # a picture made of letters
+        shown, printed = block.text, self.printed
+        if block.mark == "numbers vary":
+            assert words_of(shown) == words_of(printed), printed
+            return
+        pattern = "".join(
+            r"(?:.*\n)*" if line.strip() == "…" else re.escape(line.rstrip()) + r"\s*\n"
+            for line in shown.splitlines()
+        )
+        assert re.fullmatch(r"\s*" + pattern + r"\s*", printed), printed
+
+
+def lines_of(script: str) -> list[str]:
+    """The commands of a block, one string each, continued lines joined, comments left out."""
+    lines = script.replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def words_of(text: str) -> list[str]:
+    return sorted(set(re.findall(r"[^\W\d_]{3,}", text)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_reader_who_follows_the_page_gets_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    Reader(str(page.relative_to(ROOT))).read(page.read_text(encoding="utf-8"))
+
+
+def test_every_exception_has_its_reason_and_they_are_few() -> None:
+    left_out = [
+        (page.name, block.mark)
+        for page in PAGES
+        for block in blocks(page.read_text(encoding="utf-8"))
+        if not block.is_run
+    ]
+    assert all(len(mark.removeprefix("not run: ")) > 10 for _, mark in left_out), left_out
+    assert len(left_out) <= 12, left_out
+
+
+def test_a_page_that_shows_what_does_not_happen_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for wrong in (
+        "```python\nprint(1)\n```\n```text\n2\n```\n",
+        "```python\n1 / 0\n```\n",
+        "```bash\nltr-harness list metrix\n```\n",
+        "```bash\nls nowhere\n```\n",
+        '```yaml title="a.yaml"\nname: x\n```\n',
+        "```\nwhatever\n```\n",
+    ):
+        with pytest.raises(AssertionError, match="page, line"):
+            Reader("page").read(wrong)
