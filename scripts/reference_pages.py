@@ -77,7 +77,7 @@ def metric_page(name: str) -> str:
         f"# {name}",
         f"**{lead}**",
         *body,
-        table(("", ""), facts),
+        "\n".join(f"- {name}: {fact}" for name, fact in facts),
         f"## When to use it\n\n{one_line(doc['When to use'])}",
         f"## When not\n\n{one_line(doc['When not'])}",
         f"## Choices\n\nWhat a name leaves out has its default: `{name}` alone means all of these.",

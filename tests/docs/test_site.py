@@ -12,6 +12,7 @@ import click
 import pytest
 
 from ltr_harness.cli import COMMANDS, cli
+from ltr_harness.config.presets import PRESETS
 from ltr_harness.metrics import METRICS
 from ltr_harness.rankers import RANKERS
 from ltr_harness.readers import READERS
@@ -137,6 +138,12 @@ def test_the_picture_of_the_layers_is_the_contract() -> None:
     drawn = [re.split(r" {2,}", line)[0] for line in picture.splitlines() if not line.startswith(" ")]
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     assert drawn == contracts["contracts"][0]["layers"]
+
+
+def test_the_advice_on_presets_is_what_they_do() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    advised = dict(re.findall(r"\| `(\w+)` \| `(\w+@\d+)` \|", page))
+    assert advised == {name: preset["primary"] for name, preset in PRESETS.items()}
 
 
 def test_links_of_the_pages_outside_the_site_lead_somewhere() -> None:
