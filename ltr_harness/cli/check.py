@@ -55,6 +55,8 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]
     for text in dict.fromkeys(said):  # folds have much in common
         click.echo(f"caution: {text}")
+    for study in plan.open_studies:
+        click.echo(f"tune: {study}: {study.n_trials} trials done")
     for state in ("done", "score again", "train"):
         if plan.count(state):
             click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")

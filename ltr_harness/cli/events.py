@@ -48,13 +48,39 @@ class PlannedRun(BaseModel):
     state: Literal["done", "score again", "train"] = Field(description="What there is to do.")
 
 
+class PlannedSearch(BaseModel):
+    """The search for a tuned model's options on one fold."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    search: str = Field(description="Name of its folder; the same in all events about it.")
+    model: str
+    fold: str
+    trials: int = Field(description="That are over already.")
+    over: bool = Field(description="Its budget is used up: its runs are among `runs`.")
+
+
 class Planned(_Event):
-    """Everything that the experiment consists of, what exists already included."""
+    """What the experiment consists of, what exists already included; said again once all searches are over."""
 
     event: Literal["planned"] = "planned"
     folder: str = Field(description="Where the folders of the runs are.")
     threads: int = Field(description="Of each training.")
+    searches: list[PlannedSearch] = Field(description="One for each tuned model on each fold.")
     runs: list[PlannedRun]
+
+
+class Tried(_Event):
+    """A trial of a search is over."""
+
+    event: Literal["tried"] = "tried"
+    search: str
+    trial: int = Field(ge=0)
+    status: Literal["complete", "pruned", "failed"]
+    error: str | None = Field(description="Why it failed.")
+    options: dict[str, Any] = Field(description="What was tried.")
+    value: float | None = Field(description="On validation data; of a pruned trial the best so far.")
+    seconds: float
 
 
 class Started(_Event):
@@ -135,6 +161,7 @@ Event = (
     Began
     | Said
     | Planned
+    | Tried
     | Started
     | Round
     | Lost

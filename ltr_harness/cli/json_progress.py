@@ -9,7 +9,9 @@ from ltr_harness.cli import events
 from ltr_harness.cli.event_stream import EventStream
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.studies import Study
 from ltr_harness.runs import Run
+from ltr_harness.runs.study import Trial
 
 
 class JsonProgress(EventStream, Progress):
@@ -18,8 +20,18 @@ class JsonProgress(EventStream, Progress):
     def planned(self, plan: Plan, threads: int) -> None:
         self.emit(
             events.Planned(
-                folder=str(plan.tasks[0].folder.parent),
+                folder=str(plan.folder),
                 threads=threads,
+                searches=[
+                    events.PlannedSearch(
+                        search=study.folder.name,
+                        model=study.model,
+                        fold=study.fold,
+                        trials=study.n_trials,
+                        over=study.choice is not None,
+                    )
+                    for study in plan.studies
+                ],
                 runs=[
                     events.PlannedRun(
                         run=task.folder.name,
@@ -30,6 +42,19 @@ class JsonProgress(EventStream, Progress):
                     )
                     for task in plan.tasks
                 ],
+            )
+        )
+
+    def tried(self, study: Study, trial: Trial) -> None:
+        self.emit(
+            events.Tried(
+                search=study.folder.name,
+                trial=trial.number,
+                status=trial.status,
+                error=trial.error,
+                options=trial.point,
+                value=trial.value,
+                seconds=trial.seconds,
             )
         )
 

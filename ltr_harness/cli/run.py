@@ -99,6 +99,8 @@ def command(
         )
         if dry_run:
             progress.planned(prepared.plan, prepared.threads)
+            for study in prepared.plan.open_studies:
+                click.echo(f"{'tune':<11}  {study}: {study.n_trials} trials done  ->  {study.folder}")
             for task in prepared.plan.tasks:
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0

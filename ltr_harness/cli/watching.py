@@ -14,7 +14,10 @@ from rich.text import Text
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.task import duration
 from ltr_harness.runs import Run
+from ltr_harness.runs.study import Trial
 
 
 class LiveRun:
@@ -80,6 +83,7 @@ class TerminalProgress(Progress):
         self._todo = 0
         self._over = 0
         self._began: dict[str, float] = {}
+        self._best: dict[str, float | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +103,9 @@ class TerminalProgress(Progress):
         self._todo = again + new
         self._rule = plan.stopping
         self._watched = str(plan.stopping.metric if plan.stopping else plan.primary)
+        if plan.open_studies:  # the runs that follow are not known yet: `planned` is called again
+            self._say_searches(plan)
+            return
         parts = [f"{len(plan.tasks)} runs: {new} to train"]
         if again:
             parts.append(f"{again} to score again")
@@ -110,11 +117,38 @@ class TerminalProgress(Progress):
         if constant:
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
 
+    def _say_searches(self, plan: Plan) -> None:
+        todo = plan.open_studies
+        searches = "1 search" if len(todo) == 1 else f"{len(todo)} searches"
+        begun = sum(study.n_trials for study in todo)
+        more = f", {begun} trials done" if begun else ""
+        left = [study.seconds_left for study in todo if study.seconds_left is not None]
+        if len(left) == len(todo):
+            more += f", about {duration(sum(left))} of training left"
+        known = f", besides {len(plan.tasks)} runs" if plan.tasks else ""
+        self.say(
+            f"{searches} to make{more}{known}; the runs of these models follow: {', '.join(map(str, todo))}"
+        )
+
+    def tuning(self, study: Study) -> None:
+        self._best[str(study)] = None
+        self._start_live()
+
+    def tried(self, study: Study, trial: Trial) -> None:
+        best = self._best[str(study)]
+        sign = 1 if study.metric.higher_is_better else -1
+        value = trial.value if trial.status == "complete" else None
+        if value is not None and (best is None or sign * value > sign * best):
+            self._best[str(study)] = value
+            self.say(f"tuning {study}: trial {trial.number}, {study.metric} {value:.4f} on validation data")
+        elif trial.status == "failed":
+            self.say(f"tuning {study}: trial {trial.number} FAILED: {trial.error}")
+        if self._live is not None:
+            self._live.update(Text(f"tuning {study}: {trial.number + 1} trials"))
+
     def started(self, task: Task) -> None:
         self._began[str(task)] = time.monotonic()
-        if self._console.is_terminal and not self._quiet and self._live is None:
-            self._live = Live(console=self._console, transient=True, refresh_per_second=8)
-            self._live.start()
+        self._start_live()
         head = f"[{self._over + len(self._runs) + 1}/{self._todo}] {task}"
         self._runs[str(task)] = LiveRun(head, self._rule, self._watched, self._began[str(task)])
         self._show()
@@ -157,6 +191,11 @@ class TerminalProgress(Progress):
         if self._live is not None:
             lines = [Text(str(run), no_wrap=True, overflow="ellipsis") for run in list(self._runs.values())]
             self._live.update(Group(*lines))
+
+    def _start_live(self) -> None:
+        if self._console.is_terminal and not self._quiet and self._live is None:
+            self._live = Live(console=self._console, transient=True, refresh_per_second=8)
+            self._live.start()
 
     def _stop_live(self) -> None:
         if self._live is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.comparison.budgets import budget_notes, configuration
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
 
@@ -68,6 +69,11 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
         problems = [Problem("", "no model has a complete run", cure=note) for note in notes]
     if problems:
         raise NotComparableError(problems)
+    finished = {
+        names[key]: [run.record for run in own if run.record.status == "complete"]
+        for key, own in by_model.items()
+    }
+    notes += budget_notes({name: records for name, records in finished.items() if records})
     return entrants, list(dict.fromkeys(run.record.primary for run in runs)), notes
 
 
@@ -132,7 +138,7 @@ class _Model:
     def _check_one_configuration(self, runs: Sequence[RunLike]) -> None:
         done = [run.record for run in runs if run.record.status == "complete"]
         for record in done[1:]:
-            if record.config != done[0].config:
+            if configuration(record) != configuration(done[0]):
                 self.problems.append(
                     Problem(
                         self.name,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from ltr_harness import rankers, readers
 from ltr_harness.catalog import Catalog, did_you_mean
-from ltr_harness.config import rules, sweep
+from ltr_harness.config import rules, sweep, tune
 from ltr_harness.config.experiment import (
     CompareConfig,
     DataConfig,
@@ -31,7 +31,7 @@ from ltr_harness.config.experiment import (
 from ltr_harness.config.explain import Path, dotted, explained, shown
 from ltr_harness.config.normal import absolute_path, from_plain
 from ltr_harness.config.presets import PRESETS
-from ltr_harness.config.search import SweepConfig
+from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.known_sets import SETS
@@ -40,13 +40,14 @@ from ltr_harness.readers.reader import Reader
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "compare")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
     "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
     "models": "a mapping from each model's name to {ranker: …}",
     "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
+    "tune": "a mapping such as {models: {lgb: built-in}, trials: 50}",
     "compare": "a mapping such as {baseline: …}",
 }
 
@@ -78,15 +79,25 @@ class _Build:
         metrics = self.metrics()
         stopping = self.section(StoppingConfig, "stopping", required=False)
         models = self.models()
-        if self.section(SweepConfig, "sweep", required=False) is not None:  # one that is sound is spelt out by now
+        # one that is sound is spelt out by now
+        if self.section(SweepConfig, "sweep", required=False) is not None:
             self.found += sweep.findings(self.tree)
         compare = self.compare()
+        searched = self.section(TuneConfig, "tune", required=False)
         has_stopping = (
             self.tree.at(("stopping",)) is not None and self.tree.mapping["stopping"].value is not None
         )
         splits = self.splits()
         self.check(rules.leak_rules(splits))
         self.check(rules.stopping_rules(splits, models, has_stopping))
+        if searched is not None:
+            searched = tune.with_built_in(searched, models)
+            known = self.tree.mapping.get("models", self.tree).mapping
+            self.check(
+                tune.tune_rules(
+                    searched, models, known, splits, stopping=has_stopping, check_rankers=self.check_rankers
+                )
+            )
         if header is None or data is None or metrics is None or compare is None or self.found:
             raise ConfigError(self.problems())
         if stopping is not None:
@@ -94,7 +105,13 @@ class _Build:
             stopping = stopping.model_copy(update={"metric": on_scale})
         metrics = metrics.on_scale(data.max_grade)
         return Experiment(
-            **dict(header), data=data, metrics=metrics, stopping=stopping, models=models, compare=compare
+            **dict(header),
+            data=data,
+            metrics=metrics,
+            stopping=stopping,
+            models=models,
+            compare=compare,
+            tune=searched,
         )
 
     def problems(self) -> list[Problem]:

@@ -63,6 +63,8 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
         }
         for name, model in models.items()
     }
+    if experiment.tune is not None:
+        plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
     return plain
 

@@ -23,7 +23,7 @@ from ltr_harness.config.experiment import (
     StoppingConfig,
 )
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
-from ltr_harness.config.search import SweepConfig
+from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.known_sets import SETS
 
 Schema = dict[str, Any]
@@ -36,7 +36,7 @@ def json_schema() -> Schema:
     reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
     ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
     sections = [
-        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, CompareConfig
+        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareConfig
     ]  # fmt: skip
     kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
@@ -61,9 +61,9 @@ def json_schema() -> Schema:
         "description": "Supplies report, cutoffs and primary where they are not given.",
     }
     stopping = taken(StoppingConfig)
-    sweep = taken(SweepConfig)
+    sweep, tune = taken(SweepConfig), taken(TuneConfig)
     compare = taken(CompareConfig)
-    for section in (metrics, stopping, compare):
+    for section in (metrics, stopping, tune, compare):
         section.pop("required", None)
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
     rankers_schema = {name: taken(kind) for name, kind in ranker_kinds.items()}
@@ -91,6 +91,7 @@ def json_schema() -> Schema:
                 "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
             },
             "sweep": {"anyOf": [sweep, {"type": "null"}], "description": sweep.pop("description")},
+            "tune": {"anyOf": [tune, {"type": "null"}], "description": tune.pop("description")},
             "compare": compare,
         },
         "if": {"not": {"required": ["extends"]}},

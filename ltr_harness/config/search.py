@@ -86,7 +86,7 @@ class TuneConfig(_Section):
     )
     inner_folds: int | None = Field(
         default=None,
-        ge=2,
+        ge=3,
         description="Nested cross-validation: judge a trial on this many folds of the training queries instead of on "
         "the validation data.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.plan import Plan, Task, plan
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.search import require_optuna
+from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import (
     available_cores,
     run_here,
@@ -69,6 +71,7 @@ class Prepared:
     folder: Path
     workers: int = 1
     cluster: Cluster | None = None
+    force: bool = False
 
     @property
     def threads(self) -> int:
@@ -118,7 +121,9 @@ def prepare(
         workers = _workers_for(experiment, reader)
     threads = cluster.threads if cluster else threads_of(workers)
     planned = plan(experiment, reader, Path(runs), threads=threads, workers=workers, force=force)
-    return Prepared(experiment, reader, planned, folder, workers, cluster)
+    if planned.open_studies:
+        require_optuna()
+    return Prepared(experiment, reader, planned, folder, workers, cluster, force)
 
 
 def _workers_for(experiment: Experiment, reader: FoldReader) -> int:
@@ -170,14 +175,18 @@ def run_prepared(
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains."""
     watcher = progress or Progress()
-    folder, plan_ = prepared.folder, prepared.plan
+    folder = prepared.folder
     refuse_without_cluster(prepared.experiment, prepared.cluster)
     folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(folder)
     (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
+    watcher.planned(prepared.plan, prepared.threads)
+    if prepared.plan.open_studies:
+        prepared = _tuned(prepared, watcher)
+        watcher.planned(prepared.plan, prepared.threads)
+    plan_ = prepared.plan
     write_plan(folder, [task.folder.name for task in plan_.tasks])
     todo = [task for task in plan_.tasks if task.state != "done"]
-    watcher.planned(plan_, prepared.threads)
     if todo:
         threading.Thread(target=warm_up).start()
     for task, run in _trained(prepared, todo, watcher):
@@ -186,6 +195,29 @@ def run_prepared(
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     watcher.reporting()
     return conclude(prepared, reused=len(plan_.tasks) - len(todo))
+
+
+def _tuned(prepared: Prepared, watcher: Progress) -> Prepared:
+    """The same with every search made, so that all runs are known."""
+    tune(
+        prepared.plan,
+        prepared.experiment,
+        prepared.reader,
+        threads=prepared.threads,
+        workers=1 if prepared.cluster else prepared.workers,
+        progress=watcher,
+        anew=prepared.force,
+    )
+    planned = plan(
+        prepared.experiment,
+        prepared.reader,
+        prepared.folder.parent,
+        threads=prepared.threads,
+        workers=prepared.workers,
+        force=prepared.force,
+        tuned=True,
+    )
+    return replace(prepared, plan=planned)
 
 
 def _trained(prepared: Prepared, todo: list[Task], watcher: Progress) -> Iterator[tuple[Task, Run]]:

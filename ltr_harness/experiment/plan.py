@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.experiment import Experiment, with_max_grade
+from ltr_harness.config.point import model_at
+from ltr_harness.config.tune import probes
 from ltr_harness.errors import HarnessError, Problem, UsageError
 from ltr_harness.experiment.estimate import time_left
 from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
 from ltr_harness.experiment.folds import Fold, FoldReader, largest_label
+from ltr_harness.experiment.studies import study_of
 from ltr_harness.experiment.task import Plan as Plan
 from ltr_harness.experiment.task import State as State
 from ltr_harness.experiment.task import Task as Task
@@ -18,6 +22,7 @@ from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.identity import evaluation_identity, package_versions, training_identity
+from ltr_harness.runs.record import TuningFacts
 
 
 def plan(
@@ -28,6 +33,7 @@ def plan(
     threads: int,
     workers: int = 1,
     force: bool = False,
+    tuned: bool = False,
 ) -> Plan:
     """Read the data, check every model against it, and list what has to be done.
 
@@ -37,7 +43,8 @@ def plan(
         runs: folder in which the experiment's folder is.
         threads: of each model; part of the identity of those that they can move.
         workers: processes side by side, for the estimate of the time.
-        force: train everything again.
+        force: train everything again, searches included.
+        tuned: the searches have just been made.
 
     Raises:
         UsageError: every problem of data, metrics and models that can be known before training.
@@ -57,31 +64,49 @@ def plan(
     if problems:
         raise UsageError(problems)
     parent = runs / encoded(experiment.name)
-    tasks = [
-        _task(experiment, model, seed, fold, metrics, stopping, parent, threads, force)
+    tune = experiment.tune
+    decisive = stopping.metric if stopping else primary
+    studies = [
+        study_of(experiment, model, fold, decisive, stopping, parent, threads, anew=force and not tuned)
         for fold in folds
-        for model, config in experiment.models.items()
-        for seed in (experiment.seeds if config.ranker.seed_matters else experiment.seeds[:1])
+        for model in (tune.models if tune else ())
     ]
-    left = time_left(tasks, experiment, parent, workers)
-    return Plan(tuple(tasks), metrics, primary, stopping, left)
+    choices = {(study.model, study.fold): study.choice for study in studies if study.choice is not None}
+    unknown = {(study.model, study.fold) for study in studies if study.choice is None}
+    listed = Plan((), metrics, primary, stopping, folder=parent, studies=tuple(studies), choices=choices)
+    # a search may end in chance on one fold and not on another: then every fold has every seed
+    matters = {
+        model: any(listed.config(experiment, model, fold.name).ranker.seed_matters for fold in folds)
+        for model in experiment.models
+    }
+    tasks = [
+        _task(experiment, listed, model, seed, fold, parent, threads, force)
+        for fold in folds
+        for model in experiment.models
+        if (model, fold.name) not in unknown
+        for seed in (experiment.seeds if matters[model] else experiment.seeds[:1])
+    ]
+    return replace(listed, tasks=tuple(tasks), left=time_left(tasks, experiment, parent, workers))
 
 
 def _task(
     experiment: Experiment,
+    listed: Plan,
     model: str,
     seed: int,
     fold: Fold,
-    metrics: Sequence[Metric],
-    stopping: StoppingRule | None,
     parent: Path,
     threads: int,
     force: bool,
 ) -> Task:
-    config = experiment.models[model]
-    ranker = config.ranker
+    config = listed.config(experiment, model, fold.name)
+    choice = listed.choices.get((model, fold.name))
+    ranker, stopping = config.ranker, listed.stopping
+    facts = ranker_facts(config)
+    if choice is not None and choice.error:  # nothing that could be trained has this identity
+        facts["tuning"] = choice.error
     identity = training_identity(
-        ranker=ranker_facts(config),
+        ranker=facts,
         seed=seed if ranker.seed_matters else None,
         rounds=config.rounds,
         stopping=None
@@ -93,21 +118,24 @@ def _task(
         threads=threads if ranker.threads_matter else None,
     )
     evaluation = evaluation_identity(
-        identity, [definition(metric) for metric in metrics], fold.facts["test"].fingerprint
+        identity, [definition(metric) for metric in listed.metrics], fold.facts["test"].fingerprint
     )
     folder = parent / folder_name(model, fold.name, seed, identity)
-    state = "train" if force else _state(folder, identity, evaluation)
+    tuning = None if choice is None else choice.facts
+    state = "train" if force else _state(folder, identity, evaluation, tuning)
     return Task(model, fold.name, seed, ranker.seed_matters, identity, evaluation, folder, state)
 
 
-def _state(folder: Path, identity: str, evaluation: str) -> State:
+def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:
     record = read_record(folder)
     if record is None or record.status != "complete" or record.identity != identity:
         return "train"
     damaged = damaged_files(folder, record)
     if any(name.startswith("model.") for name in damaged) or not record.files:
         return "train"
-    return "score again" if damaged or record.evaluation_identity != evaluation else "done"
+    # the same options may have been found by another search: the record must say by which
+    other = record.evaluation_identity != evaluation or record.tuning != tuning
+    return "score again" if damaged or other else "done"
 
 
 def _metric_problems(
@@ -133,13 +161,20 @@ def _model_problems(
 ) -> list[Problem]:
     """What a library would reject, ignore or misread, found before the first tree."""
     problems: list[Problem] = []
+    facts = {fold.name: Facts.of(fold.train, stopping is not None) for fold in folds}
     for name, config in experiment.models.items():
+        space = experiment.tune.space(name) if experiment.tune else {}
         for fold in folds:
-            wrong = config.ranker.check(Facts.of(fold.train, stopping is not None))
-            for problem in wrong or config.ranker.check_scoring(fold.test):
-                place = f"models.{name}" + (f".{problem.place}" if problem.place else "")
-                problems.append(Problem(place, problem.found, problem.expected, problem.cure))
+            wrong = config.ranker.check(facts[fold.name]) or config.ranker.check_scoring(fold.test)
+            problems += _placed(f"models.{name}", wrong)
+            for probe in () if wrong else probes(space):
+                refused = model_at(config, probe).ranker.check(facts[fold.name])
+                problems += _placed(f"tune.models.{name}", refused)
     return _each_once(problems)
+
+
+def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:
+    return [replace(one, place=f"{where}.{one.place}" if one.place else where) for one in problems]
 
 
 def _each_once(problems: list[Problem]) -> list[Problem]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
+from ltr_harness.runs.study import Trial
 
 
 class Progress:
@@ -13,6 +15,12 @@ class Progress:
 
     def planned(self, plan: Plan, threads: int) -> None:
         """The plan stands; nothing has been trained yet."""
+
+    def tuning(self, study: Study) -> None:
+        """A search for a model's options begins, or goes on; `planned` follows once all of them have ended."""
+
+    def tried(self, study: Study, trial: Trial) -> None:
+        """One of its trials is over."""
 
     def started(self, task: Task) -> None:
         """A task begins."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.config.experiment import Experiment, ModelConfig
+from ltr_harness.config.point import model_at
+from ltr_harness.experiment.studies import Choice, Study
 from ltr_harness.metrics import Metric
 
 State = Literal["done", "score again", "train"]
@@ -83,9 +87,13 @@ class Plan:
     """What is to be done, and what every task of it shares.
 
     Attributes:
+        folder: where the run folders are.
         tasks: in the order in which they run.
         metrics, primary, stopping: with the scale of grades fixed.
         left: how long what is to be done will take.
+        studies: the searches of models that are tuned. The runs of one that is not over are not among the tasks:
+            what they would train is not known yet.
+        choices: model and fold to what was chosen.
     """
 
     tasks: tuple[Task, ...]
@@ -93,6 +101,20 @@ class Plan:
     primary: Metric
     stopping: StoppingRule | None
     left: TimeLeft = TimeLeft(0.0, 0)
+    folder: Path = Path()
+    studies: tuple[Study, ...] = ()
+    choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)
 
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)
+
+    @property
+    def open_studies(self) -> tuple[Study, ...]:
+        """The searches that have budget left."""
+        return tuple(study for study in self.studies if study.choice is None)
+
+    def config(self, experiment: Experiment, model: str, fold: str) -> ModelConfig:
+        """The model as it is trained on a fold: with what was chosen for it, if it is tuned."""
+        choice = self.choices.get((model, fold))
+        config = experiment.models[model]
+        return config if choice is None else model_at(config, choice.point)

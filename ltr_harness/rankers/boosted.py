@@ -18,6 +18,7 @@ from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
+from ltr_harness.rankers.spaces import SPACES
 
 Importance = Literal["gain", "split"]
 Name = int | str
@@ -79,6 +80,9 @@ class BoostedRanker(Ranker):
     def facts(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
         return {**super().facts(), "preset": None, "params": self.library_params()}
+
+    def search_space(self) -> dict[str, Any]:
+        return SPACES.get((self.library, self.objective), {})
 
     def inputs(self) -> tuple[Path, ...]:
         return () if self.init_model is None else (self.init_model_file(),)

@@ -36,7 +36,7 @@ SECTIONS = {
     "tools": "ltr_harness.report.sections.tools:section",
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
-    "sweep": "ltr_harness.report.sections.sweep:section",
+    "tuning": "ltr_harness.report.sections.tuning:section",
     "sweep": "ltr_harness.report.sections.sweep:section",
     "features": "ltr_harness.report.sections.features:section",
     "position_bias": "ltr_harness.report.sections.position_bias:section",

@@ -72,6 +72,11 @@ def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str
     return _digest({"training": identity, "metrics": list(metrics), "test": test})
 
 
+def study_identity(training: str, search: Mapping[str, Any]) -> str:
+    """64 hex digits over a training identity and how its options are searched for."""
+    return _digest({"training": training, "search": dict(search)})
+
+
 @cache
 def environment() -> dict[str, str]:
     """Python, platform, processor and the versions of everything whose change could change a number."""

@@ -51,6 +51,26 @@ class StoppingFacts(_Part):
     max_rounds: int
 
 
+class TuningFacts(_Part):
+    """How a model's options were chosen: by trials on validation data, before any test query was scored."""
+
+    study: str  # folder in the experiment's folder of studies
+    metric: str  # on validation data
+    value: float  # the chosen trial's
+    trial: int  # its number, from 0
+    chosen: dict[str, Any]  # option -> value
+    trials: int | None  # budget per model and fold
+    minutes: float | None  # likewise
+    n_trials: int  # that were begun within it
+    n_complete: int
+    n_pruned: int
+    n_failed: int
+    seconds: float  # that all of them took
+    sampler: str
+    inner_folds: int | None
+    seed: int
+
+
 class Record(_Part):
     """`record.json`: one model, one fold, one seed."""
 
@@ -74,6 +94,7 @@ class Record(_Part):
     rounds: int | None = None  # as configured, where no stopping rule decides
     point: dict[str, Any] | None = None  # of a sweep: the model that was swept, and the options that differ
     reading: dict[str, Any] = Field(default_factory=dict)  # the configuration's `data`, without its root
+    tuning: TuningFacts | None = None  # None where the options are as they were written
     threads: int
     data: dict[str, SplitFacts]  # "train", "valid", "test"
 

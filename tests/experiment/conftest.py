@@ -52,3 +52,40 @@ def small_file(small: dict[str, Any], tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small, sort_keys=False))
     return path
+
+
+TUNED: dict[str, Any] = {
+    "name": "tuned",
+    "seeds": [1],
+    "data": {
+        "reader": "synthetic",
+        "n_queries": {"train": 60, "valid": 30, "test": 40},
+        "n_features": 12,
+        "max_grade": 4,
+    },
+    "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+    "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 15},
+    "models": {
+        "lgb": {
+            "ranker": "lightgbm",
+            "params": {"num_leaves": 31, "bagging_fraction": 0.8, "bagging_freq": 1},
+        },
+        "xgb": {"ranker": "xgboost", "params": {"subsample": 0.8}},
+    },
+    "tune": {
+        "trials": 4,
+        "models": {
+            "lgb": {
+                "params.num_leaves": {"low": 3, "high": 31, "log": True},
+                "params.learning_rate": {"low": 0.01, "high": 0.5, "log": True},
+                "objective": ["lambdarank", "rank_xendcg"],
+            },
+        },
+    },
+}
+
+
+@pytest.fixture
+def tuned() -> dict[str, Any]:
+    """A model whose options are searched beside one that is as it is written."""
+    return copy.deepcopy(TUNED)

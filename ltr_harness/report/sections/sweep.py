@@ -21,7 +21,7 @@ def section(data: ReportData) -> list[Block]:
         Heading("Sweep"),
         Paragraph(
             "Every point was trained and judged on the test queries. The best of many test means is better than "
-            "its model, by luck: choose a point by its validation value.",
+            "its model, by luck: choose a point by its validation value, or let `tune` choose.",
             "warning",
         ),
         *(_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items()),

@@ -1,0 +1,310 @@
+"""One search with Optuna: what to try next, what has been tried, and how both survive a killed process.
+
+Optuna keeps the trials, in a journal or an SQLite file. Every question is put to a sampler of its own, seeded by the
+number of trials asked for so far: what comes next depends on the trials before it and on nothing else, so a search that
+was killed and goes on tries what an undisturbed one would have tried. A trial that was cut off is tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.cache.atomic import write_atomically
+from ltr_harness.config.search import TuneConfig
+from ltr_harness.config.space import Range
+from ltr_harness.errors import MissingExtraError, Problem, TrainingError
+from ltr_harness.experiment.studies import Study, plain_space
+from ltr_harness.experiment.trial import Outcome, Report
+from ltr_harness.runs.identity import package_versions
+from ltr_harness.runs.study import STUDY, StudyRecord, Trial, used_up
+
+if TYPE_CHECKING:
+    import optuna
+
+FILES = {"journal": "journal.log", "sqlite": "study.db"}
+LOCK = "lock"
+WARM_UP_TRIALS = 5
+"""Trials that the median is taken of before it ends any."""
+KILLS = 3
+"""Times that a point may take its process down before it counts as failed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial that is to be made.
+
+    Attributes:
+        id, number: Optuna's.
+        point: option to value.
+    """
+
+    id: int
+    number: int
+    point: Mapping[str, Any]
+
+    @contextmanager
+    def reports(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[Report]:
+        """Where the trial says how it is doing, from whatever process it runs in."""
+        if tune.pruner == "none":
+            yield lambda step, value: False
+            return
+        import optuna
+
+        warm_up = stopping.patience if stopping is not None and tune.inner_folds is None else 0
+        pruner = optuna.pruners.MedianPruner(WARM_UP_TRIALS, warm_up)
+        trial = optuna.trial.Trial(_study(study, tune, pruner=pruner), self.id)
+
+        def report(step: int, value: float) -> bool:
+            trial.report(value, step)
+            return trial.should_prune()
+
+        yield report
+
+
+class Search:
+    """An open search: the only one that asks and tells, whoever makes the trials."""
+
+    def __init__(self, study: Study, tune: TuneConfig) -> None:
+        self.study = study
+        self._tune = tune
+        self._optuna = _study(study, tune)
+        self._running: dict[int, optuna.Trial] = {}
+        self._space = {option: _distribution(values) for option, values in tune.space(study.model).items()}
+
+    @property
+    def n_running(self) -> int:
+        return len(self._running)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the budget pays for no further trial."""
+        over = self._over()
+        seconds = sum(trial.user_attrs["seconds"] for trial in over)
+        return used_up(len(over) + len(self._running), seconds, self._tune.trials, self._tune.minutes)
+
+    def ask(self) -> Asked:
+        """The next trial."""
+        n_asked = len(self._over()) + len(self._running)
+        text = f"{self._tune.seed} {n_asked}".encode()
+        self._optuna.sampler = _sampler(
+            self._tune, int.from_bytes(hashlib.sha256(text).digest()[:4], "big") >> 1
+        )
+        trial = self._optuna.ask(self._space)
+        self._running[trial.number] = trial
+        return Asked(trial._trial_id, trial.number, dict(trial.params))
+
+    def tell(self, asked: Asked, outcome: Outcome) -> Trial:
+        """Take in what became of a trial, and write it down."""
+        from optuna.trial import TrialState
+
+        trial = self._running.pop(asked.number)
+        for name in ("seconds", "best_round", "rounds_trained", "error"):
+            trial.set_user_attr(name, getattr(outcome, name))
+        trial.set_user_attr("value", outcome.value)
+        if outcome.status == "complete":
+            self._optuna.tell(trial, outcome.value)
+        else:
+            ending = TrialState.PRUNED if outcome.status == "pruned" else TrialState.FAIL
+            self._optuna.tell(trial, state=ending)
+        record = self.record()
+        write_atomically(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
+        (self.study.folder / STUDY).chmod(0o644)  # a temporary file is private; records are to be read
+        return next(
+            one for one, kept in zip(record.trials, self._over(), strict=True) if kept.number == asked.number
+        )
+
+    def record(self) -> StudyRecord:
+        """Everything that has been tried."""
+        over = self._over()
+        return StudyRecord(
+            model=self.study.model,
+            fold=self.study.fold,
+            identity=self.study.identity,
+            metric=str(self.study.metric),
+            higher_is_better=self.study.metric.higher_is_better,
+            space=plain_space(self._tune, self.study.model),
+            sampler=self._tune.sampler,
+            pruner=self._tune.pruner,
+            inner_folds=self._tune.inner_folds,
+            seed=self._tune.seed,
+            trials=[
+                Trial(
+                    number=number,
+                    status={"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed"),
+                    point=trial.params,
+                    **{name: trial.user_attrs.get(name) for name in _KEPT},
+                )
+                for number, trial in enumerate(over)
+            ],
+            importance=self._importance() if self.used_up else {},
+            environment=package_versions(("ltr-harness", "optuna")),
+        )
+
+    def _importance(self) -> dict[str, float]:
+        """Which options decide the value, by PED-ANOVA: how far the better trials' values are from all trials'."""
+        import optuna
+
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        with suppress(ValueError, RuntimeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # too few trials, or values that are all the same
+            shares = optuna.importance.get_param_importances(self._optuna, evaluator=evaluator)
+            return {option: float(share) for option, share in shares.items()}
+        return {}
+
+    def _over(self) -> list[optuna.trial.FrozenTrial]:
+        """Trials that came to an end of their own, in the order in which they began."""
+        trials = self._optuna.get_trials(deepcopy=False)
+        return [trial for trial in trials if trial.state.is_finished() and "seconds" in trial.user_attrs]
+
+    def clear_up(self) -> None:
+        """What killed processes left running will not go on."""
+        from optuna.trial import TrialState
+
+        trials = self._optuna.get_trials(deepcopy=False)
+        killed = [trial.params for trial in trials if "killed" in trial.user_attrs]
+        for trial in trials:
+            if not trial.state.is_finished():
+                attributes: dict[str, Any] = {"killed": True}
+                if killed.count(trial.params) + 1 >= KILLS:
+                    said = f"its process was killed {KILLS} times while it was training, for want of memory perhaps"
+                    attributes |= {"seconds": 0.0, "error": said}
+                self._end(trial._trial_id, trial.number, attributes, TrialState.FAIL)
+
+    def interrupted(self) -> None:
+        """Trials still running are given up: they are tried again another time."""
+        from optuna.trial import TrialState
+
+        for trial in self._running.values():
+            self._end(trial._trial_id, trial.number, {"interrupted": True}, TrialState.FAIL)
+        self._running.clear()
+
+    def _end(self, id_: int, number: int, attributes: Mapping[str, Any], state: Any) -> None:
+        for name, value in attributes.items():
+            self._optuna._storage.set_trial_user_attr(id_, name, value)
+        self._optuna.tell(number, state=state)
+
+
+_KEPT = ("value", "best_round", "rounds_trained", "seconds", "error")
+
+
+@contextmanager
+def opened(
+    study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, anew: bool = False
+) -> Iterator[Search]:
+    """A search, with the trials it has; another process that wants it too is refused until this one has ended.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+        TrainingError: another process is making it.
+    """
+    require_optuna()
+    study.folder.mkdir(parents=True, exist_ok=True)
+    with _alone(study):
+        if anew:
+            for path in study.folder.iterdir():
+                if path.name != LOCK:
+                    path.unlink()
+        _mended(study.folder / FILES["journal"])
+        search = Search(study, tune)
+        search.clear_up()
+        try:
+            yield search
+        finally:
+            search.interrupted()
+
+
+def require_optuna() -> None:
+    """Raises MissingExtraError where Optuna is not installed."""
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            Problem("", "`tune` needs the package optuna", cure="pip install 'ltr-harness[tune]'")
+        ) from None
+
+
+@contextmanager
+def _alone(study: Study) -> Iterator[None]:
+    """Ends with the process, however that ends."""
+    with (study.folder / LOCK).open("w") as file:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this platform: two at once share the budget unevenly
+            yield
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TrainingError(
+                f"{study} is being tuned by another process in {study.folder}; run the same command again once that "
+                "has ended"
+            ) from None
+        yield
+
+
+def _mended(journal: Path) -> None:
+    """What a process that was killed or a power cut left: a lock that nobody holds, half a line."""
+    lock = journal.with_name(f"{journal.name}.lock")
+    if lock.is_symlink() or lock.exists():
+        lock.unlink()
+    if journal.is_file():
+        content = journal.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(journal, whole)
+
+
+def _study(study: Study, tune: TuneConfig, pruner: Any = None) -> optuna.Study:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it announces every study
+    from optuna.storages.journal import JournalFileBackend
+
+    path = study.folder / FILES[tune.storage]
+    storage: Any = (
+        optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+        if tune.storage == "journal"
+        else optuna.storages.RDBStorage(f"sqlite:///{path}")
+    )
+    return optuna.create_study(
+        storage=storage,
+        study_name=str(study),
+        direction="maximize" if study.metric.higher_is_better else "minimize",
+        pruner=pruner or optuna.pruners.NopPruner(),
+        load_if_exists=True,
+    )
+
+
+def _sampler(tune: TuneConfig, seed: int) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    if tune.sampler == "random":
+        return optuna.samplers.RandomSampler(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=tune.parallel > 1)
+
+
+def _distribution(values: Any) -> Any:
+    from optuna import distributions
+
+    if not isinstance(values, Range):
+        return distributions.CategoricalDistribution(values)
+    if values.whole:
+        return distributions.IntDistribution(
+            int(values.low), int(values.high), log=values.log, step=int(values.step or 1)
+        )
+    return distributions.FloatDistribution(
+        float(values.low),
+        float(values.high),
+        log=values.log,
+        step=None if values.step is None else float(values.step),
+    )

@@ -1,0 +1,157 @@
+"""The searches of an experiment: one for each tuned model on each fold, found again by what decides its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.config.experiment import Experiment
+from ltr_harness.config.search import TuneConfig
+from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
+from ltr_harness.experiment.folds import Fold
+from ltr_harness.metrics import Metric
+from ltr_harness.runs.folder import encoded
+from ltr_harness.runs.identity import package_versions, study_identity, training_identity
+from ltr_harness.runs.record import TuningFacts
+from ltr_harness.runs.study import STUDIES, StudyRecord, read_study, used_up
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search ended in.
+
+    Attributes:
+        point: option to value; empty where there is an error.
+        facts: what the records of the runs say of the search.
+        error: why there is no choice.
+    """
+
+    point: Mapping[str, Any]
+    facts: TuningFacts | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A search that is to be made, or has been.
+
+    Attributes:
+        folder: where its trials are.
+        metric: what decides, on validation data.
+        n_trials: that the budget has paid for so far.
+        seconds_left: what the rest of the budget will take, by the trials so far; None where nobody can tell.
+        choice: None until the budget is used up.
+    """
+
+    model: str
+    fold: str
+    identity: str
+    folder: Path
+    metric: Metric
+    n_trials: int
+    seconds_left: float | None
+    choice: Choice | None
+
+    def __str__(self) -> str:
+        return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
+
+
+def study_of(
+    experiment: Experiment,
+    model: str,
+    fold: Fold,
+    metric: Metric,
+    stopping: StoppingRule | None,
+    parent: Path,
+    threads: int,
+    *,
+    anew: bool = False,
+) -> Study:
+    """The search for a model's options on a fold, with what is known of it already.
+
+    Args:
+        experiment: resolved; `model` is tuned in it.
+        model: its name.
+        fold: the data; only training and validation splits belong to the identity.
+        metric: what decides.
+        stopping: what stops trials.
+        parent: the experiment's folder of runs.
+        threads: of a trial.
+        anew: take no notice of what is known.
+    """
+    tune = experiment.tune
+    assert tune is not None
+    config = experiment.models[model]
+    training = training_identity(
+        ranker=ranker_facts(config),
+        seed=tune.seed,
+        rounds=config.rounds,
+        stopping=None
+        if stopping is None
+        else stopping_facts(stopping) | {"metric": definition(stopping.metric)},
+        train=fold.facts["train"].fingerprint,
+        valid=fold.facts["valid"].fingerprint if "valid" in fold.facts and tune.inner_folds is None else None,
+        packages=package_versions(config.ranker.packages),
+        threads=threads if config.ranker.threads_matter else None,
+    )
+    # not the budget: more of it goes on from the trials there are
+    facts = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
+    identity = study_identity(
+        training, {**facts, "space": plain_space(tune, model), "metric": definition(metric)}
+    )
+    folder = parent / STUDIES / f"{encoded(model)}--{encoded(fold.name)}--{identity[:12]}"
+    record = None if anew else read_study(folder)
+    if record is None or record.identity != identity:
+        left = None if tune.minutes is None or tune.trials is not None else 60 * tune.minutes
+        return Study(model, fold.name, identity, folder, metric, 0, left, None)
+    paid = record.within(tune.trials, tune.minutes)
+    spent = sum(trial.seconds for trial in paid)
+    if used_up(len(paid), spent, tune.trials, tune.minutes):
+        return Study(
+            model, fold.name, identity, folder, metric, len(paid), 0.0, choice_of(record, tune, folder.name)
+        )
+    limits = [] if tune.minutes is None else [60 * tune.minutes - spent]
+    if tune.trials is not None and paid:
+        limits.append(spent / len(paid) * (tune.trials - len(paid)))
+    return Study(model, fold.name, identity, folder, metric, len(paid), min(limits, default=None), None)
+
+
+def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
+    """The best of the trials that the budget pays for."""
+    trials = record.within(tune.trials, tune.minutes)
+    best = record.best(trials)
+    counts = {
+        status: sum(trial.status == status for trial in trials) for status in ("complete", "pruned", "failed")
+    }
+    if best is None or best.value is None:
+        first = next((trial.error for trial in trials if trial.error), "no reason given")
+        return Choice(
+            {}, None, f"tuning found nothing: none of {len(trials)} trials could be trained ({first})"
+        )
+    facts = TuningFacts(
+        study=folder,
+        metric=record.metric,
+        value=best.value,
+        trial=best.number,
+        chosen=best.point,
+        trials=tune.trials,
+        minutes=tune.minutes,
+        n_trials=len(trials),
+        n_complete=counts["complete"],
+        n_pruned=counts["pruned"],
+        n_failed=counts["failed"],
+        seconds=sum(trial.seconds for trial in trials),
+        sampler=record.sampler,
+        inner_folds=record.inner_folds,
+        seed=record.seed,
+    )
+    return Choice(best.point, facts)
+
+
+def plain_space(tune: TuneConfig, model: str) -> dict[str, Any]:
+    """What is searched for a model, as a record keeps it."""
+    space: dict[str, Any] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
+    return space

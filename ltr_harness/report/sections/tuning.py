@@ -1,0 +1,218 @@
+"""How were the options of the tuned models chosen, and what would more searching bring?"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ltr_harness.config.space import shown_value
+from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
+from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.runs.record import TuningFacts
+from ltr_harness.runs.study import STUDIES, StudyRecord, Trial, read_study
+
+
+class _Searched(NamedTuple):
+    """One search of a model; the trials, where they are still beside the runs."""
+
+    fold: str
+    facts: TuningFacts
+    record: StudyRecord | None
+    test: float | None
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        return () if self.record is None else self.record.within(self.facts.trials, self.facts.minutes)
+
+
+def section(data: ReportData) -> list[Block]:
+    found = {model: searches for model in data.models if (searches := _searches(data, model))}
+    if not found:
+        return []
+    blocks: list[Block] = [Heading("Tuning"), Paragraph(_protocol(found), "lead"), _table(data, found)]
+    blocks += [chart for chart in (_history(data, found), _importance(data, found)) if chart is not None]
+    files = file_names(list(found))
+    chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in found.items())
+    return [*blocks, Details("Chosen options", chosen, open=True)]
+
+
+def _searches(data: ReportData, model: str) -> list[_Searched]:
+    by_fold: dict[str, _Searched] = {}
+    for run in data.runs_of(model):
+        facts = run.record.tuning
+        if facts is None or run.record.fold in by_fold:
+            continue
+        same = [one for one in data.records_of(model) if one.fold == run.record.fold]
+        means = [one.metrics[data.primary].mean for one in same if data.primary in one.metrics]
+        known = [mean for mean in means if mean is not None]
+        by_fold[run.record.fold] = _Searched(
+            run.record.fold,
+            facts,
+            read_study(run.path.parent / STUDIES / facts.study),
+            statistics.fmean(known) if known else None,
+        )
+    return list(by_fold.values())
+
+
+def _protocol(found: dict[str, list[_Searched]]) -> str:
+    all_facts = [one.facts for searches in found.values() for one in searches]
+    inner = {one.inner_folds for one in all_facts}
+    if inner == {None}:
+        judged = "by their value on the validation queries, which also chose the number of rounds"
+    else:
+        counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
+        judged = f"by cross-validation on the training queries ({counts} folds)"
+    several = any(len(searches) > 1 for searches in found.values())
+    fold = ", separately in every fold" if several else ""
+    return (
+        f"The options of {', '.join(found)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
+        "once, by the chosen configuration. The value of the best of many trials is better than the model, by luck; "
+        "the test mean is not touched by that."
+    )
+
+
+def _table(data: ReportData, found: dict[str, list[_Searched]]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, searches in found.items():
+        for one in searches:
+            facts = one.facts
+            rows.append(
+                (
+                    data.model_name(model),
+                    one.fold,
+                    facts.n_trials,
+                    facts.n_complete,
+                    facts.n_pruned,
+                    facts.n_failed,
+                    facts.seconds,
+                    facts.trial,
+                    facts.value,
+                    one.test,
+                )
+            )
+    metrics = sorted({one.facts.metric for searches in found.values() for one in searches})
+    return Table(
+        name="tuning",
+        caption="Every search: its budget as it was used, and what it chose.",
+        columns=(
+            Column("Model"),
+            Column("Fold"),
+            Column("Trials", "count"),
+            Column("Complete", "count"),
+            Column(
+                "Pruned", "count", hint="Ended early: below the median of earlier trials at the same round."
+            ),
+            Column("Failed", "count"),
+            Column("Time, s", "seconds", hint="Of all trials together."),
+            Column("Chosen trial", "count", hint="Counted from 0."),
+            Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial."),
+            Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration."),
+        ),
+        rows=tuple(rows),
+        notes=(f"Budget: {_budgets(found)}.",),
+    )
+
+
+def _budgets(found: dict[str, list[_Searched]]) -> str:
+    said = {}
+    for model, searches in found.items():
+        facts = searches[0].facts
+        limits = [f"{facts.trials} trials"] if facts.trials is not None else []
+        limits += [f"{facts.minutes:g} min"] if facts.minutes is not None else []
+        said[model] = f"{' or '.join(limits)} per fold, {facts.sampler} sampler"
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{model} {limits}" for model, limits in said.items())
+
+
+def _history(data: ReportData, found: dict[str, list[_Searched]]) -> Chart | None:
+    """Every complete trial's value, and the best so far: a line that is still rising wants more budget."""
+    rows: list[dict[str, Any]] = []
+    words = []
+    for model, searches in found.items():
+        for one in searches:
+            if one.record is None:
+                continue
+            better = max if one.record.higher_is_better else min
+            best: float | None = None
+            for trial in one.trials:
+                if trial.status == "complete" and trial.value is not None:
+                    best = trial.value if best is None else better(best, trial.value)
+                    point = {"model": model, "fold": one.fold, "trial": trial.number}
+                    rows.append({**point, "value": round(trial.value, 5), "best": round(best, 5)})
+            words.append(f"{model}, {one.fold}: best value {one.facts.value:.4f} at trial {one.facts.trial}.")
+    if not rows:
+        return None
+    names = [name for name in data.models if any(row["model"] == name for row in rows)]
+    x = {"field": "trial", "type": "quantitative", "title": "trial", "axis": {"tickCount": 4, "grid": False}}
+    y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
+    tooltip = [
+        {"field": "model"},
+        {"field": "fold"},
+        {"field": "trial"},
+        {"field": "value", "type": "quantitative", "format": ".4f"},
+    ]
+    panel = {
+        "height": PANEL["height"] + 20,
+        "encoding": {"x": x, "color": model_colour(data, names)},
+        "layer": [
+            {
+                "params": [zoom("x", "y")],
+                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "clip": True},
+                "encoding": {
+                    "y": {"field": "best", **y},
+                    "detail": {"field": "fold", "type": "nominal"},
+                    "opacity": fade(0.8),
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 16, "clip": True},
+                "encoding": {"y": {"field": "value", **y}, "opacity": fade(0.45), "tooltip": tooltip},
+            },
+        ],
+    }
+    return Chart(
+        name="tuning_history",
+        title="Validation value of every complete trial; a line is the best so far in one fold",
+        spec=small_multiples(names, rows, panel),
+        text=" ".join(words),
+    )
+
+
+def _importance(data: ReportData, found: dict[str, list[_Searched]]) -> Table | None:
+    rows: list[tuple[Cell, ...]] = []
+    for model, searches in found.items():
+        shares: dict[str, list[float]] = {}
+        for one in searches:
+            for option, share in (one.record.importance if one.record else {}).items():
+                shares.setdefault(option, []).append(share)
+        ordered = sorted(shares.items(), key=lambda pair: -statistics.fmean(pair[1]))
+        rows += [(data.model_name(model), option, statistics.fmean(values)) for option, values in ordered]
+    if not rows:
+        return None
+    return Table(
+        name="tuning_importance",
+        caption="Which options decide: each one's share of what sets the better trials apart (PED-ANOVA), mean over "
+        "folds.",
+        columns=(Column("Model"), Column("Option", "code"), Column("Share", "percent")),
+        rows=tuple(rows),
+    )
+
+
+def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
+    options = list(dict.fromkeys(option for one in searches for option in one.facts.chosen))
+    return Table(
+        name=name,
+        caption=f"What was chosen for {model}.",
+        columns=(Column("Option", "code"), *(Column(one.fold, "code") for one in searches)),
+        rows=tuple(
+            (option, *(_brief(one.facts.chosen.get(option)) for one in searches)) for option in options
+        ),
+        sortable=False,
+    )
+
+
+def _brief(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else shown_value(value)

@@ -1,0 +1,152 @@
+"""What `tune` may search: built-in spaces, checked options, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness.config import load_experiment, resolved_yaml
+from ltr_harness.config.point import model_at
+from ltr_harness.config.space import Range
+from ltr_harness.config.tune import probes, with_built_in
+from ltr_harness.errors import ConfigError
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.rankers import Facts
+from ltr_harness.rankers.spaces import SPACES
+
+TUNED: dict[str, Any] = {
+    "name": "tuned",
+    "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 40}, "n_features": 12},
+    "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 15},
+    "models": {
+        "lgb": {"ranker": "lightgbm", "params": {"bagging_fraction": 0.8, "bagging_freq": 1}},
+        "xgb": {"ranker": "xgboost", "params": {"subsample": 0.8}},
+    },
+    "tune": {"trials": 4, "models": {"lgb": {"params.num_leaves": {"low": 3, "high": 31, "log": True}}}},
+}
+
+
+@pytest.fixture
+def tuned() -> dict[str, Any]:
+    return copy.deepcopy(TUNED)
+
+
+def said(source: Mapping[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        load_experiment(source)
+    return [str(problem) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("tune", "message"),
+    [
+        ({"models": {"lgb": "built-in"}}, "tune has no budget; expected trials: 50, minutes: 30, or both"),
+        ({"models": {}}, "tune.models is {}; expected at least one"),
+        ({"models": {"lbg": "built-in"}}, "tune.models: there is no model 'lbg'; did you mean 'lgb'?"),
+        ({"models": {"lgb": "builtin"}}, "tune.models.lgb is 'builtin'"),
+        (
+            {"models": {"lgb": {}}},
+            "tune.models.lgb searches nothing; expected at least one option, or built-in",
+        ),
+        (
+            {"models": {"lgb": {"params.num_leavs": [3, 4]}}},
+            "tune.models.lgb: params.num_leavs: LightGBM has no parameter 'num_leavs' and would ignore it; did you "
+            "mean 'num_leaves'?",
+        ),
+        (
+            {"models": {"lgb": {"parms.num_leaves": [3, 4]}}},
+            "the ranker lightgbm has no option 'parms.num_leaves'; did you mean 'params'?",
+        ),
+        (
+            {"models": {"lgb": {"params.num_leaves": {"low": 1, "high": 9}}}},
+            "tune.models.lgb: params.num_leaves: 1 is refused: it requires num_leaves > 1",
+        ),
+        (
+            {"models": {"lgb": {"objective": ["lambdarank", "rank_xendgc", "rank_xendcg"]}}},
+            "tune.models.lgb: objective: unknown objective 'rank_xendgc'; did you mean 'rank_xendcg'?",
+        ),
+        ({"models": {"lgb": {"params.num_leaves": {"low": 9, "high": 3}}}}, "expected low < high"),
+        ({"models": {"lgb": {"params.num_leaves": 9}}}, "tune.models.lgb.params.num_leaves is 9"),
+        (
+            {"models": {"lgb": {"rounds": [10, 20]}}},
+            "tune.models.lgb.rounds beside stopping; expected one of them",
+        ),
+        ({"models": {"chance": "built-in"}}, "there is no built-in space for the ranker random"),
+        (
+            {"trails": 3, "models": {"lgb": "built-in"}},
+            "unknown key 'trails' in tune; did you mean 'trials'?",
+        ),
+        ({"parallel": 2, "storage": "sqlite", "models": {"lgb": "built-in"}}, "expected storage: journal"),
+        (
+            {"inner_folds": 2, "models": {"lgb": "built-in"}},
+            "tune.inner_folds is 2; expected a whole number >= 3",
+        ),
+    ],
+)
+def test_what_cannot_be_searched_is_said_before_anything_is(
+    tune: dict[str, Any], message: str, tuned: dict[str, Any]
+) -> None:
+    budget = {} if "no budget" in message or "trails" in tune else {"trials": 3}
+    tuned["models"]["chance"] = {"ranker": "random"}
+    found = said({**tuned, "tune": {**budget, **tune}})
+    assert any(message in problem for problem in found), found
+
+
+def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
+    tuned["data"] = {"reader": "letor", "splits": {"train": "a", "test": "b"}}
+    tuned["stopping"] = None
+    tuned["models"] = {"lgb": {"ranker": "lightgbm", "rounds": 10}}
+    tuned["tune"]["models"] = {"lgb": {"rounds": [10, 20]}}
+    (problem,) = said(tuned)
+    assert "split 'all' has no validation data, on which tune could choose" in problem
+    tuned["tune"]["inner_folds"] = 5
+    assert load_experiment(tuned).tune is not None
+
+
+# --- built-in spaces ---
+
+
+@pytest.mark.parametrize(("library", "objective"), SPACES, ids=lambda text: text)
+def test_built_in_spaces_are_sound_in_every_corner(
+    library: str, objective: str, tuned: dict[str, Any]
+) -> None:
+    if library == "catboost":
+        pytest.importorskip("catboost")
+    model = {"ranker": library, "objective": objective}
+    if objective == "rank:map":
+        model["relevant"] = 1  # type: ignore[assignment]
+    tuned["data"]["n_queries"]["train"] = 100
+    tuned["models"] = {"m": model}
+    tuned["tune"]["models"] = {"m": "built-in"}
+    experiment = load_experiment(tuned)
+    assert experiment.tune is not None
+    space = experiment.tune.space("m")
+    assert set(space) == set(SPACES[library, objective])
+    assert all(isinstance(values, Range | tuple) for values in space.values())
+    train = FoldReader(experiment.data).read("all").train
+    for probe in probes(space):
+        ranker = model_at(experiment.models["m"], probe).ranker
+        assert ranker.check(Facts.of(train, stopping=True)) == []
+        assert ranker.seed_matters
+
+
+def test_built_in_spaces_stand_in_the_resolved_configuration(tuned: dict[str, Any]) -> None:
+    tuned["tune"]["models"] = {"lgb": "built-in"}
+    experiment = load_experiment(tuned)
+    text = resolved_yaml(experiment)
+    assert "params.num_leaves: {low: 7, high: 127, log: true" in text
+    assert load_experiment(yaml.safe_load(text)) == experiment
+    assert experiment.tune is not None
+    assert with_built_in(experiment.tune, experiment.models) == experiment.tune
+
+
+def test_a_parameter_is_replaced_under_whichever_name_it_was_given(tuned: dict[str, Any]) -> None:
+    tuned["models"]["lgb"]["params"] = {"n_estimators_": 1}
+    config = load_experiment({**tuned, "tune": None}, check_rankers=False).models["lgb"]
+    config = model_at(config, {"params": {"eta": 0.5, "min_child_samples": 3}})
+    at = model_at(config, {"params.learning_rate": 0.1, "params.lambda_l2": 1.0})
+    assert at.ranker.params == {"min_child_samples": 3, "learning_rate": 0.1, "lambda_l2": 1.0}  # type: ignore[attr-defined]

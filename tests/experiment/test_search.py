@@ -1,0 +1,193 @@
+"""A search that is killed, interrupted, wanted twice or spread over processes finds what an undisturbed one finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness import run_experiment
+from ltr_harness.errors import TrainingError
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.search import FILES, LOCK, opened
+from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.trial import Outcome
+from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial, read_study
+
+pytest.importorskip("optuna", reason="needs the extra `tune`")
+
+
+def studies(runs: Path) -> dict[str, StudyRecord]:
+    found = {}
+    for folder in sorted((runs / "tuned" / STUDIES).iterdir()):
+        record = read_study(folder)
+        assert record is not None
+        found[f"{record.model}, {record.fold}"] = record
+    return found
+
+
+def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Whatever must be the same next time: all but how long it took."""
+    return {
+        name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]
+        for name, record in studies(runs).items()
+    }
+
+
+class Log(Progress):
+    """Remembers which trials were made."""
+
+    def __init__(self) -> None:
+        self.trials: list[tuple[str, int]] = []
+
+    def tried(self, study: Study, trial: Trial) -> None:
+        self.trials.append((str(study), trial.number))
+
+
+# --- killed, interrupted, at once ---
+
+
+def start(config: Path, runs: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(runs), "--workers", "1"]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize("storage", ["journal", "sqlite"])
+def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
+    storage: str, tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["stopping"] |= {"patience": 100, "max_rounds": 100}
+    tuned["tune"] |= {"trials": 14, "storage": storage}
+    undisturbed = run_experiment(tuned, runs=tmp_path / "undisturbed")
+    config = tmp_path / "tuned.yaml"
+    config.write_text(yaml.safe_dump(tuned, sort_keys=False))
+    disturbed = tmp_path / "disturbed"
+    process = start(config, disturbed)
+    study = None
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:  # killed with some trials over and one under way
+        found = list((disturbed / "tuned" / STUDIES).glob(f"*/{STUDY}"))
+        study = read_study(found[0].parent) if found else None
+        if study is not None and len(study.trials) >= 3:
+            break
+        time.sleep(0.01)
+    time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    kept = studies(disturbed)["lgb, all"].trials
+    assert 3 <= len(kept) < 14
+    log = Log()
+    result = run_experiment(tuned, runs=disturbed, progress=log)
+    assert [number for _, number in log.trials] == list(
+        range(len(kept), 14)
+    )  # no finished trial was made again
+    assert tried(disturbed) == tried(tmp_path / "undisturbed")
+    assert {run.path.name: run.record.metrics for run in result.runs} == {
+        run.path.name: run.record.metrics for run in undisturbed.runs
+    }
+
+
+def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
+    prepared = prepare(tuned, runs=runs)
+    return prepared.plan.studies[0], prepared.experiment.tune
+
+
+OVER = Outcome("complete", 0.5, 1.0, 3, 5)
+
+
+def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, Any], tmp_path: Path) -> None:
+    study, tune = study_and_tune(tuned, tmp_path)
+    with opened(study, tune, None) as search:
+        search.tell(search.ask(), OVER)
+    journal = study.folder / FILES["journal"]
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 4, "wor')
+    journal.with_name("journal.log.lock").symlink_to(journal)
+    with opened(study, tune, None) as search:
+        search.tell(search.ask(), OVER)
+        assert [trial.number for trial in search.record().trials] == [0, 1]
+
+
+def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, Any], tmp_path: Path) -> None:
+    study, tune = study_and_tune(tuned, tmp_path)
+    with opened(study, tune, None) as search:  # as Ctrl-C leaves it: asked and never told
+        first = search.ask()
+    with opened(study, tune, None) as search:
+        again = search.ask()
+        assert again.point == first.point
+        search.tell(again, OVER)
+        assert [trial.point for trial in search.record().trials] == [first.point]
+
+
+def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, Any], tmp_path: Path) -> None:
+    study, tune = study_and_tune(tuned, tmp_path)
+    points = []
+    for _ in range(3):
+        with opened(study, tune, None) as search:
+            points.append(search.ask().point)
+            search._running.clear()  # as a kill leaves it: begun, and nobody there to end it
+    assert points[0] == points[1] == points[2]
+    with opened(study, tune, None) as search:
+        (trial,) = search.record().trials
+        assert trial.status == "failed"
+        assert (
+            trial.error == "its process was killed 3 times while it was training, for want of memory perhaps"
+        )
+        assert search.ask().point != points[0]
+
+
+def test_two_at_once_are_refused_in_words(tuned: dict[str, Any], tmp_path: Path) -> None:
+    study, _ = study_and_tune(tuned, tmp_path)
+    holder = (
+        "import fcntl, pathlib, sys; p = pathlib.Path(sys.argv[1]); p.mkdir(parents=True, exist_ok=True); "
+        f"f = (p / {LOCK!r}).open('w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holder, str(study.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(
+            TrainingError, match=r"lgb is being tuned by another process in .*run the same command"
+        ):
+            run_experiment(tuned, runs=tmp_path)
+        process.kill()  # the lock ends with its process, however that ends
+    assert not run_experiment(tuned, runs=tmp_path).failures
+
+
+def test_force_searches_anew(tuned: dict[str, Any], tmp_path: Path) -> None:
+    run_experiment(tuned, runs=tmp_path)
+    before, log = tried(tmp_path), Log()
+    run_experiment(tuned, runs=tmp_path, force=True, progress=log)
+    assert log.trials == [("lgb", number) for number in range(4)]
+    assert tried(tmp_path) == before
+
+
+# --- several processes ---
+
+
+def test_searches_side_by_side_find_what_they_find_alone(tuned: dict[str, Any], tmp_path: Path) -> None:
+    tuned["tune"]["models"]["xgb"] = {"params.max_depth": {"low": 2, "high": 6}}
+    run_experiment(tuned, runs=tmp_path / "one")
+    run_experiment(tuned, runs=tmp_path / "two", workers=2)
+    assert tried(tmp_path / "one") == tried(tmp_path / "two")
+    assert len(tried(tmp_path / "two")) == 2
+
+
+def test_parallel_trials_of_one_search_keep_to_the_budget(tuned: dict[str, Any], tmp_path: Path) -> None:
+    tuned["tune"] |= {"trials": 7, "parallel": 2}
+    result = run_experiment(tuned, runs=tmp_path, workers=2)
+    assert not result.failures
+    (record,) = studies(tmp_path).values()
+    assert [trial.number for trial in record.trials] == list(range(7))
+    assert len({json.dumps(trial.point) for trial in record.trials}) == 7

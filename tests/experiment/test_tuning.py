@@ -1,0 +1,455 @@
+"""Tuning with real boosters and the real Optuna: what is tried, what is chosen, and that nothing is lost."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness import compare, evaluate, run_experiment
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.config import load_experiment
+from ltr_harness.config.point import model_at
+from ltr_harness.errors import MissingExtraError, UsageError
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.reproduce import reproduce
+from ltr_harness.experiment.search import FILES, LOCK
+from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.trial import Monitor, Pruned, run_trial
+from ltr_harness.metrics import parse_metric
+from ltr_harness.runs.folder import RECORD
+from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial, read_study
+from ltr_harness.splits import folds
+
+pytest.importorskip("optuna", reason="needs the extra `tune`")
+
+
+def studies(runs: Path) -> dict[str, StudyRecord]:
+    found = {}
+    for folder in sorted((runs / "tuned" / STUDIES).iterdir()):
+        record = read_study(folder)
+        assert record is not None
+        found[f"{record.model}, {record.fold}"] = record
+    return found
+
+
+def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Whatever must be the same next time: all but how long it took."""
+    return {
+        name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]
+        for name, record in studies(runs).items()
+    }
+
+
+class Log(Progress):
+    """Remembers which trials were made."""
+
+    def __init__(self) -> None:
+        self.trials: list[tuple[str, int]] = []
+
+    def tried(self, study: Study, trial: Trial) -> None:
+        self.trials.append((str(study), trial.number))
+
+
+# --- from the configuration to the runs ---
+
+
+def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["tune"]["trials"] = 8
+    result = run_experiment(tuned, runs=tmp_path)
+    assert not result.failures
+    (record,) = studies(tmp_path).values()
+    complete = [trial for trial in record.trials if trial.status == "complete"]
+    best = max(complete, key=lambda trial: trial.value or 0)
+    (run,) = [run for run in result.runs if run.record.model == "lgb"]
+    facts = run.record.tuning
+    assert facts is not None
+    assert (facts.trial, facts.value, facts.chosen) == (best.number, best.value, best.point)
+    assert facts.n_trials == len(record.trials) == 8
+    assert facts.n_complete == len(complete)
+    params = run.record.params
+    assert (params["num_leaves"], params["learning_rate"], params["objective"]) == (
+        best.point["params.num_leaves"], best.point["params.learning_rate"], best.point["objective"]
+    )  # fmt: skip
+    assert params["bagging_fraction"] == 0.8
+    # the same seed, data and rule: the run is the trial again, so what chose it can be found in its history
+    curve = run.history.query("metric == 'ndcg@10'").set_index("round")["value"]
+    assert curve[run.record.best_round] == pytest.approx(best.value, abs=1e-12)
+    assert run.record.best_round == best.best_round
+    # an untuned model is left alone, and both stay reproducible from their records
+    assert [run.record.tuning for run in result.runs if run.record.model == "xgb"] == [None]
+    assert reproduce(run.path).identical
+
+
+def test_the_second_run_tries_and_trains_nothing(tuned: dict[str, Any], tmp_path: Path) -> None:
+    first, second = Log(), Log()
+    run_experiment(tuned, runs=tmp_path, progress=first)
+    assert first.trials == [("lgb", number) for number in range(4)]
+    again = run_experiment(tuned, runs=tmp_path, progress=second)
+    assert second.trials == []
+    assert again.reused == 2
+
+
+def test_the_same_seed_tries_the_same(tuned: dict[str, Any], tmp_path: Path) -> None:
+    tuned["tune"]["trials"] = 12  # beyond the ten that are random: the sampler has begun to learn
+    for folder in ("one", "two"):
+        run_experiment(tuned, runs=tmp_path / folder)
+    assert tried(tmp_path / "one") == tried(tmp_path / "two")
+    tuned["tune"] |= {"trials": 2, "seed": 2}
+    run_experiment(tuned, runs=tmp_path / "three")
+    points = [trials[0][2] for folder in ("one", "three") for trials in tried(tmp_path / folder).values()]
+    assert points[0] != points[1]
+
+
+def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, Any], tmp_path: Path) -> None:
+    more = copy.deepcopy(tuned)
+    more["tune"]["trials"] = 6
+    run_experiment(tuned, runs=tmp_path / "grown")
+    (study,) = prepare(more, runs=tmp_path / "grown").plan.studies
+    (record,) = studies(tmp_path / "grown").values()
+    assert study.n_trials == 4
+    assert study.seconds_left == pytest.approx(sum(trial.seconds for trial in record.trials) / 4 * 2)
+    log = Log()
+    run_experiment(more, runs=tmp_path / "grown", progress=log)
+    assert log.trials == [("lgb", 4), ("lgb", 5)]
+    run_experiment(more, runs=tmp_path / "straight")
+    assert tried(tmp_path / "grown") == tried(tmp_path / "straight")
+    less = copy.deepcopy(tuned)
+    less["tune"]["trials"] = 2
+    result = run_experiment(less, runs=tmp_path / "grown")
+    facts = next(run.record.tuning for run in result.runs if run.record.tuning is not None)
+    assert (facts.trials, facts.n_trials) == (2, 2)
+    assert facts.trial in (0, 1)
+
+
+def test_the_budget_may_be_time(tuned: dict[str, Any], tmp_path: Path) -> None:
+    tuned["tune"] |= {"trials": None, "minutes": 0.002}
+    run_experiment(tuned, runs=tmp_path)
+    (record,) = studies(tmp_path).values()
+    seconds = [trial.seconds for trial in record.trials]
+    assert sum(seconds) >= 0.12 > sum(seconds[:-1])
+
+
+def test_a_record_says_by_which_search_even_if_another_found_the_same(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["tune"]["models"]["lgb"] = {"params.num_leaves": [7]}
+    first = run_experiment(tuned, runs=tmp_path)
+    tuned["tune"]["trials"] = 5
+    second = run_experiment(tuned, runs=tmp_path)
+    of_lgb = [next(r for r in result.runs if r.record.model == "lgb") for result in (first, second)]
+    assert of_lgb[0].path == of_lgb[1].path
+    assert [run.record.tuning.n_trials for run in of_lgb if run.record.tuning] == [4, 5]
+
+
+# --- nothing sees the test data ---
+
+
+def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
+    experiment = load_experiment(tuned)
+    fold = FoldReader(experiment.data).read("all")
+    blind = Fold(fold.name, {name: fold.splits[name] for name in ("train", "valid")}, fold.facts)
+    metric = parse_metric("ndcg@10")
+    rule = StoppingRule(metric, patience=4, max_rounds=15)
+    outcome = run_trial(
+        experiment, "lgb", {"params.num_leaves": 7}, blind, metric, rule, 1, lambda step, value: False
+    )
+    assert outcome.status == "complete"
+    valid = fold.valid
+    assert valid is not None
+    model = model_at(experiment.models["lgb"], {"params.num_leaves": 7}).ranker
+    assert model.params["num_leaves"] == 7  # type: ignore[attr-defined]
+
+
+def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path) -> None:
+    before = prepare(tuned, runs=tmp_path).plan.studies
+    tuned["data"]["n_queries"]["test"] = 55
+    assert [study.identity for study in prepare(tuned, runs=tmp_path).plan.studies] == [
+        study.identity for study in before
+    ]
+    tuned["data"]["n_queries"]["valid"] = 31
+    assert prepare(tuned, runs=tmp_path).plan.studies[0].identity != before[0].identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 5},
+        {"sampler": "random"},
+        {"pruner": "none"},
+        {"inner_folds": 3},
+        {"storage": "sqlite"},
+        {"models": {"lgb": {"params.num_leaves": [7, 9]}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_search_is_another_study(
+    change: dict[str, Any], tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    before = prepare(tuned, runs=tmp_path).plan.studies[0].identity
+    tuned["tune"] |= change
+    assert prepare(tuned, runs=tmp_path).plan.studies[0].identity != before
+
+
+# --- folds ---
+
+
+def folded(tuned: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """The same, its queries divided into three folds."""
+    from ltr_harness.readers.synthetic import SyntheticReader
+    from ltr_harness.writers import write_svmlight
+
+    reader = SyntheticReader(n_queries={"train": 90, "valid": 20, "test": 20}, n_features=8)  # type: ignore[arg-type]
+    write_svmlight(reader.read(("train",), tmp_path), tmp_path / "all.txt")
+    tuned["data"] = {"reader": "letor", "root": str(tmp_path), "files": ["all.txt"], "folds": 3}
+    return tuned
+
+
+def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(folded(tuned, tmp_path), runs=tmp_path / "runs")
+    assert not result.failures
+    found = studies(tmp_path / "runs")
+    assert list(found) == ["lgb, fold1", "lgb, fold2", "lgb, fold3"]
+    chosen = {run.record.fold: run.record.tuning for run in result.runs if run.record.model == "lgb"}
+    for name, record in found.items():
+        facts = chosen[name.removeprefix("lgb, ")]
+        best = record.best(record.trials)
+        assert facts is not None
+        assert best is not None
+        assert facts.chosen == best.point
+    # the folds' models differ in what was found and are one model all the same
+    comparison = result.comparison
+    assert comparison is not None
+    assert comparison.models == ("lgb", "xgb")
+    (note,) = [note for note in comparison.notes if note.startswith("tuned on validation data")]
+    assert "lgb by 4 trials in each of 3 folds" in note
+    assert note.endswith("Not tuned: xgb")
+    # stored runs tell it too, without the experiment
+    again = compare(*(str(run.path) for run in result.runs))
+    assert note in again.notes
+
+
+def test_models_with_different_budgets_are_told_apart(tuned: dict[str, Any], tmp_path: Path) -> None:
+    one = run_experiment(tuned, runs=tmp_path)
+    tuned["tune"]["trials"] = 2
+    other = run_experiment({**tuned, "name": "other"}, runs=tmp_path)
+    runs = [run for result in (one, other) for run in result.runs if run.record.model == "lgb"]
+    notes = " ".join(compare(*runs).notes)
+    assert "tuned/lgb by 4 trials" in notes
+    assert "other/lgb by 2 trials" in notes
+    assert "the tuned models had different budgets" in notes
+
+
+def test_nested_cross_validation_judges_by_the_training_queries_alone(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["tune"] |= {"trials": 1, "inner_folds": 3}
+    run_experiment(tuned, runs=tmp_path)
+    (record,) = studies(tmp_path).values()
+    (trial,) = record.trials
+    experiment = load_experiment(tuned)
+    train = FoldReader(experiment.data).read("all").train
+    config = model_at(experiment.models["lgb"], trial.point)
+    rule = StoppingRule(parse_metric("ndcg@10"), patience=4, max_rounds=15)
+    values: list[float] = []
+    from ltr_harness.rankers import Training
+
+    for one, two, held in folds(train.groups, 3, 1):
+        inner, valid = train.take(np.sort(np.concatenate([one, two]))), train.take(held)
+        fitted = config.ranker.fit(
+            Training(train=inner, valid=valid, seed=1, stopping=rule, metrics=(rule.metric,))
+        )
+        result = evaluate(
+            valid.labels, fitted.score(valid.features), group_sizes=valid.groups.sizes, metrics=["ndcg@10"]
+        )
+        values += result["ndcg@10"].per_query.tolist()
+    assert trial.value == pytest.approx(np.nanmean(values), abs=1e-12)
+    assert len(values) == 60  # every training query once
+
+
+# --- pruning ---
+
+
+def watched(rule: StoppingRule | None, values: list[float], rounds: int, until: int = 10**9) -> list[Any]:
+    """Steps and values that were reported, and whether the training was ended."""
+    said: list[Any] = []
+
+    def report(step: int, value: float) -> bool:
+        said.append((step, value))
+        return step >= until
+
+    metric = rule.metric if rule else parse_metric("ndcg@10")
+    monitor = Monitor(metric, rule, rounds, report)
+    try:
+        for number, value in enumerate(values, start=1):
+            monitor(number, {"whatever it is called": value, "another": -1.0})
+    except Pruned as pruned:
+        said.append(pruned.value)
+    return said
+
+
+def test_the_monitor_reports_the_model_that_would_be_kept() -> None:
+    higher = StoppingRule(parse_metric("ndcg@10"), patience=3)
+    assert watched(higher, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.6)]
+    delta = StoppingRule(parse_metric("ndcg@10"), patience=3, min_delta=0.2)
+    assert watched(delta, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.5)]
+    lower = StoppingRule(parse_metric("kendall_tau_distance@10"), patience=3)
+    assert watched(lower, [0.5, 0.2, 0.4], 3) == [(1, 0.5), (2, 0.2), (3, 0.2)]
+    assert watched(None, [0.2, 0.5, 0.4], 3) == [(1, 0.2), (2, 0.5), (3, 0.4)]  # the last round is kept
+
+
+def test_the_monitor_asks_at_most_fifty_times_and_ends_a_training() -> None:
+    rule = StoppingRule(parse_metric("ndcg@10"), patience=3)
+    values = [0.5 + 0.001 * at for at in range(200)]
+    assert [step for step, _ in watched(rule, values, 200)] == list(range(4, 201, 4))
+    assert watched(rule, values, 200, until=8)[-1] == values[7]
+    assert len(watched(rule, values, 200, until=8)) == 3
+
+
+def test_a_trial_that_ended_by_itself_is_held_against_later_ones_at_every_step() -> None:
+    said: list[tuple[int, float]] = []
+    rule = StoppingRule(parse_metric("ndcg@10"), patience=1)
+    monitor = Monitor(rule.metric, rule, 5, lambda step, value: bool(said.append((step, value))))
+    monitor(1, {"x": 0.3})
+    monitor(2, {"x": 0.2})
+    monitor.finished(0.3)
+    assert said == [(1, 0.3), (2, 0.3), (3, 0.3), (4, 0.3), (5, 0.3)]
+
+
+@pytest.mark.parametrize("ranker", ["lightgbm", "xgboost"])
+def test_hopeless_trials_end_early_and_are_not_chosen(
+    ranker: str, tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    rate = {"lightgbm": "learning_rate", "xgboost": "eta"}[ranker]
+    tuned["models"] = {"m": {"ranker": ranker}}
+    tuned["stopping"] |= {"patience": 2, "max_rounds": 30}
+    tuned["tune"] = {
+        "trials": 16,
+        "sampler": "random",
+        "models": {"m": {f"params.{rate}": {"low": 0.01, "high": 0.5, "log": True}}},
+    }
+    run_experiment(tuned, runs=tmp_path / "median")
+    (record,) = studies(tmp_path / "median").values()
+    pruned = [trial for trial in record.trials if trial.status == "pruned"]
+    complete = [trial for trial in record.trials if trial.status == "complete"]
+    assert pruned
+    assert all(trial.status == "complete" for trial in record.trials[:5])
+    assert {trial.status for trial in record.trials} == {"pruned", "complete"}
+    best = record.best(record.trials)
+    assert best in complete
+    tuned["tune"]["pruner"] = "none"
+    run_experiment(tuned, runs=tmp_path / "none")
+    (whole,) = studies(tmp_path / "none").values()
+    assert [trial.point for trial in whole.trials] == [trial.point for trial in record.trials]
+    assert {trial.status for trial in whole.trials} == {"complete"}
+    to_the_end = {trial.number: trial.value or 0 for trial in whole.trials}
+    # what was ended would not have been the choice, and was at that point no better than where it would have got
+    assert all(to_the_end[trial.number] >= (trial.value or 0) - 1e-12 for trial in pruned)
+    assert best is not None
+    assert best.number == max(to_the_end, key=lambda number: to_the_end[number])
+
+
+# --- what can go wrong ---
+
+FRAGILE = """
+from typing import Any
+from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.errors import TrainingError
+
+class Fragile(RandomRanker):
+    size: int = 1
+
+    def fit(self, training: Any) -> Any:
+        if self.size > {limit}:
+            raise TrainingError(f"size {{self.size}} is too large")
+        return super().fit(training)
+"""
+
+
+def fragile(tuned: dict[str, Any], tmp_path: Path, limit: int) -> dict[str, Any]:
+    (tmp_path / "fragile.py").write_text(FRAGILE.format(limit=limit))
+    tuned["models"] = {"f": {"ranker": f"{tmp_path}/fragile.py:Fragile"}, "chance": {"ranker": "random"}}
+    tuned["tune"] = {"trials": 5, "models": {"f": {"size": {"low": 1, "high": 10}}}}
+    return tuned
+
+
+def test_a_trial_that_fails_costs_itself_alone(tuned: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(fragile(tuned, tmp_path, limit=5), runs=tmp_path)
+    assert not result.failures
+    (record,) = studies(tmp_path).values()
+    by_status = {
+        status: [t for t in record.trials if t.status == status] for status in ("complete", "failed")
+    }
+    assert by_status["complete"]
+    assert by_status["failed"]
+    assert all(t.point["size"] <= 5 for t in by_status["complete"])
+    assert {t.error for t in by_status["failed"]} == {
+        f"size {t.point['size']} is too large" for t in by_status["failed"]
+    }
+
+
+def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    result = run_experiment(fragile(tuned, tmp_path, limit=0), runs=tmp_path)
+    assert [run.record.model for run in result.runs] == ["chance"]
+    (failed,) = result.failures
+    error = failed.record.error
+    assert error is not None
+    assert error.startswith("tuning found nothing: none of 5 trials could be trained (size ")
+    # what is not tuned any more is not taken for what failed
+    del tuned["tune"]
+    assert len(run_experiment(tuned, runs=tmp_path).failures) == 1  # limit 0 refuses size 1 as well
+
+
+def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
+    tuned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_experiment(tuned, runs=tmp_path)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert run_experiment(tuned, runs=tmp_path).reused == 2
+    tuned["tune"]["trials"] = 5
+    with pytest.raises(
+        MissingExtraError, match=r"`tune` needs the package optuna; pip install 'ltr-harness\[tune\]'"
+    ):
+        prepare(tuned, runs=tmp_path)
+
+
+def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["tune"]["models"]["lgb"] = {"params.min_data_in_leaf": {"low": 5, "high": 100_000}}
+    with pytest.raises(UsageError, match=r"tune\.models\.lgb\.params\.min_data_in_leaf: .* cannot be split"):
+        prepare(tuned, runs=tmp_path)
+
+
+def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["stopping"] = None
+    tuned["models"] = {"lgb": {**tuned["models"]["lgb"], "rounds": 3}}
+    tuned["tune"] |= {"models": {"lgb": {"rounds": {"low": 5, "high": 20}}}, "trials": 3}
+    result = run_experiment(tuned, runs=tmp_path)
+    (run,) = result.runs
+    assert run.record.tuning is not None
+    assert run.record.best_round == run.record.tuning.chosen["rounds"]
+    assert run.record.rounds == run.record.best_round
+    assert reproduce(run.path).identical
+
+
+def test_the_records_file_is_what_its_schema_says(tuned: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(tuned, runs=tmp_path)
+    run = next(run for run in result.runs if run.record.tuning is not None)
+    record = json.loads((run.path / RECORD).read_bytes())
+    folder = tmp_path / "tuned" / STUDIES / record["tuning"]["study"]
+    assert {path.name for path in folder.iterdir()} == {STUDY, FILES["journal"], LOCK}
+    assert StudyRecord.model_validate_json((folder / STUDY).read_bytes()).environment["optuna"]
