@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,27 +77,44 @@ class Report:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Chart))
+        return tuple(chart for section in self.sections for chart in section.charts)
 
 
 def warm_up() -> None:
-    """Load and compile whatever a report needs, about a second's work, while something else is being done."""
-    from ltr_harness.report import html, svg
+    """Load and compile whatever a report needs, a second's work, while something else is being done."""
+    from ltr_harness.report import engine, html
+
+    engine.warm_up()
+    import pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    from ltr_harness.report.sections import tools
 
     for name in SECTIONS:
         catalog.load(name)
     html.warm_up()
-    svg.warm_up()
+    tools.warm_up()
 
 
-def build_report(data: ReportData) -> Report:
-    """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out."""
+def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
+    """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out.
+
+    Args:
+        data: what the report speaks about.
+        made: told of each section as soon as it is there.
+    """
     names = [*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS)]
-    sections = (Section(name, tuple(catalog.load(name)(data))) for name in names)
+    sections = []
+    for name in names:
+        section = Section(name, tuple(catalog.load(name)(data)))
+        if section.blocks:
+            sections.append(section)
+            if made is not None:
+                made(section)
     return Report(
         data.title,
         _facts(data),
-        tuple(section for section in sections if section.blocks),
+        tuple(sections),
         lambda: json_document.render(data),
         lambda: saved.to_parquet(data.comparison),
     )
@@ -132,15 +149,26 @@ def write_report(
         UsageError: an unknown format, none at all, or a folder that cannot be written.
     """
     chosen = _checked_formats(formats)
-    built = build_report(report) if isinstance(report, ReportData) else report
     files: dict[str, str | bytes] = {}
-    with ThreadPoolExecutor(1) as pool:  # the chart engine works outside Python; the pages are made meanwhile
-        pictures = [pool.submit(_render, built, name, chosen) for name in chosen if name in _PICTURES]
+    drawing: dict[str, Future[str | bytes]] = {}
+    with ThreadPoolExecutor(1) as pool:
+
+        def draw(section: Section) -> None:
+            """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
+            for kind in (name for name in chosen if name in _PICTURES):
+                for chart in section.charts:
+                    drawing[f"charts/{chart.name}.{kind}"] = pool.submit(_picture, kind, chart)
+
+        if isinstance(report, ReportData):
+            built = build_report(report, draw)
+        else:
+            built = report
+            for section in built.sections:
+                draw(section)
         for name in chosen:
             if name not in _PICTURES:
-                files.update(_render(built, name, chosen))
-    for drawn in pictures:
-        files.update(drawn.result())
+                files.update(_render(built, name, with_charts="svg" in chosen))
+    files.update({name: drawn.result() for name, drawn in drawing.items()})
     folder = Path(folder)
     try:
         for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
@@ -163,7 +191,7 @@ def _checked_formats(formats: Collection[str]) -> Sequence[str]:
     return [name for name in FORMATS if name in asked]
 
 
-def _render(report: Report, format_name: str, chosen: Sequence[str]) -> Mapping[str, str | bytes]:
+def _render(report: Report, format_name: str, *, with_charts: bool) -> Mapping[str, str | bytes]:
     """File name to text. Renderers are imported here: a JSON report needs no template engine."""
     if format_name == "html":
         from ltr_harness.report import html
@@ -172,21 +200,23 @@ def _render(report: Report, format_name: str, chosen: Sequence[str]) -> Mapping[
     if format_name == "md":
         from ltr_harness.report import markdown
 
-        return {"report.md": markdown.render(report, with_charts="svg" in chosen)}
+        return {"report.md": markdown.render(report, with_charts=with_charts)}
     if format_name == "json":
         values = {} if report.values is None else {saved.FILE: report.values()}
         return {"report.json": report.document(), **values}
-    if format_name == "tex":
-        from ltr_harness.report import latex
+    from ltr_harness.report import latex
 
-        return {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
-    if format_name == "png":
+    return {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
+
+
+def _picture(kind: str, chart: Chart) -> str | bytes:
+    if kind == "png":
         from ltr_harness.report import png
 
-        return {f"charts/{chart.name}.png": png.render(chart) for chart in report.charts}
+        return png.render(chart)
     from ltr_harness.report import svg
 
-    return {f"charts/{chart.name}.svg": svg.render(chart) for chart in report.charts}
+    return svg.render(chart)
 
 
 def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:

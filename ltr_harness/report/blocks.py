@@ -284,3 +284,7 @@ class Section:
     @property
     def title(self) -> str:
         return next((b.text for b in self.blocks if isinstance(b, Heading) and b.level == 2), self.name)
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        return tuple(block for block in walk(self.blocks) if isinstance(block, Chart))

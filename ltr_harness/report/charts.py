@@ -124,6 +124,42 @@ def zoom(*channels: str) -> dict[str, Any]:
 ZOOM_X = zoom("x")
 
 
+def intervals(
+    data: ReportData,
+    names: Sequence[str],
+    y: Mapping[str, Any],
+    x: Mapping[str, Any],
+    about: Sequence[Mapping[str, Any]],
+    size: int,
+) -> list[dict[str, Any]]:
+    """Two layers: intervals from `low` to `high`, and on each a dot at `difference`.
+
+    Args:
+        data: the report's data, for the models' colours.
+        names: the models, in the order of their places.
+        y, x: encodings of the rows and of the values.
+        about: what tooltips say before the numbers.
+        size: of the dots.
+    """
+    numbers = [
+        {"field": name, "type": "quantitative", "format": "+.4f"} for name in ("difference", "low", "high")
+    ]
+    shared = {"y": y, "color": model_colour(data, names), "tooltip": [*about, *numbers]}
+    ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "opacity": fade(0.7)}
+    middle = {"x": {**x, "field": "difference"}, "opacity": fade()}
+    return [
+        {
+            "params": [ZOOM_X],
+            "mark": {"type": "rule", "strokeWidth": 2.5 if size > 50 else 2, "clip": True},
+            "encoding": {**shared, **ends},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": size, "clip": True},
+            "encoding": {**shared, **middle},
+        },
+    ]
+
+
 def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[float]:
     """Share of the values in each bin."""
     counts, _ = np.histogram(values, bins=edges)

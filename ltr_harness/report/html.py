@@ -76,8 +76,10 @@ def render_page(page: Page) -> str:
 
 
 def warm_up() -> None:
-    """Compile the report's template ahead of time."""
-    _environment().get_template("report.html.jinja")
+    """Have the charts' program and the report's templates ready ahead of time."""
+    vega_bundle()
+    for name in ("report.html.jinja", "blocks.html.jinja"):
+        _environment().get_template(name)
 
 
 @cache

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 import zlib
 
+from ltr_harness.report import engine
 from ltr_harness.report.blocks import OURS, Chart
 from ltr_harness.report.charts import file_spec
-from ltr_harness.report.vega import VEGALITE_VERSION
 
 _HEADER = 33
 """Bytes of a PNG's signature and its first chunk, after which text may stand."""
@@ -15,9 +15,7 @@ _HEADER = 33
 
 def render(chart: Chart) -> bytes:
     """PNG bytes, light background."""
-    import vl_convert
-
-    pixels: bytes = vl_convert.vegalite_to_png(file_spec(chart.spec), vl_version=VEGALITE_VERSION, scale=2)
+    pixels = engine.draw("png", file_spec(chart.spec))
     return pixels[:_HEADER] + _text("Software", OURS) + pixels[_HEADER:]
 
 

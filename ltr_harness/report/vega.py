@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-VEGALITE_VERSION = "6.4"
+from ltr_harness.report import engine
 
 
 @cache
@@ -20,7 +20,7 @@ def vega_bundle() -> str:
     Bundling takes almost two seconds and always gives the same text, so it is kept in the user's cache folder;
     a cached file that is not what was written is made anew, and without a writable folder nothing is kept.
     """
-    path = _cache_folder() / f"vega-{VEGALITE_VERSION}-{version('vl-convert-python')}.js"
+    path = _cache_folder() / f"vega-{engine.VEGALITE_VERSION}-{version('vl-convert-python')}.js"
     found = _kept(path)
     if found is None:
         found = _bundled()
@@ -29,11 +29,10 @@ def vega_bundle() -> str:
 
 
 def _bundled() -> str:
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)  # type: ignore[call-arg]  # its stub asks for a snippet
     # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
-    return re.sub(r"</(script)", r"<\\/\1", bundle, flags=re.IGNORECASE).replace("<!--", r"<\!--")
+    return re.sub(r"</(script)", r"<\\/\1", engine.javascript(), flags=re.IGNORECASE).replace(
+        "<!--", r"<\!--"
+    )
 
 
 def _cache_folder() -> Path:

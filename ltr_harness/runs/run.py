@@ -147,7 +147,9 @@ class Run:
         import pyarrow.parquet as parquet
 
         self._intact(name)
-        frame: pd.DataFrame = parquet.read_table(self.path / name).to_pandas()
+        # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
+        table = parquet.ParquetFile(self.path / name).read(use_threads=False)
+        frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
     def _intact(self, name: str) -> None:

@@ -11,7 +11,7 @@ from ltr_harness.comparison.result import Entrant
 from ltr_harness.report import ReportData, build_report, svg
 from ltr_harness.report.blocks import Chart
 from ltr_harness.report.charts import file_spec
-from ltr_harness.report.vega import VEGALITE_VERSION
+from ltr_harness.report.engine import VEGALITE_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +100,26 @@ def test_pictures_need_no_network_and_are_repeatable(charts: dict[str, Chart]) -
     assert first.startswith("<svg ")
     assert "xgb-ndcg" in first
     assert first == svg.render(chart)
+
+
+def test_a_far_off_model_does_not_squeeze_the_others(make_data: Callable[..., ReportData]) -> None:
+    chart = {one.name: one for one in build_report(make_data()).charts}["paired_differences"]
+    rows = {row["model"]: row for row in chart.spec["data"]["values"]}
+    assert rows["random"]["beyond"].startswith("◂ -0.")
+    assert [name for name, row in rows.items() if "beyond" in row] == ["best-feature", "random"]
+    dots = chart.spec["layer"][2]
+    low, high = dots["encoding"]["x"]["scale"]["domain"]
+    assert rows["random"]["left"] == low > rows["random"]["high"]
+    assert all(low < row["low"] and row["high"] < high for row in rows.values() if "beyond" not in row)
+    # pictures in files are not clipped: what lies outside must not be drawn there
+    assert dots["transform"] == [{"filter": "!isValid(datum.beyond)"}]
+    assert "arrows point to models far outside" in str(chart.title)
+    assert "random: -0." in chart.text
+
+
+def test_an_axis_for_all_where_no_sign_is_open(make_data: Callable[..., ReportData]) -> None:
+    data = make_data({"base": 0.0, "near": 0.2, "far": -0.6})
+    chart = {one.name: one for one in build_report(data).charts}["paired_differences"]
+    assert not [row for row in chart.spec["data"]["values"] if "beyond" in row]
+    assert "scale" not in chart.spec["layer"][2]["encoding"]["x"]
+    assert "arrows" not in str(chart.title)

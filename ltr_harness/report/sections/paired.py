@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.comparison.method import TESTS
+from ltr_harness.comparison.result import Paired
 from ltr_harness.report.blocks import (
     Badge,
     Block,
@@ -23,9 +24,9 @@ from ltr_harness.report.blocks import (
 )
 from ltr_harness.report.charts import (
     BY_PLACE,
-    ZOOM_X,
     fade,
     histogram,
+    intervals,
     model_colour,
     placed,
     spec,
@@ -34,6 +35,9 @@ from ltr_harness.report.data import ReportData, file_names
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
 from ltr_harness.report.sections.verdict import TONES, corrected_label
+
+FAR = 4
+"""Models that lie this many times further out than the widest interval around 0 reaches stand at the chart's edge."""
 
 
 def section(data: ReportData) -> list[Block]:
@@ -109,29 +113,52 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     rows, words = [], []
-    for name in compared:
-        pair = data.comparison.paired(name)
+    pairs = [data.comparison.paired(name) for name in compared]
+    low, high = _shown(pairs)
+    for name, pair in zip(compared, pairs, strict=True):
         words.append(
             f"{name}: {difference_text(pair.difference)} "
             f"{interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
         )
-        rows.append(
-            {
-                "model": name,
-                "difference": round(pair.difference, 6),
-                "low": None if math.isnan(pair.ci_low) else round(pair.ci_low, 6),
-                "high": None if math.isnan(pair.ci_high) else round(pair.ci_high, 6),
-                "verdict": pair.verdict,
-            }
-        )
+        row: dict[str, Any] = {
+            "model": name,
+            "difference": round(pair.difference, 6),
+            "low": None if math.isnan(pair.ci_low) else round(pair.ci_low, 6),
+            "high": None if math.isnan(pair.ci_high) else round(pair.ci_high, 6),
+            "verdict": pair.verdict,
+        }
+        if pair.difference < low:
+            row |= {"left": low, "beyond": f"◂ {difference_text(pair.difference)}"}
+        elif pair.difference > high:
+            row |= {"right": high, "beyond": f"{difference_text(pair.difference)} ▸"}
+        rows.append(row)
     y = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None}
     x: dict[str, Any] = {
         "type": "quantitative",
         "title": "difference to the baseline",
         "axis": {"format": "+.3f", "tickCount": 7},
     }
-    tooltip: list[dict[str, Any]] = [{"field": "model"}, {"field": "verdict"}]
-    tooltip += [{"field": f, "type": "quantitative", "format": "+.4f"} for f in ("difference", "low", "high")]
+    if low > -math.inf:
+        x["scale"] = {"domain": [low, high], "nice": False}
+    layers = intervals(data, compared, y, x, [{"field": "model"}, {"field": "verdict"}], size=80)
+    beyond = [
+        {
+            "transform": [{"filter": f"isValid(datum.{side})"}],
+            "mark": {"type": "text", "align": side, "fontSize": 11},
+            "encoding": {
+                "y": y,
+                "x": {**x, "field": side},
+                "text": {"field": "beyond"},
+                "color": model_colour(data, compared),
+                "opacity": fade(),
+                "tooltip": layers[0]["encoding"]["tooltip"],
+            },
+        }
+        for side in ("left", "right")
+        if any(side in row for row in rows)
+    ]
+    if beyond:
+        layers = [{**layer, "transform": [{"filter": "!isValid(datum.beyond)"}]} for layer in layers]
     body = {
         "width": "container",
         "height": 26 * len(rows),
@@ -140,40 +167,37 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "layer": [
             {
                 "data": {"values": [{"zero": 0}]},
-                "params": [ZOOM_X],
                 "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
                 "encoding": {"x": {"field": "zero", "type": "quantitative"}},
             },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2.5, "clip": True},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "low"},
-                    "x2": {"field": "high"},
-                    "color": model_colour(data, compared),
-                    "opacity": fade(0.75),
-                    "tooltip": tooltip,
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 80, "clip": True},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "difference"},
-                    "color": model_colour(data, compared),
-                    "opacity": fade(),
-                    "tooltip": tooltip,
-                },
-            },
+            *layers,
+            *beyond,
         ],
     }
     return Chart(
         name="paired_differences",
         title=f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
-        "an interval across the dashed line means the sign is open",
+        "an interval across the dashed line means the sign is open"
+        + ("; arrows point to models far outside" if beyond else ""),
         spec=spec(body),
         text=" ".join(words),
     )
+
+
+def _shown(pairs: list[Paired]) -> tuple[float, float]:
+    """Ends of the axis: infinite, or such that a far-off model does not squeeze those whose sign is open.
+
+    A random baseline lies a hundred times further away than good models lie from each other, and it is these
+    that the eye has to tell apart.
+    """
+    near = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
+    reach = max((max(-pair.ci_low, pair.ci_high) for pair in near), default=math.inf)
+    shown = [pair for pair in pairs if abs(pair.difference) <= FAR * reach]
+    if reach in (0, math.inf) or len(shown) == len(pairs):
+        return -math.inf, math.inf
+    ends = [end for pair in shown for end in (pair.ci_low, pair.ci_high) if not math.isnan(end)]
+    room = 0.15 * (max(ends) - min(ends))
+    return round(min(ends) - room, 6), round(max(ends) + room, 6)
 
 
 def _distribution(data: ReportData, compared: list[str]) -> Chart:

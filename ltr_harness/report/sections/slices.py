@@ -18,7 +18,7 @@ from ltr_harness.report.blocks import (
     Paragraph,
     Table,
 )
-from ltr_harness.report.charts import ZOOM_X, fade, model_colour, small_multiples
+from ltr_harness.report.charts import intervals, small_multiples
 from ltr_harness.report.data import ReportData, file_names
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.sections.verdict import TONES
@@ -126,14 +126,7 @@ def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
         "title": "difference to the baseline",
         "axis": {"format": "+.2~f", "tickCount": 4},
     }
-    tooltip = [
-        {"field": "model"},
-        {"field": "part"},
-        {"field": "n", "title": "queries"},
-        {"field": "difference", "type": "quantitative", "format": "+.4f"},
-        {"field": "low", "type": "quantitative", "format": "+.4f"},
-        {"field": "high", "type": "quantitative", "format": "+.4f"},
-    ]
+    about = [{"field": "model"}, {"field": "part"}, {"field": "n", "title": "queries"}]
     panel = {
         "height": {"step": 15},
         "layer": [
@@ -141,28 +134,7 @@ def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
                 "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
                 "encoding": {"x": {**x, "field": "zero", "aggregate": "min"}},
             },
-            {
-                "params": [ZOOM_X],
-                "mark": {"type": "rule", "strokeWidth": 2, "clip": True},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "low"},
-                    "x2": {"field": "high"},
-                    "color": model_colour(data, names),
-                    "opacity": fade(0.7),
-                    "tooltip": tooltip,
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 42, "clip": True},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "difference"},
-                    "color": model_colour(data, names),
-                    "opacity": fade(),
-                    "tooltip": tooltip,
-                },
-            },
+            *intervals(data, names, y, x, about, size=42),
         ],
     }
     return Chart(

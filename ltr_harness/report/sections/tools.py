@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.explain import as_measured_by, differences_in_words
 from ltr_harness.metrics.presets import PRESETS
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
@@ -52,6 +54,16 @@ def section(data: ReportData) -> list[Block]:
     if rest:
         blocks.append(Details(f"The other {len(found) - 1} metrics at this K", tuple(rest)))
     return blocks
+
+
+def warm_up() -> None:
+    """Load the compiled loops that other tools' conventions ask for."""
+    judgments = Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes(np.array([2])))
+    for name in ("ndcg@10", "map@10", "mrr@10", "err(max_grade=4)@10"):
+        metrics = {one.metric for one in _conventions(parse_metric(name))}
+        for metric in sorted(metrics, key=str):
+            with suppress(MetricError):  # it needs what two bare rows do not have
+                Binding([metric], judgments).per_query(np.zeros(2))
 
 
 def recomputed(data: ReportData) -> tuple[Recomputed, ...]:

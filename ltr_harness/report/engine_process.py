@@ -1,0 +1,47 @@
+"""What the chart engine's process runs: one JSON line in, one out, until nobody can ask any more."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def answer(request: Mapping[str, Any], version: str) -> bytes:
+    """The picture or script asked for.
+
+    Args:
+        request: ``kind`` (svg, png or javascript) and the chart's ``spec``.
+        version: of Vega-Lite.
+    """
+    import vl_convert
+
+    if request["kind"] == "javascript":
+        script: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]  # its stub asks for a snippet
+        return script.encode()
+    if request["kind"] == "png":
+        pixels: bytes = vl_convert.vegalite_to_png(request["spec"], vl_version=version, scale=2)
+        return pixels
+    text: str = vl_convert.vegalite_to_svg(request["spec"], vl_version=version)
+    return text.encode()
+
+
+def main(version: str) -> None:
+    """Serve standard input until it ends."""
+    # Whatever the engine prints must not stand between the answers.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    answer(
+        {"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}}, version
+    )  # everything is loaded by this
+    for line in sys.stdin:
+        try:
+            found = {"done": base64.b64encode(answer(json.loads(line), version)).decode()}
+        except ValueError as problem:
+            found = {"error": str(problem)}
+        print(json.dumps(found), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
