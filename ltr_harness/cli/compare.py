@@ -220,7 +220,7 @@ class _Found:
         scaled, notes = found.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
         self._rankings = found
-        self.notes = (*found.notes, *notes, *found.comparison_notes)
+        self.notes = (*found.notes, *notes)
         self.metrics = [str(metric) for metric in scaled]
         return {
             path: found.entrant(scored, scored.evaluate(scaled))

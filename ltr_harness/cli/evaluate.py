@@ -89,7 +89,7 @@ def command(
             baseline=None if baseline is None else found.named(baseline),
             common_queries=common_queries,
         )
-    notes = [*found.notes, *notes, *(found.comparison_notes if comparison is not None else ())]
+    notes = [*found.notes, *notes]
     if form != "csv":
         notes += [*_cautions(evaluations[0]), *_ties(found.all, primary)]
     if form == "json":

@@ -152,10 +152,11 @@ class Rankings:
 
     def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:
         """An evaluated ranking as comparisons take it."""
-        from ltr_harness.comparison.result import Entrant
+        from ltr_harness.comparison.result import WEIGHT, Entrant
 
         judgments = evaluation.judgments
         relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
         return Entrant(
             name=scored.name,
             query_ids=np.array([str(query) for query in evaluation.query_ids.tolist()]),
@@ -164,16 +165,9 @@ class Rankings:
             higher_is_better=evaluation.directions,
             # a run's own pool differs from another's by what nobody judged: the qrels are what they share
             judgments_fingerprint={"all": self.fingerprint},
-            query_attributes={"n_relevant": relevant},
+            query_attributes={"n_relevant": relevant, **weights},
             source=str(scored.path),
         )
-
-    @property
-    def comparison_notes(self) -> list[str]:
-        """What a comparison does not use."""
-        if self.judgments.query_weights is None:
-            return []
-        return [f"{self.source}: query weights are not used: a comparison counts every query once"]
 
     def named(self, name: str) -> str:
         """The name, in tables, of the ranking that the user calls by its name, run tag or file."""

@@ -17,7 +17,7 @@ from ltr_harness.comparison.comparable import aligned, require_comparable
 from ltr_harness.comparison.contrasts import Contrast, contrast
 from ltr_harness.comparison.letters import Letters, letters
 from ltr_harness.comparison.method import Method
-from ltr_harness.comparison.result import Entrant, Paired, Summary
+from ltr_harness.comparison.result import WEIGHT, Entrant, Paired, Summary
 from ltr_harness.comparison.sentence import family_text, verdict_sentence
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
@@ -275,10 +275,28 @@ def _without_relevant(told: Sequence[Entrant], undefined: NDArray[np.bool_]) -> 
     return int(np.sum(told[0].query_attributes["n_relevant"] == 0 if told else undefined))
 
 
+def _weighted_means(comparison: Comparison) -> list[str]:
+    """What the means would be by the queries' weights, which the tests do not use."""
+    weights = comparison.entrant(comparison.baseline).query_attributes.get(WEIGHT)
+    if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
+        return []
+    said = []
+    for model in comparison.ranking[:5]:
+        values = comparison.entrant(model).per_query(comparison.primary)
+        counted = ~np.isnan(values) & (weights > 0)
+        if counted.any():
+            said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
+    more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
+    return [
+        f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
+        f"{', '.join(said) or 'undefined'}{more}"
+    ]
+
+
 def _warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
-    notes = []
     metric, method = comparison.primary, comparison.method
+    notes = _weighted_means(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     for metric_name in comparison.metrics:
         counts = {summary.n_undefined for summary in comparison.summaries if summary.metric == metric_name}

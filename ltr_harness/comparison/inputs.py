@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.comparable import LABEL_FACTS, Definition
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError
 
@@ -79,9 +79,9 @@ def gather(inputs: Iterable[Any]) -> Gathered:
         elif _is_table(value):
             position.append(("", lambda: [_from_table(value, name, found.notes)]))
         elif _is_evaluation(value):
-            position.append(("", lambda: [_from_evaluations([value], name, found.notes)]))
+            position.append(("", lambda: [_from_evaluations([value], name)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
-            position.append(("", lambda: [_from_evaluations(value, name, found.notes)]))
+            position.append(("", lambda: [_from_evaluations(value, name)]))
         elif isinstance(value, Sequence) and value:
             for item in value:
                 add(item, name)
@@ -222,7 +222,7 @@ def _read_table(path: Path) -> pd.DataFrame:
         ) from None
 
 
-def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[str]) -> Entrant:
+def _from_evaluations(evaluations: Sequence[Evaluation], name: str) -> Entrant:
     """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
     ids = _text_ids(first.query_ids)
@@ -235,8 +235,7 @@ def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[
                     "evaluations of one model on one test set, one per seed",
                 )
             )
-    if first.judgments.query_weights is not None:
-        notes.append(f"{name}: query weights are not used: a comparison counts every query once")
+    weights = {} if first.judgments.query_weights is None else {WEIGHT: first.judgments.query_weights}
     relevant = np.add.reduceat(first.judgments.labels > 0, first.judgments.groups.boundaries[:-1])
     return Entrant(
         name=name,
@@ -248,7 +247,7 @@ def _from_evaluations(evaluations: Sequence[Evaluation], name: str, notes: list[
         replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
         higher_is_better=dict(first.directions),
         judgments_fingerprint={"all": first.judgments_fingerprint},
-        query_attributes={"rows": first.judgments.groups.sizes, "n_relevant": relevant},
+        query_attributes={"rows": first.judgments.groups.sizes, "n_relevant": relevant, **weights},
     )
 
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 
+WEIGHT = "query_weight"
+"""The query attribute that says how much a query counts in weighted means."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entrant:

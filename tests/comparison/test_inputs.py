@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import compare, evaluate
+from ltr_harness.comparison import Comparison
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation
 
@@ -64,13 +65,15 @@ class TestEvaluations:
 
     def test_weights_are_not_dropped_in_silence(self) -> None:
         ids = np.repeat([1, 2], 2)
-        weighted = evaluate(
-            [1, 0, 1, 0], [1, 2, 3, 4], query_ids=ids, metrics=["ndcg@10"], query_weights=[1, 3]
-        )
-        assert (
-            "a: query weights are not used: a comparison counts every query once"
-            in compare({"a": weighted}).notes
-        )
+
+        def weighted(weights: list[float]) -> Comparison:
+            one = evaluate([1, 0, 1, 0], [1, 2, 4, 3], query_ids=ids, metrics=["mrr"], query_weights=weights)
+            return compare({"a": one})
+
+        note = "the queries have weights; here every query counts once. Weighted, mrr is a 0.6250"
+        assert note in weighted([3, 1]).notes  # (3 * 1/2 + 1 * 1) / 4
+        assert weighted([3, 1]).summary("a").mean == 0.75
+        assert weighted([2, 2]).notes == ()  # the same for all: the mean is the same
 
     def test_unknown_k_says_what_there_is(self) -> None:
         with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is never comparable"):
