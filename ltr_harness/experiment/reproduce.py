@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ltr_harness.experiment.reading import data_of
 from ltr_harness.experiment.workers import available_cores
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.rankers import Ranker, Training, catalog
+from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import file_sha256
 from ltr_harness.runs.identity import environment
@@ -93,17 +95,19 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
     ranker, changed = _ranker(record)
     metrics = tuple(_metric(record, name) for name in record.metrics)
     used = threads or record.threads
-    fitted = ranker.fit(
-        Training(
-            train=fold.train,
-            valid=fold.valid,
-            seed=record.seed,
-            threads=used,
-            metrics=metrics,
-            stopping=_rule(record),
-            rounds=_rounds(record),
+    with _workers(ranker, fold) as workers:
+        fitted = ranker.fit(
+            Training(
+                train=fold.train,
+                valid=fold.valid,
+                seed=record.seed,
+                threads=used,
+                metrics=metrics,
+                stopping=_rule(record),
+                rounds=_rounds(record),
+                workers=workers,
+            )
         )
-    )
     scores = fitted.score_split(fold.test)
     evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
     before = run.score_columns("score")["score"]
@@ -172,6 +176,24 @@ def _ranker(record: Record) -> tuple[Ranker, list[str]]:
     now = ranker.facts().get("inputs", {})
     changed += [f"{name} is not the file it was" for name in before if now.get(name) != before[name]]
     return ranker, changed
+
+
+@contextmanager
+def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
+    """For a model that was trained across several workers, as many processes of this machine."""
+    n_workers = getattr(ranker, "data_parallel", False)
+    if not n_workers:
+        yield None
+        return
+    from ltr_harness.experiment.cluster import local_cluster
+
+    with local_cluster(int(n_workers)) as cluster:
+
+        def load(worker: str, split: str, first: int, end: int) -> Any:
+            part = fold.splits[split].take(np.arange(first, end))
+            return cluster.client.scatter(part, workers=[worker], hash=False)
+
+        yield Workers(cluster.client, load)
 
 
 def _metric(record: Record, name: str) -> Metric:
