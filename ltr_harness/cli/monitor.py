@@ -11,6 +11,7 @@ import click
 from ltr_harness.cli import options
 
 if TYPE_CHECKING:
+    from ltr_harness.cli.event_stream import EventStream
     from ltr_harness.monitoring.stages import Watched
 
 ALERT = 4
@@ -68,26 +69,56 @@ def command(
 
     CONFIG says which columns mean what, how relevance follows from events, and what counts as an alert.
     """
-    from ltr_harness.monitoring.load import load_monitor_config
-    from ltr_harness.monitoring.stages import watch
-
-    settings = load_monitor_config(config, overrides)
-    watched = watch(settings, log=log, baseline=baseline, history=history)
-    result = watched.result
-    if output is not None:
-        _write(watched, output, log or settings.log, baseline or settings.baseline)
     if as_json:
-        click.echo(result.to_json(), nl=False)
-    else:
-        for alert in result.alerts:
-            click.echo(str(alert))
-        if per_query or not result.changes:
-            _print_metrics(watched, per_query)
+        from ltr_harness.cli.event_stream import EventStream
+
+        with EventStream("monitor", quiet) as stream:
+            watched = _watched(config, log, baseline, output, history, overrides)
+            _tell(stream, watched, output)
+            stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
+        click.echo(watched.result.to_json(), nl=False)
+        return stream.exit_code
+    watched = _watched(config, log, baseline, output, history, overrides)
+    result = watched.result
+    for alert in result.alerts:
+        click.echo(str(alert))
+    if per_query or not result.changes:
+        _print_metrics(watched, per_query)
     if not quiet and (result.alerts or sys.stderr.isatty()):
         click.echo(result.verdict.text, err=True)
         if output is not None:
             click.echo(f"report: {output / 'report.html'}", err=True)
     return ALERT if result.alerts and not exit_zero else 0
+
+
+def _watched(
+    config: Path,
+    log: Path | None,
+    baseline: Path | None,
+    output: Path | None,
+    history: Path | None,
+    overrides: tuple[str, ...],
+) -> Watched:
+    """The whole computation, and what it leaves in the output folder."""
+    from ltr_harness.monitoring.load import load_monitor_config
+    from ltr_harness.monitoring.stages import watch
+
+    settings = load_monitor_config(config, overrides)
+    watched = watch(settings, log=log, baseline=baseline, history=history)
+    if output is not None:
+        _write(watched, output, log or settings.log, baseline or settings.baseline)
+    return watched
+
+
+def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
+    """The same that people are told, as events."""
+    from ltr_harness.cli import events
+
+    for alert in watched.result.alerts:
+        stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
+    stream.say(watched.result.verdict.text)
+    if output is not None:
+        stream.emit(events.Reported(report=str(output / "report.html")))
 
 
 def _write(watched: Watched, output: Path, log: object, baseline: object) -> None:

@@ -7,9 +7,8 @@ import logging
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -18,7 +17,7 @@ import yaml
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.cli.event_stream import EventStream
-from ltr_harness.cli.events import schema
+from ltr_harness.cli.events import Event, schema
 from ltr_harness.runs import load_run
 
 SMALL: dict[str, Any] = {
@@ -59,7 +58,7 @@ def test_the_schema_is_published(capsys: pytest.CaptureFixture[str]) -> None:
     assert published == schema()
     jsonschema.Draft202012Validator.check_schema(published)
     kinds_of = [kind for kind in published["$defs"].values() if "event" in kind["properties"]]
-    assert len(kinds_of) == 11
+    assert len(kinds_of) == len(get_args(Event))
     for kind in kinds_of:
         assert kind["description"]
         assert {"event", "time"} <= set(kind["required"])
@@ -161,18 +160,22 @@ def test_ctrl_c_ends_the_stream_with_its_exit_code(config: Path) -> None:
         .replace("max_rounds: 6", "max_rounds: 1000000")
         .replace("patience: 3", "patience: 999999")
     )
-    command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--json", "--workers", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    lines = []
-    deadline = time.monotonic() + 120
-    for line in process.stderr:
-        lines.append(line)
-        if '"round"' in line:
-            process.send_signal(signal.SIGINT)
-            break
-        assert time.monotonic() < deadline
-    _, rest = process.communicate(timeout=120)
+    # a background job of a shell is started deaf to Ctrl-C
+    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    listening += "from ltr_harness.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", listening, "run", str(config), "--json", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if '"round"' in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            _, rest = process.communicate(timeout=120)
+        finally:
+            process.kill()
     found = events("".join(lines) + rest)
     assert found[-1] == found[-1] | {"event": "ended", "exit_code": 130}
     assert process.returncode == 130
@@ -197,6 +200,24 @@ def test_warnings_and_defects_are_events(
     assert found[2]["found"] == "internal error: ZeroDivisionError: seven"
     Path(found[2]["cure"].rpartition("details: ")[2]).unlink()
     assert not logging.getLogger("ltr_harness").handlers
+
+
+def test_the_monitor_tells_its_alerts_and_its_exit_code(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = ["monitor", str(repository / "configs" / "monitor_quickstart.yaml"), "--json"]
+    code = run_command(cli, [*usual, "-o", str(tmp_path / "out")])
+    captured = capsys.readouterr()
+    found = events(captured.err)
+    alerts = json.loads(captured.out)["alerts"]
+    assert kinds(found) == ["began", *["alerted"] * len(alerts), "said", "reported", "ended"]
+    assert [(one["kind"], one["text"]) for one in found if one["event"] == "alerted"] == [
+        (one["kind"], one["text"]) for one in alerts
+    ]
+    assert found[-1]["exit_code"] == code == (4 if alerts else 0)
+
+    assert run_command(cli, [*usual, "--log", str(tmp_path / "none.parquet")]) == 2
+    assert kinds(events(capsys.readouterr().err)) == ["began", "problem", "ended"]
 
 
 def test_what_is_undefined_is_null() -> None:
