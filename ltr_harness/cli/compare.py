@@ -64,6 +64,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or a gat
 @click.option(
     "--confidence", default=0.95, show_default=True, help="Of intervals; tests have the rest as level."
 )
+@click.option("--interval", default="t", show_default=True, help="t, bca, percentile.")
 @click.option("--margin", type=float, help="The largest difference that does not matter.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
@@ -78,6 +79,7 @@ def command(
     test: str,
     correction: str,
     confidence: float,
+    interval: str,
     margin: float | None,
     output: Path | None,
     as_json: bool,
@@ -103,6 +105,7 @@ def command(
         correction=correction,
         confidence=confidence,
         common_queries=common_queries,
+        interval=interval,
         margin=margin,
     )
     failures = _failures(conditions, comparison)

@@ -257,6 +257,15 @@ class CompareConfig(_Part):
         default="holm", description="Correction for the number of comparisons made at once."
     )
     confidence: float = Field(default=0.95, ge=0.5, lt=1, description="Level of the intervals.")
+    interval: Literal["t", "bca", "percentile"] = Field(
+        default="t", description="How intervals are made: from Student's t, or by resampling queries."
+    )
+    margin: float | None = Field(
+        default=None,
+        gt=0,
+        description="The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
+    )
+    draws: int = Field(default=10_000, ge=100, description="Random sign patterns or resamples.")
     seed: Seed = Field(default=0, description="Seed of sign flips and resampling.")
 
     @model_validator(mode="after")

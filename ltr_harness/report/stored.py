@@ -38,6 +38,9 @@ def experiment_data(
         test=settings.test,
         correction=settings.correction,
         confidence=settings.confidence,
+        interval=settings.interval,
+        margin=settings.margin,
+        draws=settings.draws,
         seed=settings.seed,
     )
     if comparison.baseline != declared:

@@ -10,6 +10,7 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.comparison import Method
 from ltr_harness.errors import UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.stored import stored_data
@@ -30,6 +31,15 @@ def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path
 def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
     write_report(stored_data([experiment_folder], "a-feature"), tmp_path, ["json"])
     assert json.loads((tmp_path / "report.json").read_text())["baseline"] == "a-feature"
+
+
+def test_the_comparison_is_made_as_the_configuration_says(tmp_path: Path) -> None:
+    asked = {"test": "bootstrap", "correction": "bh", "confidence": 0.9, "interval": "bca", "margin": 0.9}
+    config = SMALL | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
+    config["models"] = {name: SMALL["models"][name] for name in ("z-random", "a-feature")}
+    method = run_experiment(config, runs=tmp_path).comparison.method
+    assert method == Method(**asked, draws=300, seed=5)
+    assert stored_data([tmp_path / "small"]).comparison.paired("z-random").verdict == "equivalent"
 
 
 def test_single_runs_need_a_place_to_write_to(

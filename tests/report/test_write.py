@@ -127,6 +127,17 @@ def test_thirty_models(
     assert path.stat().st_size < 3_000_000
 
 
+def test_ten_models_on_six_thousand_queries_stay_small(
+    tmp_path: Path, make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+) -> None:
+    metrics = [
+        f"{name}@10" for name in ("ndcg", "mrr", "err(max_grade=4)", "map", "precision", "recall", "success")
+    ]
+    entrants = [make_entrant(f"model-{at}", 0.01 * at, n=6000, metrics=metrics) for at in range(10)]
+    path = write_report(make_data(entrants=entrants, draws=200), tmp_path, ["html"])
+    assert path.stat().st_size < 3_000_000
+
+
 def test_pictures_as_pixels_on_request(data: ReportData, tmp_path: Path) -> None:
     import zlib
 
