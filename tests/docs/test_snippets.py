@@ -2,7 +2,7 @@
 
 ``bash`` and ``python`` blocks are executed, in a folder that holds nothing but a copy of configs/; a Python page
 is one session. Blocks with ``title="file"`` are written to that file; ``yaml`` among them must pass `check`. A
-``text`` block after one that ran is what it printed: to the letter, but for lines of ``…``, or word by word where
+``text`` block after one that ran is what it printed: to the letter but for ``…``, or word by word where
 ``<!-- numbers vary -->`` stands above it. A command that is to fail ends in ``# exit code N``.
 ``<!-- not run: reason -->`` above a block is the only way out; an experiment must then make sense but for its data.
 """
@@ -168,7 +168,7 @@ class Reader:
             assert words_of(shown) == words_of(printed), printed
             return
         pattern = "".join(
-            r"(?:.*\n)*" if line.strip() == "…" else re.escape(line.rstrip()) + r"\s*\n"
+            r"(?:.*\n)*" if line.strip() == "…" else re.escape(line.rstrip()).replace("…", ".*") + r"\s*\n"
             for line in shown.splitlines()
         )
         assert re.fullmatch(r"\s*" + pattern + r"\s*", printed), printed
