@@ -115,7 +115,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     distributed = load_distributed()
     where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        client = distributed.Client(**where, timeout=CONNECT_WITHIN, set_as_default=False)
+        client = distributed.Client(**where, timeout=CONNECT_WITHIN)
     except (OSError, ValueError) as problem:  # a TimeoutError is an OSError
         raise UsageError(
             f"--dask {address}: no Dask scheduler answers there ({_first_line(problem)}); expected an address "
@@ -131,19 +131,19 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
 
     Raises:
         MissingExtraError: Dask is not installed.
+        UsageError: the processes cannot be started.
     """
     distributed = load_distributed()
-    threads = max(1, available_cores() // n_workers)
-    with (
-        distributed.LocalCluster(
+    try:
+        processes = distributed.LocalCluster(
             n_workers=n_workers,
-            threads_per_worker=threads,
-            dashboard_address=None,
+            threads_per_worker=max(1, available_cores() // n_workers),
+            dashboard_address="127.0.0.1:0",  # whichever port is free
             silence_logs=logging.CRITICAL,  # a lost worker is our news to tell
-            set_as_default=False,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+        )
+    except (RuntimeError, OSError) as problem:
+        raise UsageError(f"--workers dask:{n_workers}: cannot be started: {_first_line(problem)}") from None
+    with processes, distributed.Client(processes) as client:
         yield _connected(client, f"dask:{n_workers}", n_workers)
 
 

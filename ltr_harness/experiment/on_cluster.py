@@ -170,7 +170,7 @@ class DaskCrew:
     def dismiss(self) -> None:
         """Have the workers stop at the next round whatever they still train for this command."""
         self._client.unsubscribe_topic(self._job.topic)
-        self._client.run(stop, self._job.topic, wait=False, on_error="ignore")
+        self._client.run(stop, self._job.topic, on_error="ignore")
 
     def _welcome(self, worker: str) -> None:
         """Find out whether a worker can do the work, and whether it sees the data."""

@@ -35,7 +35,7 @@ def train(
 
     threads = handed["num_threads"]
     ranker = DaskLGBMRanker(
-        client=data.client,
+        client=_InOrder(data.client),
         n_estimators=together.max_rounds,
         **{name: value for name, value in handed.items() if name != "num_threads"},
     )
@@ -54,6 +54,24 @@ def train(
         )
     # as read from its file, which must not depend on the ports that happened to be free
     return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
+
+
+class _InOrder:
+    """A client that names workers in the order of their parts.
+
+    LightGBM numbers its machines in this order, and each feature is binned on the rows of one machine: in the order
+    of a set, which is Dask's own, every training would give another model.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def who_has(self, futures: Sequence[Any]) -> dict[str, Any]:
+        found = self._client.who_has(futures)
+        return {future.key: found[future.key] for future in futures}
 
 
 @dataclass(frozen=True)

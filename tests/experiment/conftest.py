@@ -54,6 +54,37 @@ def small_file(small: dict[str, Any], tmp_path: Path) -> Path:
     return path
 
 
+KILLER = '''
+import os, signal
+from dataclasses import replace
+from pathlib import Path
+from ltr_harness.rankers.lightgbm import LightGBMRanker
+
+class Killer(LightGBMRanker):
+    """Kills its process at the fourth round, as often as its file says."""
+
+    left: Path
+
+    def fit(self, training):
+        def progress(number, values):
+            left = int(self.left.read_text())
+            if number == 4 and left:
+                self.left.write_text(str(left - 1))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(replace(training, progress=progress))
+'''
+
+
+@pytest.fixture
+def killer(small: dict[str, Any], tmp_path: Path) -> Path:
+    """Makes the model lgbm of the small experiment cost as many workers as stands in the file returned."""
+    (tmp_path / "killer.py").write_text(KILLER)
+    left = tmp_path / "left"
+    left.write_text("0")
+    small["models"]["lgbm"] |= {"ranker": f"{tmp_path}/killer.py:Killer", "left": str(left)}
+    return left
+
+
 TUNED: dict[str, Any] = {
     "name": "tuned",
     "seeds": [1],

@@ -1,4 +1,4 @@
-"""Killed at any time and run again, an experiment ends in the numbers of an undisturbed one."""
+"""Killed at any time and run again, an experiment ends in the numbers of an undisturbed one; so with its workers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ltr_harness.runs import find_runs
+from ltr_harness import run_experiment
+from ltr_harness.experiment.plan import Task
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.runs import Run, find_runs
 
 
 def start(config: Path, runs: Path, *more: str) -> subprocess.Popen[str]:
@@ -80,3 +84,64 @@ def test_interrupted_by_ctrl_c_keeps_what_finished_and_says_so(small_file: Path,
     kept = find_runs(tmp_path / "runs" / "small")
     assert kept
     assert all(run.record.status == "complete" for run in kept)
+
+
+class Log(Progress):
+    """Remembers whose worker died, and what finished."""
+
+    def __init__(self) -> None:
+        self.lost_tasks: list[str] = []
+        self.ran: list[str] = []
+
+    def lost(self, task: Task) -> None:
+        self.lost_tasks.append(str(task))
+
+    def finished(self, task: Task, run: Run) -> None:
+        self.ran.append(str(task))
+
+
+def test_a_killed_worker_costs_one_run_which_starts_again(
+    small: dict[str, Any], killer: Path, tmp_path: Path
+) -> None:
+    killer.write_text("1")
+    log = Log()
+    disturbed = run_experiment(small, runs=tmp_path / "disturbed", workers=2, progress=log)
+    assert len(log.lost_tasks) == 1
+    assert log.lost_tasks[0].startswith("lgbm")
+    assert not disturbed.failures
+    assert len(log.ran) == 6
+    run_experiment(small, runs=tmp_path / "undisturbed")
+    assert numbers(tmp_path / "disturbed") == numbers(tmp_path / "undisturbed")
+    assert not list((tmp_path / "disturbed" / "small").glob(".unfinished*/record.json"))
+
+
+def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_next_command(
+    small: dict[str, Any], killer: Path, tmp_path: Path
+) -> None:
+    killer.write_text("9")
+    result = run_experiment(small, runs=tmp_path / "runs", workers=2)
+    assert killer.read_text() == "5"  # two runs, two workers each
+    assert {run.record.model for run in result.runs} == {"xgb", "random"}
+    assert [run.record.model for run in result.failures] == ["lgbm", "lgbm"]
+    error = result.failures[0].record.error
+    assert error is not None
+    assert "worker that trained it died, and so did the next one (killed, or out of memory)" in error
+    assert result.report_path is not None
+    assert "and so did the next one" in result.report_path.read_text()
+    killer.write_text("0")
+    mended = run_experiment(small, runs=tmp_path / "runs", workers=2)
+    assert not mended.failures
+    assert mended.reused == 4
+
+
+def test_a_killed_worker_is_said_on_the_terminal(small: dict[str, Any], killer: Path, tmp_path: Path) -> None:
+    import yaml
+
+    killer.write_text("1")
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small, sort_keys=False))
+    process = start(path, tmp_path / "runs", "--workers", "2")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "its worker died (killed, or out of memory); it starts again" in said
+    assert "Traceback" not in said
