@@ -99,15 +99,24 @@ def gather(inputs: Iterable[Any]) -> Gathered:
     groups = [(label, entrants()) for label, entrants in position]
     names = [entrant.name for _, group in groups for entrant in group]
     for label, group in groups:
+        kept = []
         for entrant in group:
             # last week's comparison beside this week's runs: the same names, told apart by where they are from
             clash = label and names.count(entrant.name) > 1
             name = f"{label}/{entrant.name}" if clash else entrant.name
-            found.entrants.append(replace(entrant, name=name))
+            kept.append(replace(entrant, name=name, source=_saved_in(label) if label else entrant.source))
             if saved and found.baseline is None and entrant is _baseline_of(saved[0]):
                 found.baseline = name
+        found.entrants += kept
+        if label and len(groups) > 1:
+            found.notes.append(f"{', '.join(one.name for one in kept)}: {_saved_in(label)}")
     found.primaries = list(dict.fromkeys([*found.primaries, *(one.primary for one in saved)]))
     return found
+
+
+def _saved_in(label: str) -> str:
+    """Where an entrant is from whose runs are not at hand, also where its experiment's name is a run's."""
+    return f"as kept in the comparison {label}"
 
 
 def _baseline_of(saved: Saved) -> Entrant:

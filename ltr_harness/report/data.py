@@ -156,10 +156,12 @@ class ReportData:
 
     def runs_of(self, model: str) -> tuple[Run, ...]:
         """The runs behind a model, which is called after its experiment too where two have its name."""
+        source = self.entrants[model].source  # a model from elsewhere may have a run's name
         return tuple(
             run
             for run in self.ordered_runs
-            if model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
+            if source in ("", run.record.experiment)
+            and model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
         )
 
     def records_of(self, model: str) -> tuple[Record, ...]:

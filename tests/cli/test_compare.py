@@ -300,6 +300,16 @@ def test_saved_comparisons(ltr: Cli, stored: Path, tmp_path: Path) -> None:
     assert "never comparable" in err
 
 
+def test_a_kept_model_is_not_taken_for_a_run_of_its_name(ltr: Cli, tmp_path: Path) -> None:
+    """The experiment's own report beside its runs: only the runs have scores, configurations, costs."""
+    code, _, _ = ltr("runs/tiny/report", "runs/tiny", "-m", "ndcg@3", "-o", tmp_path)
+    document = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert code == 0
+    assert set(document["models"]) == {"good", "chance", "tiny/good", "tiny/chance"}
+    assert {one["model"] for one in document["cost"]} == {"good", "chance"}
+    assert document["other_tools"] == []  # some models' scores are not at hand
+
+
 def test_a_json_file_without_values_is_refused(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_text(ltr("runs/tiny", "--json")[1])
     code, out, err = ltr(tmp_path / "saved.json")
