@@ -28,9 +28,9 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
 
-_FACTS = "facts.json"
+FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
-_UNFINISHED = ".new-"
+UNFINISHED = ".new-"
 _ABANDONED_S = 24 * 3600
 
 
@@ -54,7 +54,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder.parent)
-    making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_UNFINISHED))
+    making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=UNFINISHED))
     try:
         files = {}
         for name, array in _arrays(dataset).items():
@@ -70,12 +70,12 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             "attributes_fingerprint": _attributes_fingerprint(dataset),
             "files": files,
         }
-        with open(making / _FACTS, "w", encoding="utf-8") as stream:
+        with open(making / FACTS, "w", encoding="utf-8") as stream:
             stream.write(_page(facts))
             stream.flush()
             os.fsync(stream.fileno())
         if folder.exists():  # damaged, or another process was faster; either way ours is whole
-            aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_UNFINISHED))
+            aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=UNFINISHED))
             os.rename(folder, aside / "old")
             shutil.rmtree(aside, ignore_errors=True)
         os.rename(making, folder)
@@ -92,7 +92,7 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
         verify: compare the fingerprints whatever the stamps say.
     """
     try:
-        page = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        page = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         if _sha(page["facts"]) != page["sha256"]:
             return None
         facts = json.loads(page["facts"])
@@ -106,7 +106,9 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
             if not same:
                 facts["files"] = {name: dict(stamp(folder / f"{name}.npy")) for name in facts["files"]}
                 with suppress(OSError):  # else it is compared again the next time
-                    write_atomically(folder / _FACTS, _page(facts))
+                    write_atomically(folder / FACTS, _page(facts))
+        with suppress(OSError):
+            os.utime(folder / FACTS)  # when it was last used, for whoever makes room
     except (OSError, ValueError, TypeError, KeyError, EOFError):
         return None
     return dataset, fingerprints
@@ -189,7 +191,7 @@ def _sha(text: str) -> str:
 
 def _sweep(folder: Path) -> None:
     """Remove what killed processes left unfinished long ago."""
-    for left in folder.glob(f"{_UNFINISHED}*"):
+    for left in folder.glob(f"{UNFINISHED}*"):
         try:
             if time.time() - left.stat().st_mtime > _ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)

@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "split": "ltr_harness.cli.data_split",
     "list": "ltr_harness.cli.data_get",
     "get": "ltr_harness.cli.data_get",
+    "cache": "ltr_harness.cli.data_cache",
 }
 
 
@@ -52,6 +53,7 @@ Examples:
   ltr-harness data split all.txt -o parts/ --valid 0.1 --test 0.2
   ltr-harness data list
   ltr-harness data get mslr-web30k -o data/mslr-web30k
+  ltr-harness data cache --unused 30
 """,
 )
 def command() -> None:

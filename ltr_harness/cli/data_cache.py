@@ -1,0 +1,58 @@
+"""`ltr-harness data cache`: what the data cache holds, and making room."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    "cache",
+    epilog="""\b
+Examples:
+  ltr-harness data cache
+  ltr-harness data cache --unused 30
+  ltr-harness data cache --clear
+""",
+)
+@click.option(
+    "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what nobody read for so long."
+)
+@click.option("--clear", is_flag=True, help="Remove everything.")
+def cache_command(unused: int | None, clear: bool) -> int:
+    """List the data that is kept parsed, the longest unused last, or remove some of it.
+
+    Whatever is removed is parsed again when it is next asked for; runs that are reading it go on.
+    """
+    import time
+
+    from ltr_harness.cache import default_folder, kept_entries, remove_entries
+    from ltr_harness.errors import UsageError
+
+    if clear and unused is not None:
+        raise UsageError("--clear and --unused; expected one of them")
+    folder = default_folder()
+    if folder is None:
+        click.echo("the data cache is off (LTR_HARNESS_CACHE=off)")
+        return 0
+    now = time.time()
+    entries = kept_entries(folder)
+    if clear or unused is not None:
+        chosen = [entry for entry in entries if clear or now - entry.used > (unused or 0) * 86_400]
+        remove_entries(folder, chosen, everything=clear)
+        freed = sum(entry.size for entry in chosen)
+        click.echo(f"removed {len(chosen):,} of {len(entries):,} entries, {_in_words(freed)}: {folder}")
+        return 0
+    for entry in entries:
+        days = int((now - entry.used) // 86_400)
+        read = "today" if days <= 0 else f"{days:,} day{'s' if days > 1 else ''} ago"
+        click.echo(f"{_in_words(entry.size):>9}  {read:>14}  {entry.title}")
+    total = sum(entry.size for entry in entries)
+    click.echo(f"{len(entries):,} entries, {_in_words(total)}: {folder}")
+    return 0
+
+
+def _in_words(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
