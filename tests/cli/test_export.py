@@ -70,6 +70,19 @@ def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
     assert "no-such-package" not in stood_on(("no-such-package", "numpy"))
 
 
+def test_the_small_build_answers_for_its_package_and_extras_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "Engine_CPU-1.5.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: Engine_CPU\nVersion: 1.5\n"
+        "Requires-Dist: NumPy (>=1)\nRequires-Dist: pytest; extra == 'test'\nRequires-Dist: absent>2\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert stood_on(("engine",)) == {"engine-cpu": "1.5", "numpy": importlib.metadata.version("numpy")}
+
+
 def test_runs_that_stood_on_different_versions_have_no_common_list(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
