@@ -186,7 +186,7 @@ def test_the_interval_over_queries_and_seeds_appears_from_three_seeds_on(
     few = table(make_data(entrants=[make_entrant("A", 0.1), make_entrant("B", 0.2)]), "seeds", "seeds")
     entrants = [make_entrant("A", 0.1, seeds=3), make_entrant("B", 0.2, seeds=3)]
     more = table(make_data(entrants=entrants), "seeds", "seeds")
-    joint = "Difference [over queries and seeds]"
+    joint = "Difference [queries and seeds]"
     assert joint not in [column.label for column in few.columns]
     assert joint in [column.label for column in more.columns]
 

@@ -7,28 +7,31 @@ import math
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
+OVER = "over seeds"
+
 
 def section(data: ReportData) -> list[Block]:
     seeded = [m for m in data.models if data.summary(m, data.primary).n_replicates > 1]
     if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
         return []
-    label = data.confidence_label
     two_level = any(
         not math.isnan(data.comparison.paired(name, data.primary).seed_ci_low) for name in data.rivals
     )
     columns = [
         Column("Model"),
         Column("Seeds", "count"),
-        Column(f"{data.primary} [{label} interval]", "metric", hint="The interval is over queries."),
-        Column("sd over seeds", "metric", hint="Spread of the means when only the seed changes."),
-        Column("Lowest seed", "metric"),
-        Column("Highest seed", "metric"),
+        Column(
+            data.primary, "metric", hint="Mean over queries and seeds; its interval is in the first table."
+        ),
+        Column("sd", "metric", OVER, hint="Spread of the means when only the seed changes."),
+        Column("lowest", "metric", OVER),
+        Column("highest", "metric", OVER),
         Column("Sign agrees", "percent", hint="Pairs of seeds whose difference has the sign of the whole."),
     ]
     if two_level:
         columns.append(
             Column(
-                "Difference [over queries and seeds]",
+                "Difference [queries and seeds]",
                 "difference",
                 hint="Queries and seeds are resampled together: what new queries and new trainings would change.",
             )
@@ -61,7 +64,7 @@ def _row(data: ReportData, name: str, two_level: bool) -> tuple[Cell, ...]:
     return (
         data.model_name(name),
         summary.n_replicates,
-        Estimate(summary.mean, summary.ci_low, summary.ci_high),
+        summary.mean,
         *((summary.seed_sd, summary.seed_min, summary.seed_max) if seeded else (None, None, None)),
         None if pair is None else pair.seed_agreement,
         *((joint,) if two_level else ()),
