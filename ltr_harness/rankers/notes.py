@@ -31,7 +31,7 @@ def training_notes(
         ]
     notes = []
     if n_splits < 3 * kept and n_splits < 10:
-        notes.append(f"{NEARLY_CONSTANT}: {n_splits} splits in {kept} rounds")
+        notes.append(f"{NEARLY_CONSTANT}: {n_splits} splits in {kept} round{'' if kept == 1 else 's'}")
     if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
         notes.append(
             f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"
