@@ -45,7 +45,7 @@ class _Engine:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._lost = False
+        self._cannot_start = False
 
     def start(self) -> None:
         with self._lock:
@@ -69,30 +69,28 @@ class _Engine:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-            line = process.stdout.readline()
+            return process.stdout.readline()
         except OSError:
-            line = b""
-        self._lost = not line
-        return line
+            return b""
 
     def _running(self) -> subprocess.Popen[bytes] | None:
         # a forked process must not talk into its parent's conversation
         if self._owner != os.getpid():
             self._owner, self._process = os.getpid(), None
-        if self._process is None and not self._lost:
+        if self._process is None and not self._cannot_start:
             try:
                 self._process = subprocess.Popen(
                     # -P: this folder has an html.py, which is not the library's
-                    [sys.executable, "-P", engine_process.__file__, VEGALITE_VERSION],
+                    [sys.executable or "", "-P", engine_process.__file__, VEGALITE_VERSION],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,  # Ctrl-C is for us; the engine ends when nobody can ask any more
                 )
             except OSError:
-                self._lost = True
+                self._cannot_start = True
                 return None
             atexit.register(_end, self._process, self._owner)
-        return None if self._lost else self._process
+        return self._process
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
