@@ -26,7 +26,7 @@ Examples:
   ltr-harness data split all.txt -o folds/ --folds 5 --seed 3
   ltr-harness data split log.parquet -o parts/ --test 0.2 --by-time day
   ltr-harness data split log.parquet -o parts/ --test 0.2 --together user
-  ltr-harness data split log.parquet -o parts/ --test 0.2 --stratify language
+  ltr-harness data split log.parquet -o folds/ --folds 5 --stratify language
 """,
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -70,10 +70,10 @@ def split_command(
     from ltr_harness.errors import UsageError
 
     column = by_time or together or stratify
-    if sum(option is not None for option in (by_time, together, stratify, folds)) > 1:
-        raise UsageError(
-            "--folds, --by-time, --together and --stratify exclude each other; expected at most one"
-        )
+    if sum(option is not None for option in (by_time, together, stratify)) > 1:
+        raise UsageError("--by-time, --together and --stratify exclude each other; expected at most one")
+    if folds is not None and by_time is not None:
+        raise UsageError("--folds beside --by-time: every fold would train on what comes later than its test")
     shares = {name: share for name, share in (("valid", valid), ("test", test)) if share is not None}
     if folds is None and not shares:
         raise UsageError(
@@ -125,22 +125,16 @@ def _divided(
     for column in (by_time, together, stratify):
         if column is not None and column not in columns:
             raise DataError(f"{column!r} is no attribute; {did_you_mean(column, columns)}")
-    if n_folds is not None:
-        sides = ("train", "valid", "test")
-        return {
-            f"fold{i + 1}": dict(zip(sides, queries, strict=True))
-            for i, queries in enumerate(folds(groups, n_folds, seed))
-        }
     if by_time is not None:
         return {"": divided_by_time(groups, shares, columns[by_time])}
+    units = None if together is None else columns[together]
+    strata = None if stratify is None else columns[stratify]
+    if n_folds is None:
+        return {"": divided(groups, shares, seed, together=units, strata=strata)}
+    sides = ("train", "valid", "test")
     return {
-        "": divided(
-            groups,
-            shares,
-            seed,
-            together=None if together is None else columns[together],
-            strata=None if stratify is None else columns[stratify],
-        )
+        f"fold{i + 1}": dict(zip(sides, queries, strict=True))
+        for i, queries in enumerate(folds(groups, n_folds, seed, together=units, strata=strata))
     }
 
 

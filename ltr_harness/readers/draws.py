@@ -17,7 +17,7 @@ class Draws:
 
     def uniform(self, n: int) -> NDArray[np.float64]:
         """Multiples of 2**-53 in [0, 1)."""
-        return (self._bits.random_raw(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (self._bits.random_raw(n) >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
     def normal(self, n: int) -> NDArray[np.float64]:
         """Near normal, mean 0, standard deviation 1: the sum of twelve 16-bit numbers needs no logarithm."""

@@ -57,8 +57,10 @@ class Synthetic(Reader):
     On request it is given what spoils real data: clicks instead of grades, drift, noisier markets, a leak,
     training queries in the test set.
 
-    The same options make the same bytes on every machine: all draws are raw integers of PCG64, and only
-    operations that IEEE 754 rounds exactly are applied to them, one element at a time.
+    The same options make the same bytes on every machine: all draws are raw integers of PCG64, whose stream
+    NumPy guarantees, and only + - * / and rounding are applied to them, one element at a time in float64 or
+    float32, which IEEE 754 defines to the bit: no function of the mathematical library, no sum whose order a
+    processor could choose.
     """
 
     default_splits: ClassVar[Mapping[str, tuple[str, ...]] | None] = {name: (name,) for name in _SPLITS}
@@ -233,7 +235,7 @@ class Synthetic(Reader):
         intents = np.where(features[first, kind] > 0, "navigational", "informational")
         if self.leak:
             features[:, -1] = leaking_feature(labels, self.leak, self.seed, code)
-        ids = (code + 1) * 10_000_000 + np.arange(1, n + 1)
+        ids = (code + 1) * 10_000_000 + np.arange(1, n + 1, dtype=np.int64)
         positions = np.zeros(n_rows, dtype=np.int32)
         return Parts(features, labels, sizes, ids, intents, market, positions)
 

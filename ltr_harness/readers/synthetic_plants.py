@@ -59,7 +59,7 @@ def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.
     share = Draws(seed, _MARKETS + code).uniform(n_queries)
     found = np.zeros(n_queries, dtype=np.int64)
     for i in range(1, n_markets):
-        found += share < 2.0**-i
+        found += share < 1 / (1 << i)
     return found
 
 
@@ -88,7 +88,7 @@ def clicked(
     positions = np.empty(n, dtype=np.int32)
     positions[order] = np.arange(n) - np.repeat(starts, sizes) + 1
     seen = draws.uniform(n) < 1 - clicks.position_bias + clicks.position_bias / positions
-    attraction = (np.ldexp(1.0, labels.astype(np.int64)) - 1) / 15
+    attraction = ((np.int64(1) << labels.astype(np.int64)) - 1) / 15
     liked = draws.uniform(n) < clicks.noise + (1 - 2 * clicks.noise) * attraction
     return (seen & liked).astype(np.float64), positions
 

@@ -208,6 +208,24 @@ def test_split_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
         assert set(days["test"]) == {8, 9}
 
 
+@pytest.mark.parametrize("way", ["--together", "--stratify"])
+def test_folds_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str) -> None:
+    rows = "".join(f"q{q},{q % 2},{q}.5,u{q // 3}\n" for q in range(36))
+    (tmp_path / "log.csv").write_text("query_id,label,f,user\n" + rows)
+    split = ("data", "split", tmp_path / "log.csv", "-o", tmp_path / "p", "--folds", "3", way, "user")
+    assert run(capsys, *split)[0] == 0
+    for fold in ("fold1", "fold2", "fold3"):
+        users = [
+            Csv(attributes=("user",)).read([f"{part}.csv"], tmp_path / "p" / fold).query_attributes["user"]
+            for part in ("train", "valid", "test")
+        ]
+        assert [len(part) for part in users] == [12, 12, 12]
+        if way == "--stratify":
+            assert all(len(set(part)) == 12 for part in users)
+        else:
+            assert sum(len(set(part)) for part in users) == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -222,6 +240,10 @@ def test_split_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
         (
             ["--test", "0.2", "--by-time", "day", "--together", "u"],
             "exclude each other; expected at most one",
+        ),
+        (
+            ["--folds", "3", "--by-time", "day"],
+            "--folds beside --by-time: every fold would train on what comes",
         ),
     ],
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +15,16 @@ from pydantic import ValidationError
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.readers.draws import Draws
 from ltr_harness.readers.synthetic import QueryCounts, Synthetic
 from ltr_harness.readers.synthetic_plants import Clicks
 
 HERE = Path()
+PLAIN = {
+    "train": "6de95990e69e3d484d7c2792cc06f28d1e0c9691fabae7c24e218f41f86efe50",
+    "valid": "0a6ff1ea2b85aa00b36857299b543097a7c6789a14c33c989e729500f9a427f7",
+    "test": "c118f032b7014b9bc72aef5b0585e012c5f845772620c7eacb225af33d06efb3",
+}
 PLANTED = ["3a9da1c79c7e8610", "2483f76addd1182e", "f5b26661d94b5e48"]
 
 
@@ -39,11 +49,42 @@ def test_the_same_bytes_for_ever() -> None:
     digests = {
         name: fingerprint_dataset(Synthetic().read([name], HERE)) for name in ("train", "valid", "test")
     }
-    assert digests == {
-        "train": "6de95990e69e3d484d7c2792cc06f28d1e0c9691fabae7c24e218f41f86efe50",
-        "valid": "0a6ff1ea2b85aa00b36857299b543097a7c6789a14c33c989e729500f9a427f7",
-        "test": "c118f032b7014b9bc72aef5b0585e012c5f845772620c7eacb225af33d06efb3",
-    }
+    assert digests == PLAIN
+
+
+def test_draws_are_exact_functions_of_raw_integers() -> None:
+    """In Python's own integers and fractions: what no other NumPy or processor can round differently."""
+    raw = np.random.PCG64(np.random.SeedSequence([3, 1])).random_raw(7).tolist()
+    assert raw[0] == 0x40D53196FA6D3213, "the stream that NumPy guarantees"
+    assert Draws(3, 1).uniform(7).tolist() == [float(Fraction(word >> 11, 2**53)) for word in raw]
+    shorts = [(word >> shift) & 0xFFFF for word in raw[:6] for shift in (0, 16, 32, 48)]
+    sums = [sum(shorts[i : i + 12]) for i in (0, 12)]
+    assert Draws(3, 1).normal(2).tolist() == [float(Fraction(total - 393_210, 65_536)) for total in sums]
+
+
+def test_the_same_bytes_without_the_processors_vector_units() -> None:
+    """Another processor takes NumPy's other loops: here those for the plainest one of its kind."""
+    features = " ".join(np._core._multiarray_umath.__cpu_dispatch__)  # type: ignore[attr-defined]
+    assert features
+    code = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from pathlib import Path\n"
+        "from ltr_harness.fingerprint import fingerprint_dataset\n"
+        "from ltr_harness.readers.synthetic import Synthetic\n"
+        "from ltr_harness.readers.synthetic_plants import Clicks\n"
+        "for reader in (Synthetic(), Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)):\n"
+        "    print(*(fingerprint_dataset(reader.read([name], Path())) for name in ('train', 'valid', 'test')))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | {"NPY_DISABLE_CPU_FEATURES": features},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    plain, planted = (line.split() for line in found.stdout.splitlines())
+    assert plain == list(PLAIN.values())
+    assert [digest[:16] for digest in planted] == PLANTED
 
 
 def test_it_looks_like_web_search(train: RankingDataset) -> None:
