@@ -28,7 +28,7 @@ from ltr_harness.experiment.workers import (
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import encoded, sweep_unfinished
+from ltr_harness.runs.folder import encoded, sweep_unfinished, write_whole
 from ltr_harness.runs.run import write_plan
 
 
@@ -179,7 +179,7 @@ def run_prepared(
     refuse_without_cluster(prepared.experiment, prepared.cluster)
     folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(folder)
-    (folder / "experiment.yaml").write_text(resolved_yaml(prepared.experiment), encoding="utf-8")
+    write_whole(folder / "experiment.yaml", resolved_yaml(prepared.experiment))
     watcher.planned(prepared.plan, prepared.threads)
     if prepared.plan.open_studies:
         prepared = _tuned(prepared, watcher)

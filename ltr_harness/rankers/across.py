@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,8 @@ Queries = tuple[int, int]
 
 WORKERS_WITHIN = 60
 """Seconds that as many workers as a model needs have to appear, also after one was lost."""
+NOTICED_WITHIN = 5
+"""Seconds in which the scheduler notices that a worker is gone."""
 ATTEMPTS = 2
 """A lost worker costs what was trained of the model; it starts again this often."""
 
@@ -154,36 +159,83 @@ def _attempt(
         max_rounds=training.max_rounds,
         watches=training.valid is not None and bool(training.watched),
     )
-    progress = training.progress
-    if progress is not None:
-        client.subscribe_topic(together.topic, lambda event: progress(*event[1]))
+    said: deque[tuple[int, dict[str, float]]] = deque()
+    client.subscribe_topic(together.topic, lambda event: said.append(event[1]))
+
+    def work() -> Trained:
+        loaded = [
+            workers.load(address, "train", *part) for address, part in zip(addresses, parts, strict=True)
+        ]
+        if together.watches and training.valid is not None:
+            valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
+            asked = (training.watched, training.stopping)
+            client.submit(appoint, together, valid, *asked, **_there(addresses[0])).result()
+        model = train(_parts(client, addresses, parts, loaded, training, prepared), together)
+        if not together.watches:
+            return Trained(model, [], None)
+        history, best = client.submit(dismiss, together.topic, **_there(addresses[0])).result()
+        return Trained(model, [Measured(*point) for point in history], best)
+
+    def listen() -> None:
+        while said:
+            number, values = said.popleft()
+            if training.progress is not None:
+                training.progress(number, values)
+
     try:
-        with _lost_workers_told(client, addresses, together.topic) as lost:
-            try:
-                loaded = [
-                    workers.load(address, "train", *part)
-                    for address, part in zip(addresses, parts, strict=True)
-                ]
-                if together.watches and training.valid is not None:
-                    valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
-                    plain = (training.watched, training.stopping)
-                    client.submit(appoint, together, valid, *plain, **_there(addresses[0])).result()
-                data = _parts(client, addresses, parts, loaded, training, prepared)
-                model = train(data, together)
-                history, best = (
-                    client.submit(dismiss, together.topic, **_there(addresses[0])).result()
-                    if together.watches
-                    else ([], None)
-                )
-            except Exception as problem:
-                # who dies takes the others' connections with it, so their errors come first
-                if lost.wait(timeout=5) and not isinstance(problem, MemoryError):
-                    raise _WorkerLostError from problem
-                raise
+        return _attended(client, addresses, together.topic, work, listen)
     finally:
-        if progress is not None:
-            client.unsubscribe_topic(together.topic)
-    return Trained(model, [Measured(*point) for point in history], best)
+        client.unsubscribe_topic(together.topic)
+
+
+def _attended(
+    client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], listen: Callable[[], None]
+) -> Trained:
+    """Do the work while looking after the workers.
+
+    What one of them leaves behind may wait for it for ever: neither library notices every lost connection. So all
+    of them are started anew then, and `work`, which waits for them in its own thread, is told that it is over.
+
+    Raises:
+        _WorkerLostError: one of them died.
+    """
+    import distributed
+
+    known = set(client.futures)
+    outcome: Future[Trained] = Future()
+
+    def do() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as problem:
+            outcome.set_exception(problem)
+
+    threading.Thread(target=do, daemon=True).start()
+    try:
+        while not outcome.done() and not _gone(client, addresses):
+            wait([outcome], timeout=0.5)
+            listen()
+        if outcome.done() and outcome.exception() is None:
+            return outcome.result()
+        # who dies takes the others' connections with it, so their errors may come first
+        noticed_until = monotonic() + NOTICED_WITHIN
+        while not _gone(client, addresses) and monotonic() < noticed_until:
+            sleep(0.5)
+        if not _gone(client, addresses):
+            return outcome.result()  # which raises
+    except BaseException:
+        client.run(hear, topic, 0, ABANDON, on_error="ignore")
+        raise
+    client.run(hear, topic, 0, ABANDON, on_error="ignore")
+    left = sorted(set(addresses) & set(client.nthreads()))
+    with suppress(ValueError, TimeoutError):  # without nannies they cannot be restarted
+        client.restart_workers(left, timeout=WORKERS_WITHIN, raise_for_error=False)
+    client.cancel([distributed.Future(key, client) for key in set(client.futures) - known])
+    raise _WorkerLostError
+
+
+def _gone(client: Any, addresses: list[str]) -> bool:
+    return not set(client.nthreads()).issuperset(addresses)
 
 
 def _parts(
@@ -228,28 +280,6 @@ def _parts(
 
 def _there(address: str) -> dict[str, Any]:
     return {"workers": [address], "allow_other_workers": False, "pure": False}
-
-
-@contextmanager
-def _lost_workers_told(client: Any, addresses: list[str], topic: str) -> Iterator[threading.Event]:
-    """Set as soon as one of the workers is gone; the others, who may wait for its word, are told to give up."""
-    lost, over = threading.Event(), threading.Event()
-
-    def look() -> None:
-        while not over.wait(1.0):
-            here = set(client.nthreads())
-            if not here.issuperset(addresses):
-                lost.set()
-                client.run(hear, topic, 0, ABANDON, workers=sorted(here & set(addresses)), on_error="ignore")
-                return
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield lost
-    finally:
-        over.set()
-        watcher.join()
 
 
 # --- what happens on the workers ---

@@ -71,6 +71,8 @@ class Together:
         else:
             keep = ABANDON
             try:
+                if 0 in _verdicts.get(self.topic, {}):
+                    raise TrainingError("the command that asked for this model is over")
                 keep = _referees[self.topic].judge(attempt, rounds, score, last)
             finally:
                 if self.stops:

@@ -279,7 +279,8 @@ class XGBoostModel(TreeModel):
         return np.asarray(self.booster.predict(data, pred_contribs=True), dtype=np.float64)
 
     def save(self, folder: Path) -> str:
-        self.booster.save_model(Path(folder) / self.FILE)
+        # not `save_model`, which may lose the end of a file on a full disk without a word
+        (Path(folder) / self.FILE).write_bytes(self.booster.save_raw("ubj"))
         return self.FILE
 
     @classmethod

@@ -8,7 +8,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -81,7 +81,8 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
             return target
         if existing is None or existing.status == "failed" or damaged_files(target, existing):
             with unfinished(target.parent) as aside:
-                target.rename(aside / "replaced")
+                with suppress(FileNotFoundError):  # another process is replacing it too
+                    target.rename(aside / "replaced")
                 try_rename(folder, target)
     _to_disk(target.parent)
     return target
@@ -117,6 +118,16 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
             _to_disk(folder / name)
             (folder / name).replace(target / name)
     _to_disk(target)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a text file in place in one step; on any error an older one is untouched."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read_record(folder: Path) -> Record | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.readers.align import check_alignment, with_columns
-from ltr_harness.runs.folder import RECORD, file_sha256, read_record
+from ltr_harness.runs.folder import RECORD, file_sha256, read_record, write_whole
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 
 if TYPE_CHECKING:
@@ -223,9 +222,7 @@ def find_runs(folder: Path) -> list[Run]:
 
 def write_plan(folder: Path, names: Sequence[str]) -> None:
     """Keep which run folders, in which order, an experiment's folder stands for."""
-    temporary = folder / f".{PLAN}.{os.getpid()}"
-    temporary.write_text(json.dumps({"runs": list(names)}, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder / PLAN)
+    write_whole(folder / PLAN, json.dumps({"runs": list(names)}, indent=2) + "\n")
 
 
 def _planned(folder: Path) -> list[str] | None:
