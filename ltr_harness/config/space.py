@@ -134,6 +134,6 @@ Choice = bool | int | float | str
 Space = Annotated[
     Annotated[tuple[Choice, ...], AfterValidator(_distinct), Tag("list")] | Annotated[Range, Tag("range")],
     Discriminator(_kind),
-    _list_or_range({"type": ["boolean", "number", "string"]}),
+    _list_or_range({"anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "string"}]}),
 ]
 """What is searched: a list of plain values, or a range."""

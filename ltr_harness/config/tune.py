@@ -56,6 +56,14 @@ def tune_rules(
         elif name in models and space == BUILT_IN:
             found = f"tune.models.{name}: there is no built-in space for {_called(models[name])}"
             yield where, found, "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}", ""
+        elif name in models and getattr(models[name].ranker, "data_parallel", False):
+            found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
+            yield (
+                where,
+                found,
+                "",
+                "tune it without data_parallel, on fewer queries, and write down what was chosen",
+            )
         elif name in models and not space:
             yield where, f"tune.models.{name} searches nothing", "at least one option, or built-in", ""
         elif name in models:

@@ -12,9 +12,9 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache.atomic import write_atomically
@@ -33,6 +33,7 @@ FILES = {"journal": "journal.log", "sqlite": "study.db"}
 LOCK = "lock"
 WARM_UP_TRIALS = 5
 """Trials that the median is taken of before it ends any."""
+_LONGEST = 1000  # characters of an error: SQLite's storage takes 2,046
 KILLS = 3
 """Times that a point may take its process down before it counts as failed."""
 
@@ -106,9 +107,9 @@ class Search:
         from optuna.trial import TrialState
 
         trial = self._running.pop(asked.number)
-        for name in ("seconds", "best_round", "rounds_trained", "error"):
-            trial.set_user_attr(name, getattr(outcome, name))
-        trial.set_user_attr("value", outcome.value)
+        kept = asdict(outcome) | {"error": outcome.error and outcome.error[:_LONGEST]}
+        for name in ("value", "best_round", "rounds_trained", "error", "seconds"):
+            trial.set_user_attr(name, kept[name])
         if outcome.status == "complete":
             self._optuna.tell(trial, outcome.value)
         else:
@@ -135,15 +136,7 @@ class Search:
             pruner=self._tune.pruner,
             inner_folds=self._tune.inner_folds,
             seed=self._tune.seed,
-            trials=[
-                Trial(
-                    number=number,
-                    status={"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed"),
-                    point=trial.params,
-                    **{name: trial.user_attrs.get(name) for name in _KEPT},
-                )
-                for number, trial in enumerate(over)
-            ],
+            trials=[_as_trial(number, trial) for number, trial in enumerate(over)],
             importance=self._importance() if self.used_up else {},
             environment=package_versions(("ltr-harness", "optuna")),
         )
@@ -152,17 +145,22 @@ class Search:
         """Which options decide the value, by PED-ANOVA: how far the better trials' values are from all trials'."""
         import optuna
 
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         with suppress(ValueError, RuntimeError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # too few trials, or values that are all the same
+            warnings.simplefilter("ignore")  # too few trials, values that are all the same, "experimental"
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
             shares = optuna.importance.get_param_importances(self._optuna, evaluator=evaluator)
             return {option: float(share) for option, share in shares.items()}
         return {}
 
     def _over(self) -> list[optuna.trial.FrozenTrial]:
         """Trials that came to an end of their own, in the order in which they began."""
-        trials = self._optuna.get_trials(deepcopy=False)
-        return [trial for trial in trials if trial.state.is_finished() and "seconds" in trial.user_attrs]
+
+        def over(trial: optuna.trial.FrozenTrial) -> bool:
+            attributes = trial.user_attrs
+            own = "killed" not in attributes or attributes.get("error")
+            return trial.state.is_finished() and "seconds" in attributes and bool(own)
+
+        return [trial for trial in self._optuna.get_trials(deepcopy=False) if over(trial)]
 
     def clear_up(self) -> None:
         """What killed processes left running will not go on."""
@@ -192,7 +190,21 @@ class Search:
         self._optuna.tell(number, state=state)
 
 
-_KEPT = ("value", "best_round", "rounds_trained", "seconds", "error")
+def _as_trial(number: int, trial: optuna.trial.FrozenTrial) -> Trial:
+    attributes = trial.user_attrs
+    return Trial(
+        number=number,
+        status=_STATUS.get(trial.state.name, "failed"),
+        point=trial.params,
+        value=attributes.get("value"),
+        best_round=attributes.get("best_round"),
+        rounds_trained=attributes.get("rounds_trained"),
+        seconds=attributes["seconds"],
+        error=attributes.get("error"),
+    )
+
+
+_STATUS: dict[str, Literal["complete", "pruned"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
+from ltr_harness.experiment.starting import worker_context
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan
 from ltr_harness.experiment.trial import Outcome, run_trial
-from ltr_harness.experiment.workers import worker_context
 
 
 def tune(

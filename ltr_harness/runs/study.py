@@ -53,7 +53,8 @@ class StudyRecord(_Part):
 
     def within(self, trials: int | None, minutes: float | None) -> Sequence[Trial]:
         """The trials that a budget pays for: the first of them, until either is used up."""
-        kept, spent = [], 0.0
+        kept: list[Trial] = []
+        spent = 0.0
         for trial in self.trials:
             if used_up(len(kept), spent, trials, minutes):
                 break

@@ -96,6 +96,14 @@ def test_what_cannot_be_searched_is_said_before_anything_is(
     assert any(message in problem for problem in found), found
 
 
+def test_a_model_that_is_trained_across_workers_is_refused(tuned: dict[str, Any]) -> None:
+    tuned["models"]["lgb"]["data_parallel"] = True
+    (problem,) = said(tuned)
+    assert (
+        "tune.models.lgb: a model that is trained across workers cannot be tuned; tune it without" in problem
+    )
+
+
 def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
     tuned["data"] = {"reader": "letor", "splits": {"train": "a", "test": "b"}}
     tuned["stopping"] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,11 @@ TUNED: dict[str, Any] = {
 def tuned() -> dict[str, Any]:
     """A model whose options are searched beside one that is as it is written."""
     return copy.deepcopy(TUNED)
+
+
+@pytest.fixture(scope="module")
+def one_core() -> Iterator[None]:
+    """Trainings of one thread each: on a busy machine, several threads of a tiny model mostly wait for each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ltr_harness.experiment.experiment.available_cores", lambda: 1)
+        yield

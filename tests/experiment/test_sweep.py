@@ -22,6 +22,8 @@ from ltr_harness.report.sections.sweep import section
 from ltr_harness.runs import load_run
 from ltr_harness.runs.folder import RECORD
 
+pytestmark = pytest.mark.usefixtures("one_core")
+
 
 @pytest.fixture
 def swept(small: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ltr_harness.report.sections.tuning import section
 from ltr_harness.runs.study import STUDIES, read_study
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
+pytestmark = pytest.mark.usefixtures("one_core")
 
 CONFIG: dict[str, Any] = {
     "name": "tuned",
@@ -48,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def result(folder: Path) -> ExperimentResult:
+def result(folder: Path, one_core: None) -> ExperimentResult:
     return run_experiment(CONFIG, runs=folder)
 
 
@@ -151,6 +152,8 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["tune", "train"]
     assert "lgb: 0 trials done" in out
     assert "1 search to make, besides 1 runs; the runs of these models follow: lgb" in err
+    out, _ = run_cli("check", str(file), "--runs", str(tmp_path / "runs"))
+    assert "tune: lgb: 0 trials done" in out
     out, err = run_cli(*arguments)
     lines = err.splitlines()
     assert lines[1].startswith("1 search to make")
