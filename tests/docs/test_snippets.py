@@ -192,6 +192,9 @@ def test_a_reader_who_follows_the_page_gets_what_it_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv(
+        "PYTEST_DEBUG_TEMPROOT", str(tmp_path)
+    )  # pages that run pytest leave nothing elsewhere
     Reader(str(page.relative_to(ROOT))).read(page.read_text(encoding="utf-8"))
 
 
