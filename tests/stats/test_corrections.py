@@ -81,6 +81,40 @@ class TestMaxT:
         assert 0 < significant.sum() < 40
         assert ((found.low > 0) | (found.high < 0)).tolist() == significant.tolist()
 
+    @pytest.mark.parametrize("reached", [2, 4, 6, 8])
+    def test_interval_touches_zero_where_p_is_just_the_level(self, reached: int) -> None:
+        """Of the 32 sign patterns of five queries, each |t| is reached by an even number."""
+        rng = np.random.default_rng(reached)
+        at_the_level = 0
+        for _ in range(60):
+            found = max_t(rng.normal(0.6, 1, size=(5, 1)), confidence=1 - reached / 32)
+            excluded = bool(found.low[0] > 1e-12 or found.high[0] < -1e-12)
+            assert excluded == (found.p[0] < reached / 32 - 1e-12)
+            at_the_level += found.p[0] == reached / 32
+        assert at_the_level
+
+    def test_zeros_change_nothing(self) -> None:
+        d = np.random.default_rng(5).normal(0.5, 1, size=(10, 1))
+        assert max_t(np.concatenate([d, np.zeros((300, 1))])).p.tolist() == max_t(d).p.tolist()
+
+    def test_no_difference_of_means_is_reached_by_every_draw(self) -> None:
+        assert max_t(np.array([[1.0], [-1.0], [0.5], [-0.5]])).p.tolist() == [1.0]
+
+    def test_equal_differences_have_a_largest_t(self) -> None:
+        """|sum| / sqrt(n sum of squares) is 1 there, and in the last digit often more: no root of a negative."""
+        for n in range(2, 17):
+            for value in (0.01, 0.15, 0.3, 0.7, 1 / 3):
+                found = max_t(np.full((n, 1), value))
+                assert found.p.tolist() == [2 / 2**n], (n, value)
+                assert not np.isnan(found.critical)
+
+    def test_ties_do_not_hang_on_rounding(self) -> None:
+        d = np.array([0.1] * 12 + [-0.1] * 4)[:, None]
+        noisy = d * (1 + 1e-14 * np.random.default_rng(0).normal(size=d.shape))
+        reach = sum(stats.binom.pmf(k, 16, 0.5) for k in range(17) if abs(2 * k - 16) >= 8)
+        assert max_t(d).p[0] == pytest.approx(reach, abs=1e-12)
+        assert max_t(noisy).p[0] == pytest.approx(reach, abs=1e-12)
+
     def test_undefined_queries_and_columns(self) -> None:
         d = np.random.default_rng(3).normal(0.3, 1, size=(90, 3))
         d[:10, 1] = np.nan

@@ -101,6 +101,7 @@ class TestSignFlip:
 
     def test_never_zero_and_counts_the_observed_one(self) -> None:
         assert float(sign_flip_p(np.ones(500) + np.arange(500) / 500)) == 1 / 10_001
+        assert float(sign_flip_p(np.ones(500) + np.arange(500) / 500, draws=999)) == 1 / 1000
 
     def test_zeros_change_nothing(self) -> None:
         d = np.random.default_rng(5).normal(0.5, 1, 10)
@@ -220,6 +221,15 @@ class TestOthers:
         one = np.random.default_rng(0).random(200)
         d = paired_differences(one * (1 + 1e-15), one)
         assert [float(test(d)) for test in ALL_P] == [1.0] * 5
+
+    def test_a_difference_of_just_the_tolerance_is_none(self) -> None:
+        one, other = np.array([0.5, 0.5, 0.25]), np.array([0.25, 0.0, 0.5])
+        assert paired_differences(one, other, tolerance=0.25).tolist() == [0.0, 0.5, 0.0]
+        assert [int(count) for count in win_tie_loss(one - other, tolerance=0.25)] == [1, 2, 0]
+
+    def test_wilcoxon_of_balanced_ranks_is_one(self) -> None:
+        assert float(wilcoxon_p(np.array([1.0, -1.0, 2.0, -2.0]))) == 1.0
+        assert float(wilcoxon_p(np.array([3.0, -1.0, -2.0]))) == 1.0  # ranks 3 against 1 + 2
 
     @pytest.mark.parametrize("test", ALL_P)
     def test_undefined_queries_are_left_out_of_their_column_only(self, test: object) -> None:
