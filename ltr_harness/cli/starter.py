@@ -62,7 +62,7 @@ def guessed_columns(
                 Problem(
                     place,
                     f"no column looks like the {role} ({shown})",
-                    cure=f"name it: --option {role}=COLUMN",
+                    cure=f"name it: --set {role}=COLUMN",
                 )
             )
     if problems:
