@@ -184,6 +184,15 @@ class MetricSuite:
         for k in (26, 100, 1000):
             np.testing.assert_array_equal(self.per_query(queries, metric.with_cutoff(k)), expected)
 
+    def test_cutoffs_at_once_are_what_each_is_alone(self) -> None:
+        metric = self.made()
+        if not metric.takes_cutoff:
+            return
+        at_each = [metric.with_cutoff(k) for k in (1, 2, 5, 10, 30)]
+        for queries in (self.drawn(seed=10, ties=False), self.drawn(seed=10, ties=True)):
+            for one, values in zip(at_each, self.per_query_each(queries, at_each), strict=True):
+                np.testing.assert_array_equal(values, self.per_query(queries, one))
+
     def test_a_larger_cutoff_never_lowers_the_value(self) -> None:
         metric = self.made()
         if not metric.takes_cutoff or not self.never_falls_with_k:
@@ -209,15 +218,18 @@ class MetricSuite:
         return parse_metric(self.metric)
 
     def per_query(self, queries: _Queries, metric: Metric | None = None) -> NDArray[np.float64]:
-        chosen = metric or self.made()
+        return self.per_query_each(queries, [metric or self.made()])[0]
+
+    def per_query_each(self, queries: _Queries, metrics: Sequence[Metric]) -> list[NDArray[np.float64]]:
+        """Several metrics evaluated at once."""
         evaluation = evaluate(
             queries.labels,
             queries.scores,
             group_sizes=queries.sizes,
-            metrics=[chosen],
+            metrics=metrics,
             document_ids=queries.documents,
         )
-        return evaluation[chosen].per_query
+        return [evaluation[metric].per_query for metric in metrics]
 
     def drawn(self, seed: int, ties: bool, n_queries: int = 40) -> _Queries:
         """Queries of 1 to 25 rows, a fifth of them without relevant rows, with or without equal scores."""

@@ -370,3 +370,16 @@ def test_what_no_preset_of_metrics_asks_for() -> None:
 
     asked = {name for preset in PRESETS.values() for name in (*preset["report"], preset["primary"])}
     assert not {parse_metric(name).name for name in asked} & {"dcg", "kendall_tau_distance", "tau_ap"}
+
+
+def test_average_precision_over_what_was_retrieved_by_hand() -> None:
+    def ap(*labels: int) -> float:
+        scores = range(len(labels), 0, -1)
+        found = evaluate(
+            labels, list(scores), group_sizes=[len(labels)], metrics=["map(denominator=retrieved)@3"]
+        )
+        return found.means["map(denominator=retrieved)@3"]
+
+    assert ap(1, 0, 0, 1) == 1.0  # one hit among three, at rank 1: 1/1 over 1
+    assert ap(0, 1, 1, 1) == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert ap(0, 0, 0, 1) == 0.0  # no hit: no division by 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ltr_harness import parse_metric
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import ALIASES, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
+from ltr_harness.metrics import ALIASES, DCG, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
 from ltr_harness.metrics.presets import PRESETS
 
 CLASSES: list[type[Metric]] = [catalog.load(name) for name in METRICS]
@@ -175,3 +175,11 @@ def test_every_preset_is_a_set_of_conventions_its_metrics_have(tool: str) -> Non
     for name in PRESETS[tool]:
         metric = parse_metric(f"{name}(as={tool})")
         assert parse_metric(str(metric)) == metric
+
+
+def test_tables_by_grade_begin_at_0_and_by_rank_at_1() -> None:
+    assert str(DCG(gain={0: 0, 1: 1, 2: 5}, discount={1: 1, 2: 0.5})) == "dcg(discount=1_0.5,gain=0_1_5)"
+    with pytest.raises(MetricError, match="expected a value for every whole number from 0 on"):
+        DCG(gain={1: 1, 2: 5})
+    with pytest.raises(MetricError, match="expected a value for every whole number from 1 on"):
+        DCG(discount={0: 1, 1: 0.5})

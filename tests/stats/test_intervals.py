@@ -8,6 +8,7 @@ from scipy import stats
 
 from ltr_harness.stats.intervals import bootstrap_interval, t_interval
 from ltr_harness.stats.moments import moments
+from ltr_harness.stats.resampling import bootstrap_means
 
 
 def test_moments_as_scipy_and_nan_left_out() -> None:
@@ -54,6 +55,31 @@ def test_bca_leans_where_the_values_do() -> None:
     bca, percentile = bootstrap_interval(values), bootstrap_interval(values, method="percentile")
     assert bca[0] > percentile[0]
     assert bca[1] > percentile[1]
+
+
+def test_bca_by_its_formula() -> None:
+    """Whole sixteenths, so that resampled means equal to the mean are found to be equal."""
+    values = np.array([0, 0, 0, 1, 1, 2, 3, 9]) / 16
+    means = bootstrap_means(values[:, None], 2000, 5)[:, 0]
+    assert 0.02 < np.mean(means == values.mean()) < 0.2
+    z0 = stats.norm.ppf(np.mean(means < values.mean()) + np.mean(means == values.mean()) / 2)
+    off = values - values.mean()
+    a = (off**3).sum() / (6 * (off**2).sum() ** 1.5)
+    shares = [stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z))) for z in stats.norm.ppf([0.05, 0.95])]
+    low, high = bootstrap_interval(values, 0.9, draws=2000, seed=5)
+    assert [float(low), float(high)] == pytest.approx(np.quantile(means, shares), abs=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_bca_where_every_resample_is_on_one_side(sign: int) -> None:
+    values = sign * np.array([0.0] * 19 + [1.0])
+    one_sided = 0
+    for seed in range(60):
+        means = bootstrap_means(values[:, None], 3, seed)
+        one_sided += bool((sign * means < sign * values.mean()).all())
+        low, high = bootstrap_interval(values, draws=3, seed=seed)
+        assert means.min() <= float(low) <= float(high) <= means.max()
+    assert one_sided
 
 
 def test_bootstrap_of_each_column_is_its_own() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.intervals import bootstrap_interval, t_interval
 from ltr_harness.stats.seeds import seed_agreement, two_level_interval
 
 
@@ -74,3 +74,19 @@ def test_two_level_spreads_as_far_as_seeds_do() -> None:
     one = np.repeat([[-0.1], [0.0], [0.1]], 50, axis=1)
     low, high = two_level_interval(one, np.zeros((1, 50)))
     assert (low, high) == pytest.approx((-0.1 * np.sqrt(3 / 2), 0.1 * np.sqrt(3 / 2)))
+
+
+def test_seeds_that_are_all_alike_leave_the_bootstrap_over_queries() -> None:
+    rng = np.random.default_rng(6)
+    one, other = rng.exponential(size=(2, 60))
+    found = two_level_interval(
+        np.tile(one, (3, 1)), np.tile(other, (4, 1)), confidence=0.9, draws=2000, seed=3
+    )
+    wanted = bootstrap_interval(one - other, 0.9, method="percentile", draws=2000, seed=3)
+    assert found == pytest.approx([float(end) for end in wanted], abs=1e-9)
+
+
+def test_agreement_of_one_seed_with_several() -> None:
+    one, others = np.array([[0.5, 0.5]]), np.array([[0.4, 0.4], [0.3, 0.3], [0.6, 0.6]])
+    assert seed_agreement(one, others) == pytest.approx(2 / 3)  # mean .5 against .433: two of three agree
+    assert seed_agreement(others, one) == pytest.approx(2 / 3)
