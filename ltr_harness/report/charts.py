@@ -238,6 +238,8 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
             "labelLimit": 220,
             "titlePadding": 8,
         },
+        # numbers are short, and a limit has each of them measured once more
+        "axisQuantitative": {"labelLimit": 0},
         "legend": {**label, "titleFontWeight": 500, "symbolLimit": 0, "labelLimit": 220},
         "header": {"labelColor": ink, "labelFontSize": 12},
         "rule": {"color": muted},
