@@ -63,14 +63,14 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
     bad = [
         text
         for text in dict.fromkeys(ids)
-        if not text or text.split() != [text] or (not comment and "#" in text)
+        if not text or text.split() != [text] or "\0" in text or (not comment and "#" in text)
     ]
     if bad:
         raise DataError(
             Problem(
                 str(path),
                 f"{what} {bad[0]!r} ({len(bad):,} such)",
-                "ids without blanks" + ("" if comment else " and #"),
+                f"ids without blanks{'' if comment else ', #'} and NUL bytes",
                 "write csv or parquet instead",
             )
         )

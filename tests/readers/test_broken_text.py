@@ -7,6 +7,7 @@ import gzip
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -175,11 +176,12 @@ def test_one_slip_in_an_index_does_not_ask_for_all_memory(tmp_path: Path) -> Non
 
 tokens = st.sampled_from(
     ["0", "1", "2.5", "-1", "nan", "qid:1", "qid:2", "qid:", "1:1", "2:0.5", "1:", ":1", "3:x", "0:1", "1:NULL",
-     "#", "# docid = A", "\n", "\r\n", " ", "\t", "\x00", "é", "1e5", "1:1e-5", "99999999999:1", "1:1:1", "1:inf"]
+     "#", "# docid = A", "\n", "\r\n", " ", "\t", "\x00", "é", "1e5", "1:1e-5", "99999999999:1", "1:1:1", "1:inf",
+     "qid:1\0", "1:1e400", "1:1e39", "1e400", "# docid = A\0"]
 )  # fmt: skip
 
 
-def by_the_book(text: str) -> list[tuple[float, str, dict[int, float]]] | None:
+def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | None:
     """A second, slow reading of the grammar; None where a line is bad."""
     number = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     parsed = []
@@ -190,15 +192,21 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, float]]] | None:
         label, *rest = re.split(r"[ \t\r]+", row)
         if not re.fullmatch(number, label, re.ASCII) or float(label) < 0 or not rest:
             return None
-        if not rest[0].startswith("qid:") or rest[0] == "qid:":
+        if not rest[0].startswith("qid:") or rest[0] == "qid:" or "\0" in rest[0]:
             return None
-        values = {}
+        comment = re.match(r"[ \t\r]*docid[ \t\r]*=[ \t\r]*([^ \t\r]*)", line.partition("#")[2])
+        if np.isinf(float(label)) or (comment and "\0" in comment[1]):
+            return None
+        values: dict[int, np.float32] = {}
         for pair in rest[1:]:
             match = re.fullmatch(rf"(\d{{1,9}}):({number}|[+-]?(?:nan|null))", pair, re.ASCII | re.IGNORECASE)
             if not match or not 1 <= int(match[1]) <= 3:
                 return None
             missing = match[2].lower().strip("+-") in ("nan", "null")
-            values[int(match[1])] = float("nan") if missing else float(match[2])
+            with np.errstate(over="ignore"):
+                values[int(match[1])] = np.float32("nan" if missing else match[2])
+            if np.isinf(values[int(match[1])]):
+                return None
         parsed.append((float(label), rest[0][4:], values))
     return parsed
 
@@ -208,6 +216,8 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, float]]] | None:
     st.lists(tokens, max_size=12).flatmap(lambda parts: st.sampled_from([" ".join(parts), "".join(parts)]))
 )
 @example("1 qid:1 1:1\n 0 qid:1 2:0.5 # 3:x \n")
+@example("1 qid:1 1:1\n 0 qid:1\0 2:0.5\n")  # the two ids were one
+@example("1 qid:1 1:1e400 1:5\n")
 def test_reading_agrees_with_the_grammar(tmp_path: Path, text: str) -> None:
     (tmp_path / "fuzz.txt").write_bytes(text.encode())
     expected = by_the_book(text)
@@ -219,10 +229,11 @@ def test_reading_agrees_with_the_grammar(tmp_path: Path, text: str) -> None:
     assert expected
     order = sorted(range(len(expected)), key=lambda i: [row[1] for row in expected].index(expected[i][1]))
     assert data.labels.tolist() == [expected[i][0] for i in order]
-    wanted = [[expected[i][2].get(column, 0.0) for column in (1, 2, 3)] for i in order]
-    assert repr(data.features.astype(float).round(5).tolist()) == repr(
-        [[round(v, 5) for v in row] for row in wanted]
-    )
+    assert np.repeat(data.groups.ids, data.groups.sizes).astype(str).tolist() == [
+        expected[i][1] for i in order
+    ]
+    wanted = [[expected[i][2].get(column, np.float32(0)) for column in (1, 2, 3)] for i in order]
+    np.testing.assert_array_equal(data.features, wanted)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
