@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -101,6 +102,18 @@ class RankerSuite:
             np.testing.assert_array_equal(
                 self.scores(self.fitted(threads=1)), self.scores(self.fitted(threads=2))
             )
+
+    def test_it_keeps_to_its_threads(self) -> None:
+        training = Training(train=ranking_data(1, n_queries=2000), seed=1, threads=1, rounds=30)
+        for _ in range(3):  # something else in this process may be busy for a moment
+            all_threads, this_thread = time.process_time(), time.thread_time()
+            self.made().fit(training)
+            this_thread = time.thread_time() - this_thread
+            others = time.process_time() - all_threads - this_thread
+            # CPU time and not wall time: a busy machine changes nothing. All in one other thread is one thread, too.
+            if min(this_thread, others) <= 0.1 * (this_thread + others) + 0.02:
+                return
+        raise AssertionError(f"told to use one thread, it used {others:.2f} s of CPU in others")
 
     def test_training_leaves_its_data_alone(self) -> None:
         data = ranking_data(1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from ltr_harness.rankers import FittedModel, Training
+from ltr_harness.rankers.xgboost import XGBoostRanker
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import ranking_data
 
@@ -142,3 +145,19 @@ class TestOwn(RankerSuite):
         path: Path = tmp_path_factory.mktemp("own") / "my_ranker.py"
         path.write_text(OWN)
         monkeypatch.setattr(type(self), "ranker", f"{path}:Sum", raising=False)
+
+
+class _Greedy(XGBoostRanker):
+    """Takes two threads, whatever it is given."""
+
+    def fit(self, training: Training) -> FittedModel:
+        return super().fit(replace(training, threads=2))
+
+
+def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> None:
+    class Suite(RankerSuite):
+        ranker = _Greedy
+        fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 9, "max_bin": 64}}
+
+    with pytest.raises(AssertionError, match="told to use one thread, it used"):
+        Suite().test_it_keeps_to_its_threads()
