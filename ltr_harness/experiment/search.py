@@ -176,6 +176,10 @@ class Search:
                     attributes |= {"seconds": 0.0, "error": said}
                 self._end(trial._trial_id, trial.number, attributes, TrialState.FAIL)
 
+    def killed(self) -> None:
+        """The process that made the running trials is gone: they are left for `clear_up`, which counts that."""
+        self._running.clear()
+
     def interrupted(self) -> None:
         """Trials still running are given up: they are tried again another time."""
         from optuna.trial import TrialState

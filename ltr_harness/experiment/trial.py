@@ -19,7 +19,7 @@ from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.splits import folds
 
-CHECKPOINTS = 50
+CHECKPOINTS = 25
 """How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
 
 Report = Callable[[int, float], bool]

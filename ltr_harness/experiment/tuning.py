@@ -88,6 +88,8 @@ def _trials(
                 yield search, asked, future.result()
     except BrokenProcessPool:
         lost = ", ".join(sorted({str(search.study) for search, _ in running.values()}))
+        for search, _ in running.values():
+            search.killed()
         raise TrainingError(
             f"a worker process died while tuning {lost} (killed, or out of memory); finished trials are kept: run the "
             "same command again, with fewer --workers if memory was short"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.config import load_experiment
 from ltr_harness.experiment.estimate import time_left
-from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.task import Task
 from ltr_harness.report.blocks import Estimate, ModelName, Table
 from ltr_harness.report.sections.sweep import section
@@ -25,14 +26,30 @@ from ltr_harness.runs.folder import RECORD
 pytestmark = pytest.mark.usefixtures("one_core")
 
 
-@pytest.fixture
-def swept(small: dict[str, Any]) -> dict[str, Any]:
-    del small["models"]["random"]
-    small["sweep"] = {
+SWEPT: dict[str, Any] = {
+    "name": "small",
+    "seeds": [1, 2],
+    "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 40}, "n_features": 12},
+    "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 12},
+    "models": {
+        "lgb": {"ranker": "lightgbm", "params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
+        "xgb": {"ranker": "xgboost", "params": {"max_depth": 3, "subsample": 0.7}},
+    },
+    "sweep": {
         "grid": {"models.lgb.params.num_leaves": [3, 7], "models.lgb.params.learning_rate": [0.05, 0.2]}
-    }
-    small["models"]["lgb"] = small["models"].pop("lgbm")
-    return small
+    },
+}
+
+
+@pytest.fixture
+def swept() -> dict[str, Any]:
+    return copy.deepcopy(SWEPT)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> ExperimentResult:
+    return run_experiment(SWEPT, runs=tmp_path_factory.mktemp("runs"))
 
 
 def run_cli(*arguments: str) -> tuple[int, str, str]:
@@ -42,57 +59,63 @@ def run_cli(*arguments: str) -> tuple[int, str, str]:
     return result.return_value, result.stdout, result.stderr
 
 
-def test_every_point_is_trained_on_every_fold_with_every_seed(swept: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(swept, runs=tmp_path)
-    assert not result.failures
-    points = {run.record.model: run.record.params for run in result.runs if run.record.point is not None}
+def test_every_point_is_trained_with_every_seed(trained: ExperimentResult) -> None:
+    assert not trained.failures
+    points = {run.record.model: run.record.params for run in trained.runs if run.record.point is not None}
     assert {name: (params["num_leaves"], params["learning_rate"]) for name, params in points.items()} == {
         f"lgb num_leaves={leaves} learning_rate={rate}": (leaves, rate)
         for leaves in (3, 7)
         for rate in (0.05, 0.2)
     }
-    assert len(result.runs) == 2 * (4 + 1)  # two seeds of four points and of xgb
-    assert len({run.path for run in result.runs}) == 10
-    # nothing is trained again by a sweep that only grew
+    assert len(trained.runs) == 2 * (4 + 1)  # two seeds of four points and of xgb
+    assert len({run.path for run in trained.runs}) == 10
+
+
+def test_nothing_is_trained_again_by_a_sweep_that_grew(
+    trained: ExperimentResult, swept: dict[str, Any]
+) -> None:
     swept["sweep"]["grid"]["models.lgb.params.num_leaves"].append(5)
-    assert run_experiment(swept, runs=tmp_path).reused == 10
+    plan = prepare(swept, runs=trained.folder.parent).plan
+    assert (plan.count("done"), plan.count("train")) == (10, 4)
 
 
-def test_a_point_is_the_model_with_these_values(swept: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(swept, runs=tmp_path)
+def test_a_point_is_the_model_with_these_values(
+    trained: ExperimentResult, swept: dict[str, Any], tmp_path: Path
+) -> None:
     alone = {**swept, "name": "alone", "sweep": None}
     alone["models"] = {"lgb": json.loads(json.dumps(swept["models"]["lgb"]))}
     alone["models"]["lgb"]["params"] |= {"num_leaves": 3, "learning_rate": 0.2}
     by_hand = run_experiment(alone, runs=tmp_path)
-    of_sweep = [run for run in result.runs if run.record.model == "lgb num_leaves=3 learning_rate=0.2"]
+    of_sweep = [run for run in trained.runs if run.record.model == "lgb num_leaves=3 learning_rate=0.2"]
     assert [run.record.identity for run in of_sweep] == [run.record.identity for run in by_hand.runs]
     assert [run.record.metrics for run in of_sweep] == [run.record.metrics for run in by_hand.runs]
 
 
-def test_the_report_ranks_points_by_validation_and_warns(swept: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(swept, runs=tmp_path)
-    assert result.report is not None
-    blocks = section(result.report)
+def test_the_report_ranks_points_by_validation_and_warns(trained: ExperimentResult) -> None:
+    assert trained.report is not None
+    blocks = section(trained.report)
     assert "The best of many test means is better than its model" in str(blocks[1])
     (table,) = [block for block in blocks if isinstance(block, Table)]
     assert [column.label for column in table.columns] == [
         "Model", "params.num_leaves", "params.learning_rate", "Validation ndcg@10", "Test ndcg@10"
     ]  # fmt: skip
     validation = {}
-    for run in result.runs:
+    for run in trained.runs:
         curve = run.history.query("metric == 'ndcg@10'").set_index("round")["value"]
         validation.setdefault(run.record.model, []).append(curve[run.record.best_round])
     means = {model: sum(values) / 2 for model, values in validation.items() if model != "xgb"}
     shown = [(row[0].name, row[3]) for row in table.rows if isinstance(row[0], ModelName)]
     assert dict(shown) == pytest.approx(means)
     assert [name for name, _ in shown] == sorted(means, key=lambda name: -means[name])
-    page = (tmp_path / "small" / "report" / "report.html").read_text(encoding="utf-8")
+    page = (trained.folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "lgb num_leaves=3 learning_rate=0.05" in page
     assert not isinstance(table.rows[0][4], Estimate)
 
 
-def test_without_a_sweep_the_report_is_silent_about_it(small: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(small, runs=tmp_path)
+def test_without_a_sweep_the_report_is_silent_about_it(tmp_path: Path) -> None:
+    result = run_experiment(
+        {**SWEPT, "sweep": None, "models": {"chance": {"ranker": "random"}}}, runs=tmp_path
+    )
     assert result.report is not None
     assert section(result.report) == []
 
@@ -150,15 +173,17 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
     )
 
 
-def test_a_failed_run_says_nothing_about_time(small: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment({**small, "seeds": [1]}, runs=tmp_path)
+def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path)
     run = next(run for run in result.runs if run.record.model == "xgb")
     record = json.loads((run.path / RECORD).read_bytes())
     (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
     assert load_run(run.path).record.status == "failed"
     tasks = [
-        task for task in prepare({**small, "seeds": [1]}, runs=tmp_path).plan.tasks if task.model == "xgb"
+        task
+        for task in prepare({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path).plan.tasks
+        if task.model == "xgb"
     ]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)
-    assert time_left(tasks, load_experiment(small), tmp_path / "small", 1).n_unknown == 1
+    assert time_left(tasks, load_experiment({**swept, "sweep": None}), tmp_path / "small", 1).n_unknown == 1
