@@ -32,6 +32,7 @@ class Delimited:
 
     def __init__(self, path: Path, separator: str, *, header: bool = True) -> None:
         self.path = path
+        self.schema = None
         self.separator = separator
         self.header = header
         self._data = text_bytes(path)

@@ -13,7 +13,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import QueryGroups, as_column
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
-from ltr_harness.readers.tables import is_numeric
+from ltr_harness.readers.tables import is_numeric, refuse_types
 
 
 def from_arrays(
@@ -163,23 +163,14 @@ class ArrowColumns:
     def __init__(self, table: Any, path: Path) -> None:
         self.path = path
         self.columns: list[str] = list(table.schema.names)
+        self.schema: Any = table.schema
         self._table = table
 
     def numeric_columns(self) -> set[str]:
-        return {field.name for field in self._table.schema if is_numeric(field.type)}
+        return {field.name for field in self.schema if is_numeric(field.type)}
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
-        problems = [
-            Problem(
-                str(self.path),
-                f"column {name!r} has the type {self._table.schema.field(name).type}",
-                "numbers",
-            )
-            for name in numbers
-            if not is_numeric(self._table.schema.field(name).type)
-        ]
-        if problems:
-            raise DataError(problems)
+        refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
         from pyarrow import ArrowException

@@ -9,7 +9,7 @@ from typing import Any
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, unreadable
 from ltr_harness.readers.memory import ArrowColumns
-from ltr_harness.readers.tables import Table, TableReader, is_numeric
+from ltr_harness.readers.tables import Table, TableReader, is_numeric, refuse_types
 
 
 class Parquet(TableReader):
@@ -77,9 +77,9 @@ class ParquetTable:
 
         self.path = path
         try:
-            self._file = ParquetFile(path, memory_map=True, page_checksum_verification=True)
-            self._schema = self._file.schema_arrow
-            self.columns: list[str] = list(self._schema.names)
+            self._file = ParquetFile(path, page_checksum_verification=True)
+            self.schema: Any = self._file.schema_arrow
+            self.columns: list[str] = list(self.schema.names)
         except (ArrowException, UnicodeDecodeError) as problem:
             raise DataError(
                 Problem(str(path), f"is no Parquet file, or a damaged one: {problem}", "a Parquet file")
@@ -89,21 +89,13 @@ class ParquetTable:
 
     def numeric_columns(self) -> set[str]:
         """Columns of numbers or truth values."""
-        return {field.name for field in self._schema if is_numeric(field.type)}
+        return {field.name for field in self.schema if is_numeric(field.type)}
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""
         from pyarrow import ArrowException
 
-        problems = [
-            Problem(
-                str(self.path), f"column {name!r} has the type {self._schema.field(name).type}", "numbers"
-            )
-            for name in numbers
-            if not is_numeric(self._schema.field(name).type)
-        ]
-        if problems:
-            raise DataError(problems)
+        refuse_types(self.path, self.schema, numbers)
         if self._file.metadata.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
         try:

@@ -25,6 +25,8 @@ class Table(Protocol):
 
     path: Path
     columns: list[str]
+    schema: Any
+    """The types of the columns, where they are stored one by one and so can be read one by one; else None."""
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""
@@ -177,8 +179,13 @@ class Part:
     ) -> None:
         self.table = table
         self.problems: list[Problem] = []
-        numbers = [*features, *(name for name in (label, weight, position) if name)]
-        columns = table.read(numbers, [*(name for name in (query, document_id) if name), *attributes])
+        numbers = [name for name in (label, weight, position) if name]
+        texts = [*(name for name in (query, document_id) if name), *attributes]
+        if table.schema is None:
+            numbers = [*features, *numbers]
+        else:
+            refuse_types(table.path, table.schema, [*features, *numbers])
+        columns = table.read(numbers, texts)
         self.n_rows = columns.num_rows
 
         self.query_ids = self._texts(columns, query, "a query id") if query else None
@@ -187,10 +194,12 @@ class Part:
         )
         self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
         for j, name in enumerate(features):
+            # One by one where that costs nothing: the table and the matrix need not be in memory together.
+            values = columns if table.schema is None else table.read([name], [])
             with np.errstate(over="ignore", under="ignore"):
-                self.features[:, j] = _numbers(columns[name])
+                self.features[:, j] = _numbers(values[name])
             infinite = np.isinf(self.features[:, j])
-            self._report(infinite, name, columns, _FINITE)
+            self._report(infinite, name, values, _FINITE)
         self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
         self.positions = self._positions(columns, position) if position else None
         self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
@@ -251,6 +260,21 @@ def is_numeric(kind: Any) -> bool:
         or types.is_decimal(kind)
         or types.is_null(kind)
     )
+
+
+def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
+    """Raise if columns that should hold numbers are of another type.
+
+    Raises:
+        DataError: every such column.
+    """
+    problems = [
+        Problem(str(path), f"column {name!r} has the type {schema.field(name).type}", "numbers")
+        for name in numbers
+        if not is_numeric(schema.field(name).type)
+    ]
+    if problems:
+        raise DataError(problems)
 
 
 def place_in(parts: Sequence[Part]) -> Callable[[int], str]:

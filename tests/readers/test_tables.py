@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.parquet import Parquet
+from ltr_harness.readers.parquet import Parquet, ParquetTable
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,clicks
@@ -286,3 +288,27 @@ def test_csv_and_parquet_agree(tmp_path: Path, rows: list[tuple[str, float, floa
     columns = {"query_id": queries, "label": labels, "x": pa.array(values, pa.float64())}
     right = from_parquet(tmp_path, columns, regroup=True, features=("x",))
     assert fingerprint_dataset(left) == fingerprint_dataset(right)
+
+
+def test_parquet_features_are_never_in_memory_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    whole = ParquetTable.read
+
+    def read(table: ParquetTable, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        asked.append(list(numbers))
+        return whole(table, numbers, texts)
+
+    monkeypatch.setattr(ParquetTable, "read", read)
+    data = from_parquet(tmp_path, {"query_id": [1, 1], "label": [1, 0], "x": [1.0, 2.0], "y": [3, 4]})
+    assert data.features.tolist() == [[1, 3], [2, 4]]
+    assert asked == [["label"], ["x"], ["y"]]
+
+
+def test_columns_of_other_types_are_told_together(tmp_path: Path) -> None:
+    columns = {"query_id": [1], "label": ["a"], "x": ["b"], "y": [1.0]}
+    with pytest.raises(DataError) as caught:
+        from_parquet(tmp_path, columns, features=("x", "y"))
+    assert [problem.found for problem in caught.value.problems] == [
+        "column 'x' has the type string",
+        "column 'label' has the type string",
+    ]
