@@ -25,7 +25,8 @@ def test_entries_are_whole(name: str) -> None:
         assert set(counted) <= set(known.files)
     assert set(known.digests) <= set(known.files)
     archives = [known.archive] if known.archive else []
-    digests = [one.sha256 for one in (*known.downloads, *archives)] + list(known.digests.values())
+    digests = [one.sha256 for one in known.downloads] + [one.sha256 for one in archives]
+    digests += known.digests.values()
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
     experiment = load_experiment(
         {"name": "x", "data": {"set": name, "root": "."}, "models": {"m": {"ranker": "random"}}},
