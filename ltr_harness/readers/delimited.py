@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.files import text_bytes
+from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited
 
 _FIELD_LIMIT = 1 << 30
@@ -111,10 +111,8 @@ class Delimited:
                 Problem(f"{self.path}:{line}", "the header is not UTF-8", "UTF-8 text", "save it as UTF-8")
             ) from None
 
-    def _stream(self) -> Any:
-        from pyarrow import BufferReader, py_buffer
-
-        return BufferReader(py_buffer(self._data))
+    def _stream(self) -> io.BufferedReader:
+        return io.BufferedReader(_Passing(self._data), 1 << 20)
 
     def _layout(self) -> Any:
         from pyarrow.csv import ReadOptions
@@ -179,6 +177,24 @@ class Delimited:
 
     def _unexpected(self, problem: Exception) -> DataError:
         return DataError(Problem(str(self.path), f"cannot be read as a table: {problem}"))
+
+
+class _Passing(io.RawIOBase):
+    """Bytes from front to back; what has been read leaves memory, else a mapped file would fill it."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._data[self._at : self._at + len(buffer)]
+        memoryview(buffer)[: len(part)] = part.data
+        release(part)
+        self._at += len(part)
+        return len(part)
 
 
 def _is_number(text: str) -> bool:
