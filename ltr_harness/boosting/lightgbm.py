@@ -12,7 +12,6 @@ or, when evaluating every round is too dear, `Watch`, which evaluates only the r
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -271,7 +270,7 @@ class Watch(WatchedTraining):
             if not any(dataset is one for one in known):
                 dataset.set_reference(env.model.train_set)
                 env.model.add_valid(dataset, name)
-        return Watching(self._settings, judgments_of, _threads(env.params))
+        return Watching(self._settings, judgments_of)
 
     def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(
@@ -283,13 +282,6 @@ class Watch(WatchedTraining):
         if twice:
             raise UsageError(_collision(twice))
         return results
-
-
-def _threads(params: Mapping[str, Any]) -> int:
-    """The booster's threads, which wait while we evaluate; XGBoost's do not wait, they spin."""
-    names = ["num_threads", *sorted(lightgbm.basic._ConfigAliases.get("num_threads"))]
-    given = next((int(params[name]) for name in names if params.get(name) is not None), 0)
-    return given if given > 0 else os.cpu_count() or 1
 
 
 def _rounds(env: Any) -> int:

@@ -69,9 +69,7 @@ class Watching:
         best_value: the stopping metric's value there.
     """
 
-    def __init__(
-        self, settings: WatchSettings, judgments_of: Callable[[Any], Judgments], threads: int = 1
-    ) -> None:
+    def __init__(self, settings: WatchSettings, judgments_of: Callable[[Any], Judgments]) -> None:
         self._settings = settings
         self.bindings = bind_all(
             settings.metrics,
@@ -79,7 +77,6 @@ class Watching:
                 name: settings.judgments.get(name) or judgments_of(data)
                 for name, data in settings.data.items()
             },
-            threads,
         )
         self.history: list[Measured] = []
         self.best: list[Measured] = []
@@ -159,13 +156,11 @@ def distinct_metrics(metrics: Iterable[Metric | str]) -> tuple[Metric, ...]:
     return parsed
 
 
-def bind_all(
-    metrics: Sequence[Metric], judgments: Mapping[str, Judgments], threads: int = 1
-) -> dict[str, Binding]:
+def bind_all(metrics: Sequence[Metric], judgments: Mapping[str, Judgments]) -> dict[str, Binding]:
     """Bind to every set; what a metric takes from data, it takes from the first and keeps for the others."""
     bindings: dict[str, Binding] = {}
     for name, judged in judgments.items():
-        bindings[name] = bind(metrics, judged, threads)
+        bindings[name] = bind(metrics, judged)
         metrics = bindings[name].metrics
     return bindings
 

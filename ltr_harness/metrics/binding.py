@@ -19,7 +19,7 @@ from ltr_harness.metrics.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.ranking import Ranker, Ranking, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
-_ROWS_PER_THREAD = 300_000
+_ROWS_PER_THREAD = 1_000_000
 
 
 class Binding:
@@ -28,9 +28,9 @@ class Binding:
     Args:
         metrics: what to compute.
         judgments: the queries and what their rows are worth.
-        threads: on how many threads an evaluation may run. More than one is used from 600,000 rows on, 300,000
-            each at least, by splitting the queries; the values are the same, bit for bit. The default leaves the
-            processor to whoever calls.
+        threads: on how many threads an evaluation may run. More than one is used from two million rows on, a
+            million each at least, by splitting the queries; the values are the same, bit for bit. The default
+            leaves the processor to the booster that calls.
 
     Attributes:
         metrics: the metrics in the order asked for, with everything they take from data fixed.

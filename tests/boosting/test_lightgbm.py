@@ -388,20 +388,6 @@ class TestWatch:
             r: full[r] for r in rounds
         }
 
-    @pytest.mark.parametrize("name", ["num_threads", "n_jobs"])
-    def test_the_boosters_threads_share_the_evaluation(
-        self, train: Any, valid: Any, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        one = self.fit(train, valid, rounds=5, patience=None)[1]
-        assert not one._watching.bindings["valid"]._parts
-        monkeypatch.setattr("ltr_harness.metrics.binding._ROWS_PER_THREAD", 100)
-        alone = self.fit(train, valid, rounds=5, patience=None)[1]
-        assert not alone._watching.bindings["valid"]._parts, "the booster has one thread"
-        params = {"num_threads": None, name: 2}
-        shared = self.fit(train, valid, rounds=5, patience=None, params=params)[1]
-        assert len(shared._watching.bindings["valid"]._parts) == 2
-        assert shared.history == alone.history == one.history
-
     def test_without_patience_all_rounds_are_kept(self, train: Any, valid: Any) -> None:
         booster, watch = self.fit(train, valid, rounds=30, patience=None)
         assert (booster.num_trees(), watch.best_round, watch.best_value) == (30, None, None)
