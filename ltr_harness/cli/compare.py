@@ -35,6 +35,7 @@ Examples:
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
+  ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
 
 \b
@@ -69,6 +70,11 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or a gat
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
 )
+@click.option(
+    "--interleaving",
+    is_flag=True,
+    help="The input is a log of interleaved lists: session_id, team and click in every row.",
+)
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -82,6 +88,7 @@ def command(
     interval: str,
     margin: float | None,
     output: Path | None,
+    interleaving: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -94,6 +101,8 @@ def command(
     from ltr_harness.comparison import compare
     from ltr_harness.report.data import ReportData
 
+    if interleaving:
+        return _votes(inputs, confidence, as_json)
     conditions = _parsed(gates)
     paths, notes = _expanded(inputs)
     found = _Found(paths, metrics, conditions, given)
@@ -138,6 +147,20 @@ def command(
     problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
     if problems:
         raise GateError(problems)
+    return 0
+
+
+def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from ltr_harness.monitoring.interleaving import interleaved
+
+    if len(inputs) != 1:
+        raise UsageError(
+            f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
+        )
+    found = interleaved(Path(inputs[0]), confidence)
+    click.echo(json.dumps(asdict(found)) if as_json else str(found))
     return 0
 
 

@@ -48,6 +48,18 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder in which runs leave their windows for later ones.",
 )
+@click.option(
+    "--dask",
+    metavar="[ADDRESS]",
+    is_flag=False,
+    flag_value="local",
+    help="Read the logs on a Dask cluster: local (the default; give it last), or tcp://scheduler:8786.",
+)
+@click.option(
+    "--confirm-split",
+    is_flag=True,
+    help="Search slices in one half of the queries, and show the other half's numbers beside theirs.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit code 0 even with alerts, for dashboards.")
 @click.option("--per-query", is_flag=True, help="Print every query's values.")
 @options.overrides
@@ -59,6 +71,8 @@ def command(
     baseline: Path | None,
     output: Path | None,
     history: Path | None,
+    dask: str | None,
+    confirm_split: bool,
     exit_zero: bool,
     per_query: bool,
     overrides: tuple[str, ...],
@@ -73,12 +87,12 @@ def command(
         from ltr_harness.cli.event_stream import EventStream
 
         with EventStream("monitor", quiet) as stream:
-            watched = _watched(config, log, baseline, output, history, overrides)
+            watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
             _tell(stream, watched, output)
             stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
         click.echo(watched.result.to_json(), nl=False)
         return stream.exit_code
-    watched = _watched(config, log, baseline, output, history, overrides)
+    watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
     result = watched.result
     for alert in result.alerts:
         click.echo(str(alert))
@@ -97,14 +111,17 @@ def _watched(
     baseline: Path | None,
     output: Path | None,
     history: Path | None,
+    dask: str | None,
+    confirm_split: bool,
     overrides: tuple[str, ...],
 ) -> Watched:
     """The whole computation, and what it leaves in the output folder."""
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 
-    settings = load_monitor_config(config, overrides)
-    watched = watch(settings, log=log, baseline=baseline, history=history)
+    halves = ("slices.confirm_split=true",) if confirm_split else ()
+    settings = load_monitor_config(config, (*overrides, *halves))
+    watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
     if output is not None:
         _write(watched, output, log or settings.log, baseline or settings.baseline)
     return watched

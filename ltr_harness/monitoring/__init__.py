@@ -5,11 +5,13 @@ every later stage is arithmetic on that table. One stage, one file, in the order
 
 =====================  =====================================================================================
 config, rule, load     what the configuration file may say, and how it is read
-log                    Parquet, CSV or Arrow in batches cut at query boundaries
+log, reading           Parquet, CSV or Arrow in batches cut at query boundaries
+partitions             the same on the workers of a Dask cluster
 rows                   one batch, checked, ranked and evaluated by `ltr_harness.metrics`
 contract               is the log fit to be judged: keys, ranks, scores, grades, timestamps
 attribution            from clicks and purchases to relevance, by a rule that is part of the definition
 events, grades, times  where events, grades and moments come from in a batch
+event_join             which row each event of an event log belongs to
 queries                the table of queries, and its form on disk
 baselines              what production is compared with: a log, a run, an earlier result
 periods                production beside its baseline, as samples for the tests
@@ -20,6 +22,7 @@ window_tests           the same window by window, trailing means, one family of 
 slices                 where: the segments whose change stands out
 drift                  which feature moved, and whether that explains the drop
 presentation           clicks by rank, propensities, IPS-DCG: page or ranking?
+interleaving           which of two rankers wins the sessions, where users saw both in one list
 summaries              means by rule, lengths of lists, queries to read
 verdict                three sentences and the alerts
 history                what later runs need to know of this one

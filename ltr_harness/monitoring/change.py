@@ -18,8 +18,6 @@ from ltr_harness.stats.two_samples import (
     mean_estimate,
 )
 
-_COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
-
 Floats = NDArray[np.float64]
 
 
@@ -27,7 +25,7 @@ def changes(periods: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
     confidence = periods.config.compare.confidence
-    common = common_queries(periods)
+    common = periods.common
     for at, metric in enumerate(periods.now.metrics):
         now = periods.sample_now(periods.now.values[at])
         before = periods.reference if at == 0 else periods.sample_before(periods.before.values[at])
@@ -66,18 +64,6 @@ def _unpaired_method(periods: Periods) -> str:
     if periods.strata[0] is not None:
         parts.append("weekday by weekday")
     return ", ".join(parts)
-
-
-def common_queries(periods: Periods) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Where the same queries stand in both periods, if enough of them do to call it a replay."""
-    import pandas as pd
-
-    ours, theirs = pd.Index(periods.now.ids), pd.Index(periods.before.ids)
-    at = theirs.get_indexer(ours)
-    known = np.flatnonzero(at >= 0)
-    if known.size < max(2, _COMMON * min(len(ours), len(theirs))):
-        return None
-    return known, at[known].astype(np.int64)
 
 
 def paired_by_key(periods: Periods) -> Interval | None:

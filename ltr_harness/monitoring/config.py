@@ -74,6 +74,10 @@ class Columns(Part):
         default=(),
         description="Numeric columns to watch for drift; item features become mean, max and std per query.",
     )
+    online: Names = Field(
+        default=(),
+        description="What users did (clicks, dwell time, conversion): shown beside the metric, window by window.",
+    )
 
     @model_validator(mode="after")
     def _a_ranking(self) -> Self:
@@ -110,7 +114,10 @@ class Compare(Part):
     min_drop: float = Field(
         default=0.01, ge=0, description="Smaller drops are stated, and raise no alert however significant."
     )
-    correct: Literal["bonferroni", "holm"] = "bonferroni"
+    correct: Literal["bonferroni", "holm", "spending"] = Field(
+        default="bonferroni",
+        description="Over the tests of one run; spending, with a history, over all runs there will ever be.",
+    )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
 
 
@@ -144,6 +151,9 @@ class Drift(Part):
     bins: int = Field(default=10, ge=2, le=50)
     psi_floor: float = Field(default=0.1, gt=0)
     alpha: float = Field(default=0.05, gt=0, lt=1)
+    model: str | None = Field(
+        default=None, description="Run folder of the model: its gain importance stands beside each feature."
+    )
 
 
 class Propensity(Part):
@@ -174,6 +184,10 @@ class Alerts(Part):
     """What ends in exit code 4."""
 
     on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "contract")
+
+
+PLACES: Any = {"log": True, "baseline": True, "history": True, "drift": {"model"}}
+"""Fields that say where files lie: no part of what was asked."""
 
 
 class MonitorConfig(Part):
@@ -243,13 +257,15 @@ class MonitorConfig(Part):
         relevance["mode"] = self.relevance.chosen
         return {
             "metrics": [str(metric) for metric in self.resolved_metrics],
-            "relevance": {key: value for key, value in relevance.items() if value not in (None, {}, [], ())},
+            "relevance": {
+                key: value for key, value in relevance.items() if value not in (None, {}, [], (), "refuse")
+            },
             "ips": None if self.propensity is None else self.propensity.clip,
         }
 
     def digest(self) -> str:
         """SHA-256 of the configuration without the places of files."""
-        plain = self.model_dump(mode="json", exclude={"log", "baseline", "history"})
+        plain = self.model_dump(mode="json", exclude=PLACES)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 

@@ -52,6 +52,10 @@ CHECKS = {
         "error", "rows", "grades are above the top of the scale",
         "raise relevance.max_grade, or mend the labels",
     ),
+    "grade_missing": _Check(
+        "warning", "rows", "rows have no label, which is seldom by chance: what stood low was looked at less",
+        "label them, or read the numbers as those of the labelled rows",
+    ),
     "event_invalid": _Check("error", "rows", "event counts are negative or no numbers", "0, 1, 2 … per row"),
     "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
     "time_out_of_range": _Check(
@@ -135,10 +139,17 @@ class Finding:
 
 @dataclass(eq=False)
 class Contract:
-    """What the checks of one log found, batch after batch."""
+    """What the checks of one log found, batch after batch.
+
+    Attributes:
+        log: production or baseline.
+        place: how messages call it.
+        first_row: of the next batch, counted from the log's first row; None where batches are no stretch of it.
+    """
 
     log: str
     place: str
+    first_row: int | None = 0
     _counts: dict[str, int] = field(default_factory=dict)
     _examples: dict[str, list[str]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "queries": 0, "events": 0})
@@ -162,6 +173,26 @@ class Contract:
         if found:
             self._counts[name] = self._counts.get(name, 0) + found
             self._keep(name, list(examples))
+
+    def begin(self, rows: int) -> Callable[[int], str]:
+        """A batch of so many rows begins; how its rows are called."""
+        first = self.first_row
+        self.totals["rows"] += rows
+        if first is None:
+            return lambda row: "a row where two pieces of the log meet"
+        self.first_row = first + rows
+        return lambda row: f"row {first + row + 1}"
+
+    def empty(self) -> Contract:
+        """Another one for a piece of the same log, to be added when it is full."""
+        return Contract(self.log, self.place)
+
+    def add(self, other: Contract) -> None:
+        """What was found in another piece of the log."""
+        for name, count in other._counts.items():
+            self.count(name, count, tuple(other._examples[name]))
+        for unit, total in other.totals.items():
+            self.totals[unit] += total
 
     def _keep(self, name: str, examples: list[str]) -> None:
         # The smallest three, so that reading in other batches shows the same ones.

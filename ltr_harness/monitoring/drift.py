@@ -6,14 +6,18 @@ bins of the feature, the part of the drop that comes from other shares of the bi
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import together
 from ltr_harness.monitoring.result import FeatureDrift
 from ltr_harness.stats.decomposition import decompose
-from ltr_harness.stats.drift import bin_edges, binned, jensen_shannon, kolmogorov_smirnov, psi, psi_threshold
+from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold
 
 Floats = NDArray[np.float64]
 
@@ -37,27 +41,55 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
 
 
 def feature_drift(periods: Periods) -> list[FeatureDrift]:
-    """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
+    """Every feature and segment: size of the drift, and the part of the change it explains, largest first.
+
+    Where the model is known (`drift.model`), its gain importance stands beside: drift of a feature that no tree
+    asks for cannot be what went wrong. It never orders the table.
+    """
     features = query_features(periods)
     segments = [n for n in (periods.now.segments or {}) if n in (periods.before.segments or {})]
     m = max(1, len(features) + len(segments))
     found = [_numeric(name, *values, periods, m) for name, values in features.items()]
     found += [_categorical(name, periods, m) for name in segments]
+    if periods.config.drift.model is not None:
+        gains = gain_shares(Path(periods.config.drift.model))
+        found = [replace(f, gain=gains.get(f.name.partition(":")[0], float("nan"))) for f in found]
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
     total = periods.sample_now().plain[0] - periods.reference.plain[0]
     return sorted(found, key=lambda f: (-np.sign(total) * f.mix.value, f.name))
+
+
+def gain_shares(path: Path) -> dict[str, float]:
+    """Each feature's share of the gain of all splits of a stored run's trees.
+
+    Raises:
+        DataError: no run, or one of a model without trees.
+    """
+    from ltr_harness.runs import load_run
+
+    table = load_run(path).importance
+    if table is None:
+        raise DataError(
+            Problem(str(path), "has no trees, and so no gain importance", "a LightGBM or XGBoost run")
+        )
+    total = float(table["gain"].sum())
+    return {
+        str(f): float(g) / total if total else 0.0
+        for f, g in zip(table["feature"], table["gain"], strict=True)
+    }
 
 
 def _numeric(name: str, now: Floats, before: Floats, periods: Periods, m: int) -> FeatureDrift:
     rule = periods.config.drift
     edges = bin_edges(before, rule.bins)
     one, two = binned(now, edges), binned(before, edges)
-    distance, p = kolmogorov_smirnov(now, before)
+    distance, p, carried = distances(now, before)
     spread = np.nanstd(before) if np.any(~np.isnan(before)) else np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
         shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")
-    return _drift(name, "number", one, two, edges.size + 2, periods, m, distance, p, shift,
+        carried = float(carried / spread) if spread > 0 else float("nan")
+    return _drift(name, "number", one, two, edges.size + 2, periods, m, distance, p, shift, carried,
                   float(np.isnan(before).mean()), float(np.isnan(now).mean()))  # fmt: skip
 
 
@@ -67,12 +99,12 @@ def _categorical(name: str, periods: Periods, m: int) -> FeatureDrift:
     now, before = (np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (one, two))
     counts = [np.bincount(c, minlength=size + 1).astype(np.float64) for c in (now, before)]
     return _drift(name, "segment", now, before, size + 1, periods, m, jensen_shannon(*counts), float("nan"),
-                  float("nan"), float((two.codes < 0).mean()), float((one.codes < 0).mean()))  # fmt: skip
+                  float("nan"), float("nan"), float((two.codes < 0).mean()), float((one.codes < 0).mean()))  # fmt: skip
 
 
 def _drift(
     name: str, kind: str, now: NDArray[np.int64], before: NDArray[np.int64], size: int, periods: Periods, m: int,
-    distance: float, p: float, shift: float, missing_before: float, missing_now: float,
+    distance: float, p: float, shift: float, carried: float, missing_before: float, missing_now: float,
 ) -> FeatureDrift:  # fmt: skip
     rule = periods.config.drift
     counts = [np.bincount(codes, minlength=size).astype(np.float64) for codes in (now, before)]
@@ -83,5 +115,5 @@ def _drift(
     explains = parts.mix.value / parts.total.value if parts.total.value else float("nan")
     return FeatureDrift(
         name, kind, int(now.size), int(before.size), moved, threshold, bool(moved > threshold), distance, p, shift,
-        missing_before, missing_now, interval(parts.mix), explains,
+        carried, missing_before, missing_now, interval(parts.mix), explains,
     )  # fmt: skip

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.monitoring.config import Columns, MonitorConfig
+from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.contract import Contract
-from ltr_harness.monitoring.queries import Category, category_of, together
-from ltr_harness.monitoring.rule import EventLog, seconds
-from ltr_harness.monitoring.times import timestamps
+from ltr_harness.monitoring.event_join import matched
+from ltr_harness.monitoring.log import Log
+from ltr_harness.monitoring.queries import category_of
 
 Counts = dict[str, NDArray[np.int32]]
 
@@ -58,125 +58,67 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
 
 
 @dataclass(frozen=True, eq=False)
-class EventCounts:
-    """A long table of events, ready to be joined to the rows of a log."""
+class JoinedEvents:
+    """The event log, joined: which row of the log each event belongs to. Ten bytes an event, whatever its size.
 
-    config: EventLog
-    columns: Columns
-    timezone: str
-    table: Any
+    Attributes:
+        names: the events that the rule of relevance counts.
+        codes: (n,) index into `names` of each event that has a row, in order of row.
+        row: (n,) its row, counted from the log's first.
+    """
+
+    names: tuple[str, ...]
+    codes: NDArray[np.int16]
+    row: NDArray[np.int64]
 
     @classmethod
-    def read(cls, config: MonitorConfig) -> EventCounts | None:
-        """The configured event log; None where there is none."""
-        from ltr_harness.monitoring.log import open_log
+    def read(
+        cls, config: MonitorConfig, log: Log, contract: Contract, *, baseline: bool
+    ) -> JoinedEvents | None:
+        """Join the configured event log to a log; None where there is none.
 
-        log = config.relevance.event_log
-        if log is None:
+        Both are read in batches, the log only in the columns that the join needs. Unknown events and orphans
+        (events without an impression) are counted.
+        """
+        join = config.relevance.event_log
+        if join is None:
             return None
-        opened = open_log(
-            log.path, text_columns=[name for name in (log.query_id, log.item_id, log.user) if name]
+        names = config.relevance.event_names
+        event, row = matched(
+            config, log, join.baseline_path if baseline and join.baseline_path else join.path
         )
-        needed = [
-            log.event,
-            log.item_id,
-            log.query_id,
-            log.user,
-            log.timestamp if log.query_id is None else None,
-        ]
-        names = [name for name in needed if name]
-        import pyarrow as pa
-
-        batches = list(opened.batches(names, names[0], in_memory=1 << 60))
-        return cls(log, config.columns, config.windows.timezone, pa.concat_tables(batches))
-
-    def of_rows(self, table: Any, names: Iterable[str], contract: Contract) -> Counts:
-        """How often each event happened to each row; events without an impression are counted as orphans."""
-        names = tuple(names)
-        event = category_of(self.table[self.config.event])
-        known = np.isin(event.names, names)
-        known_event = np.append(known, False)[event.codes]
-        row = self._by_query(table) if self.config.query_id else self._last_touch(table)
-        contract.totals["events"] += len(self.table)
+        to_ours = np.array([names.index(n) if n in names else -1 for n in event.names.tolist()] + [-1])
+        codes = to_ours[event.codes].astype(np.int16)
+        contract.totals["events"] += row.size
         contract.check(
             "unknown_event",
-            ~known_event,
+            codes < 0,
             lambda at: repr(str(event.names[event.codes[at]]) if event.codes[at] >= 0 else ""),
         )
         contract.count("orphan_event", int((row < 0).sum()))
-        counts: Counts = {}
-        for name in names:
-            at = int(np.searchsorted(event.names, name))
-            mine = (
-                (event.codes == at) & (row >= 0)
-                if at < event.names.size and event.names[at] == name
-                else np.zeros(row.size, bool)
-            )
-            counts[name] = np.bincount(row[mine], minlength=table.num_rows).astype(np.int32)
-        return counts
+        kept = np.flatnonzero((codes >= 0) & (row >= 0))
+        kept = kept[np.argsort(row[kept], kind="stable")]
+        return cls(names, codes[kept], row[kept])
 
-    def _by_query(self, table: Any) -> NDArray[np.int64]:
-        """The row of each event by query and item; -1 for orphans."""
-        rows = self._keys(
-            table, self.columns.query_id, self.columns.item_id or "", self.config.query_id or ""
-        )
-        return _first_match(*rows)
+    def of(self, first: int, n: int) -> JoinedEvents:
+        """Those of `n` rows from row `first` on, which is 0 in the answer."""
+        low, high = np.searchsorted(self.row, [first, first + n])
+        return JoinedEvents(self.names, self.codes[low:high], self.row[low:high] - first)
 
-    def _keys(
-        self, table: Any, first: str, item: str, event_first: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        pairs = []
-        for ours, theirs in ((first, event_first), (item, self.config.item_id)):
-            pairs.append(together([category_of(table[ours]), category_of(self.table[theirs])]))
-        (a, b), (x, y) = pairs
-        width = x.names.size + 1
+    def beside(self, table: Any, first: int) -> Any:
+        """A batch of the log, from row `first` on, with a column of counts for every event."""
+        import pyarrow as pa
 
-        def key(one: Category, two: Category) -> NDArray[np.int64]:
-            missing = (one.codes < 0) | (two.codes < 0)
-            return np.where(missing, -1, one.codes.astype(np.int64) * width + two.codes)
-
-        return key(a, x), key(b, y)
-
-    def _last_touch(self, table: Any) -> NDArray[np.int64]:
-        """The row of the latest impression of the item by that user before the event, within the window."""
-        import pandas as pd
-
-        ours, theirs = self._keys(
-            table, self.columns.cluster_id or "", self.columns.item_id or "", self.config.user or ""
-        )
-        shown = pd.DataFrame(
-            {
-                "time": timestamps(
-                    table[self.columns.timestamp], self.columns.timestamp or "", self.timezone
-                ),
-                "key": ours,
-                "row": np.arange(table.num_rows),
-            }
-        ).sort_values(["time", "row"], kind="stable")
-        happened = pd.DataFrame(
-            {
-                "time": timestamps(
-                    self.table[self.config.timestamp], self.config.timestamp or "", self.timezone
-                ),
-                "key": theirs,
-                "event": np.arange(len(self.table)),
-            }
-        ).sort_values(["time", "event"], kind="stable")
-        joined = pd.merge_asof(
-            happened, shown[shown["key"] >= 0], on="time", by="key",
-            tolerance=seconds(self.config.window) * 10**9,
-        )  # fmt: skip
-        found = np.full(len(self.table), -1, dtype=np.int64)
-        found[joined["event"].to_numpy()] = joined["row"].fillna(-1).to_numpy().astype(np.int64)
-        return found
+        mine = self.of(first, table.num_rows)
+        for at, name in enumerate(self.names):
+            counts = np.bincount(mine.row[mine.codes == at], minlength=table.num_rows).astype(np.int32)
+            table = table.append_column(column_of(name), pa.array(counts))
+        return table
 
 
-def _first_match(rows: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each wanted key the first row with it, -1 where there is none."""
-    order = np.argsort(rows, kind="stable")
-    at = np.minimum(np.searchsorted(rows[order], wanted), rows.size - 1)
-    found: NDArray[np.int64] = np.where((rows[order][at] == wanted) & (wanted >= 0), order[at], -1)
-    return found
+def column_of(event: str) -> str:
+    """The column in which a joined event's counts stand."""
+    return f"event of the event log: {event}"
 
 
 def refuse_unknown_events(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.monitoring.attribution import grades_from_events, grades_from_match, satisfied_clicks
 from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.contract import Contract
-from ltr_harness.monitoring.events import EventCounts, counts_of_lists
+from ltr_harness.monitoring.events import column_of, counts_of_lists
 from ltr_harness.monitoring.queries import Category
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def grades_of_rows(
     rows: Rows,
     config: MonitorConfig,
     contract: Contract,
-    events: EventCounts | None,
     segments: Mapping[str, Category],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
     """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
@@ -33,8 +32,13 @@ def grades_of_rows(
         prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
         return {}, grades_from_match(prediction, truth, rule.positive)
     if rule.chosen == "label":
-        return {}, _checked_grades(rows.numbers(rule.label), rows, config, contract)
-    counts = _event_counts(rows, config, contract, events)
+        labels = rows.numbers(rule.label)
+        if rule.unlabelled != "refuse":
+            missing = np.isnan(labels)
+            contract.check("grade_missing", missing, rows.name)
+            labels = np.where(missing, 0.0, labels)
+        return {}, _checked_grades(labels, rows, config, contract)
+    counts = _event_counts(rows, config, contract)
     if counts is None:
         return {}, None
     judged = dict(counts)
@@ -60,14 +64,12 @@ def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract:
 
 
 def _event_counts(
-    rows: Rows, config: MonitorConfig, contract: Contract, events: EventCounts | None
+    rows: Rows, config: MonitorConfig, contract: Contract
 ) -> dict[str, NDArray[np.int32]] | None:
     rule = config.relevance
     names = rule.event_names
-    if events is not None:
-        return {
-            name: rows.arranged(count) for name, count in events.of_rows(rows.table, names, contract).items()
-        }
+    if rule.event_log is not None:
+        return {name: rows.arranged(rows.table[column_of(name)].to_numpy()) for name in names}
     if rule.list_column:
         found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
         return {name: rows.arranged(count) for name, count in found.items()}

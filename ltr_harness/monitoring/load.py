@@ -36,9 +36,13 @@ def load_monitor_config(
     for key in ("log", "baseline", "history"):
         if key in tree.mapping:
             tree = tree.with_entry(key, absolute_path(tree.mapping[key]))
-    path = tree.at(("relevance", "event_log", "path"))
-    if path is not None:
-        tree = _with_event_path(tree, absolute_path(path))
+    model = tree.at(("drift", "model"))
+    if model is not None:
+        tree = tree.with_entry("drift", tree.mapping["drift"].with_entry("model", absolute_path(model)))
+    for key in ("path", "baseline_path"):
+        path = tree.at(("relevance", "event_log", key))
+        if path is not None:
+            tree = _with_event_path(tree, key, absolute_path(path))
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
@@ -55,9 +59,9 @@ def _in_our_words(problem: Problem) -> Problem:
     return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
 
 
-def _with_event_path(tree: Node, path: Node) -> Node:
+def _with_event_path(tree: Node, key: str, path: Node) -> Node:
     relevance = tree.mapping["relevance"]
-    log = relevance.mapping["event_log"].with_entry("path", path)
+    log = relevance.mapping["event_log"].with_entry(key, path)
     return tree.with_entry("relevance", relevance.with_entry("event_log", log))
 
 

@@ -15,6 +15,8 @@ from ltr_harness.monitoring.result import Interval
 from ltr_harness.monitoring.windows import local_days
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample
 
+_COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
+
 Floats = NDArray[np.float64]
 
 
@@ -75,6 +77,18 @@ class Periods:
         return _sample(
             self.before.primary if values is None else values, self.clusters[1], self.strata[1], rows
         )
+
+    @cached_property
+    def common(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Where the same queries stand in both periods, if enough of them do to call it a replay."""
+        import pandas as pd
+
+        ours, theirs = pd.Index(self.now.ids), pd.Index(self.before.ids)
+        at = theirs.get_indexer(ours)
+        known = np.flatnonzero(at >= 0)
+        if known.size < max(2, _COMMON * min(len(ours), len(theirs))):
+            return None
+        return known, at[known].astype(np.int64)
 
     @cached_property
     def reference(self) -> Sample:

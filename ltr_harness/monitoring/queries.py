@@ -61,6 +61,7 @@ class QueryTable:
         cluster, pair_key: see `Columns`; None where there is none.
         segments: column to category.
         features: column, or column:mean, :max and :std where rows of a query differ, to (n,) values.
+        online: column to (n,) mean over the query's rows.
         ips: (n,) IPS-DCG, ips_weight the sum of gain/propensity and ips_squares of its square; None without
             propensities.
     """
@@ -77,6 +78,7 @@ class QueryTable:
     pair_key: Category | None = None
     segments: Mapping[str, Category] | None = None
     features: Mapping[str, Floats] | None = None
+    online: Mapping[str, Floats] | None = None
     ips: Floats | None = None
     ips_weight: Floats | None = None
     ips_squares: Floats | None = None
@@ -113,6 +115,7 @@ class QueryTable:
             pair_key=None if self.pair_key is None else self.pair_key.take(rows),
             segments=None if self.segments is None else {k: v.take(rows) for k, v in self.segments.items()},
             features=None if self.features is None else {k: v[rows] for k, v in self.features.items()},
+            online=None if self.online is None else {k: v[rows] for k, v in self.online.items()},
             ips=None if self.ips is None else self.ips[rows],
             ips_weight=None if self.ips_weight is None else self.ips_weight[rows],
             ips_squares=None if self.ips_squares is None else self.ips_squares[rows],
@@ -126,7 +129,13 @@ class QueryTable:
     def without_pages(self) -> QueryTable:
         """Without what only label health and presentation look at: a large table is copied more than once."""
         return replace(
-            self, events={}, by_rank=self.by_rank[:, :0], ips=None, ips_weight=None, ips_squares=None
+            self,
+            events={},
+            by_rank=self.by_rank[:, :0],
+            online={},
+            ips=None,
+            ips_weight=None,
+            ips_squares=None,
         )
 
     @classmethod
@@ -155,6 +164,7 @@ class QueryTable:
             self.time,
             *self.events.values(),
             *(self.features or {}).values(),
+            *(self.online or {}).values(),
             *(part for c in categories if c is not None for part in (c.codes, *_letters(c.names))),
             self.ips,
         )
@@ -179,6 +189,7 @@ class QueryTable:
         columns |= {f"event:{name}": pa.array(counts) for name, counts in self.events.items()}
         columns |= {f"segment:{name}": _arrow_category(c) for name, c in (self.segments or {}).items()}
         columns |= {f"feature:{name}": pa.array(values) for name, values in (self.features or {}).items()}
+        columns |= {f"online:{name}": pa.array(values) for name, values in (self.online or {}).items()}
         for name in ("ips", "ips_weight", "ips_squares"):
             if getattr(self, name) is not None:
                 columns[name] = pa.array(getattr(self, name))
@@ -210,6 +221,7 @@ class QueryTable:
             pair_key=_from_arrow(table, "pair_key"),
             segments={n: c for n, k in with_prefix("segment:").items() if (c := _from_arrow(table, k))},
             features={name: table[column].to_numpy() for name, column in with_prefix("feature:").items()},
+            online={name: table[column].to_numpy() for name, column in with_prefix("online:").items()},
             ips=numbers("ips"),
             ips_weight=numbers("ips_weight"),
             ips_squares=numbers("ips_squares"),
@@ -259,25 +271,49 @@ def category_of(column: Any, name: str = "") -> Category:
     import pyarrow.compute as pc
 
     chunked = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
-    if pa.types.is_dictionary(chunked.type):
-        chunked = chunked.cast(chunked.type.value_type)
-    if pa.types.is_nested(chunked.type) or pa.types.is_binary(chunked.type):
-        raise DataError(Problem(f"column {name!r}", f"has the type {chunked.type}", "text or whole numbers"))
-    encoded = chunked.combine_chunks().dictionary_encode()
+    if pa.types.is_dictionary(chunked.type) and _has_name(chunked.type.value_type):
+        encoded = chunked.unify_dictionaries().combine_chunks()
+    else:
+        encoded = plain_column(chunked, name).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
-    names = encoded.dictionary.cast(pa.string())
-    order = pc.sort_indices(names).to_numpy()
-    rank = np.empty(order.size + 1, dtype=np.int32)
-    rank[order] = np.arange(order.size, dtype=np.int32)
-    rank[-1] = -1
-    codes = encoded.indices.fill_null(order.size).to_numpy(zero_copy_only=False)
-    sorted_names = np.asarray(names.take(pa.array(order)).to_numpy(zero_copy_only=False), dtype=np.str_)
-    if sorted_names.size and sorted_names[0] == "":  # a CSV file's way to say nothing
-        rank -= 1
-        rank[rank < 0] = -1
-        sorted_names = sorted_names[1:]
-    return Category(rank[codes], sorted_names)
+    texts = encoded.dictionary.cast(pa.string())
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    used = np.zeros(len(texts) + 1, dtype=bool)
+    used[codes] = True  # a file's dictionary may name more than this batch holds
+    used[:-1] &= texts.is_valid().to_numpy(zero_copy_only=False)
+    used[:-1] &= pc.not_equal(texts, "").fill_null(False).to_numpy(zero_copy_only=False)  # CSV's missing
+    kept = pa.array(np.flatnonzero(used[:-1]))
+    order = pc.sort_indices(texts.take(kept))
+    at = kept.take(order)
+    names = np.asarray(texts.take(at).to_numpy(zero_copy_only=False), dtype=np.str_)
+    if (names[1:] == names[:-1]).any():  # a dictionary that repeats itself
+        return category_of(chunked.cast(chunked.type.value_type), name)
+    rank = np.full(len(texts) + 1, -1, dtype=np.int32)
+    rank[at.to_numpy()] = np.arange(names.size, dtype=np.int32)
+    return Category(rank[codes], names)
+
+
+def plain_column(column: Any, name: str) -> Any:
+    """An Arrow column whose values have a name; dictionaries undone.
+
+    Raises:
+        DataError: lists, structures and the like.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not _has_name(column.type):
+        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "text or whole numbers"))
+    return column
+
+
+def _has_name(kind: Any) -> bool:
+    """Whether values of an Arrow type are text, numbers or the like, and can be written down."""
+    import pyarrow as pa
+
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
 def _ids(column: Any) -> NDArray[Any]:

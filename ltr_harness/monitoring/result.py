@@ -43,6 +43,7 @@ class Window:
         bounded: an interval that holds where nearly all queries are at the ceiling; None elsewhere.
         share_zero, share_one, p10, p50, p90: of the primary metric's values.
         items_per_query, relevant_share, event_rates: the state of the labels; events per query.
+        online: column to mean over queries, such as clicks per row, dwell time or conversion.
         status: tested, small, immature, or untested (no baseline).
         change: against the baseline; p before correction.
         p_corrected, alert: after correction, with `min_drop` and all.
@@ -69,6 +70,7 @@ class Window:
     items_per_query: float
     relevant_share: float
     event_rates: dict[str, float]
+    online: dict[str, float]
     status: str
     change: Interval | None = None
     p_corrected: float = float("nan")
@@ -167,7 +169,16 @@ class Slice:
 
 @dataclass(frozen=True)
 class FeatureDrift:
-    """One feature or segment: how far it moved, and how much of the change that explains."""
+    """One feature or segment: how far it moved, and how much of the change that explains.
+
+    Attributes:
+        psi, psi_threshold, drifted: population stability index, and from which value on it is called drift.
+        distance, p: Kolmogorov-Smirnov of a number; Jensen-Shannon divergence of a segment, without p.
+        shift: of the mean, in the baseline's standard deviations.
+        carried: Wasserstein distance in the baseline's standard deviations.
+        mix, explains: the part of the change due to other shares of its bins, and its share of the change.
+        gain: its share of the model's gain, NaN where no model is given.
+    """
 
     name: str
     kind: str
@@ -179,10 +190,30 @@ class FeatureDrift:
     distance: float
     p: float
     shift: float
+    carried: float
     missing_before: float
     missing_now: float
     mix: Interval
     explains: float
+    gain: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Online:
+    """What users did, beside what the metric says, window by window.
+
+    Attributes:
+        name: the column.
+        before, now: its mean over queries; before is NaN without a baseline.
+        correlation: Spearman's, of the windows' means with the primary metric's; NaN below four windows.
+        n_windows: behind the correlation.
+    """
+
+    name: str
+    before: float
+    now: float
+    correlation: float
+    n_windows: int
 
 
 @dataclass(frozen=True)
@@ -310,6 +341,7 @@ class MonitorResult:
     n_slice_candidates: int
     drift: tuple[FeatureDrift, ...]
     labels: tuple[LabelTest, ...]
+    online: tuple[Online, ...]
     presentation: Presentation | None
     keyed: Interval | None
     worst: tuple[WorstQuery, ...]

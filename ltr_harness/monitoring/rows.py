@@ -16,7 +16,6 @@ from ltr_harness.metrics.gains import gains_of
 from ltr_harness.monitoring.attribution import examined
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.contract import Contract
-from ltr_harness.monitoring.events import EventCounts
 from ltr_harness.monitoring.grades import grades_of_rows
 from ltr_harness.monitoring.queries import Category, QueryTable, category_of
 from ltr_harness.monitoring.times import timestamps
@@ -33,7 +32,7 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
     columns, relevance = config.columns, config.relevance
     names: list[str | None] = [
         columns.query_id, columns.item_id, columns.rank, columns.score, columns.timestamp, columns.cluster_id,
-        columns.pair_key, *columns.segments, *columns.features,
+        columns.pair_key, *columns.segments, *columns.features, *columns.online,
     ]  # fmt: skip
     if relevance.chosen in ("label", "match"):
         names += [relevance.label, relevance.prediction if relevance.chosen == "match" else None]
@@ -73,7 +72,7 @@ class Rows:
 
     def numbers(self, name: str) -> Floats:
         """A column as float64, missing as NaN, in canonical order."""
-        return self.arranged(_numbers(self.table[name], name))
+        return self.arranged(numbers_of(self.table[name], name))
 
     def category(self, name: str) -> Category:
         found = category_of(self.table[name], name)
@@ -87,11 +86,8 @@ class Rows:
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
-def query_table(
-    table: Any, config: MonitorConfig, contract: Contract, events: EventCounts | None, baseline: bool
-) -> QueryTable | None:
+def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
     """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
-    contract.totals["rows"] += table.num_rows
     rows = _in_order(table, config, contract)
     if rows is None:
         return None
@@ -106,14 +102,14 @@ def query_table(
         else:
             time = np.minimum.reduceat(times, rows.boundaries[:-1])
     segments = {name: _per_query(rows, name, contract) for name in columns.segments}
-    counts, grades = grades_of_rows(rows, config, contract, events, segments)
-    propensity = _propensities(rows, ranks, config, contract, baseline)
+    counts, grades = grades_of_rows(rows, config, contract, segments)
+    propensity = _propensities(rows, ranks, config, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
     kept = rows.boundaries
-    if config.relevance.unseen == "ignore_below_last_click":
-        keep = examined(grades, rows.boundaries)
+    keep = _judged(rows, grades, config)
+    if keep is not None:
         scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
         propensity = None if propensity is None else propensity[keep]
         kept = np.concatenate(([0], np.cumsum(np.add.reduceat(keep.astype(np.int64), rows.boundaries[:-1]))))
@@ -136,8 +132,22 @@ def query_table(
         pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
         segments=segments,
         features=_features(rows, columns.features, contract),
+        online={name: _mean(rows, name) for name in columns.online},
         **ips,
     )
+
+
+def _judged(rows: Rows, grades: Floats, config: MonitorConfig) -> NDArray[np.bool_] | None:
+    """Rows that the metric looks at; None for all. A query keeps at least one row."""
+    rule = config.relevance
+    if rule.unseen == "ignore_below_last_click":
+        return examined(grades, rows.boundaries)
+    if rule.unlabelled != "ignore" or rule.chosen != "label":
+        return None
+    keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))
+    start = rows.boundaries[:-1]
+    keep[start[~np.logical_or.reduceat(keep, start)]] = True  # a list without labels has nothing relevant
+    return keep
 
 
 # ---- order and ranking -----------------------------------------------------------------------------------
@@ -146,12 +156,12 @@ def query_table(
 def _in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
     columns = config.columns
     query = category_of(table[columns.query_id], columns.query_id)
-    if not contract.check("query_missing", query.codes < 0, lambda row: f"row {row + 1}"):
+    if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):
         return None
     key = (
-        _numbers(table[columns.rank], columns.rank)
+        numbers_of(table[columns.rank], columns.rank)
         if columns.rank
-        else -_numbers(table[columns.score or ""], columns.score or "")
+        else -numbers_of(table[columns.score or ""], columns.score or "")
     )
     item = category_of(table[columns.item_id], columns.item_id) if columns.item_id else None
     codes = query.codes
@@ -282,6 +292,16 @@ def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[st
     return found
 
 
+def _mean(rows: Rows, name: str) -> Floats:
+    """Mean over the query's rows, missing values left out."""
+    values = rows.numbers(name)
+    known = np.isfinite(values)
+    n = np.add.reduceat(known.astype(np.float64), rows.boundaries[:-1])
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.add.reduceat(np.where(known, values, 0.0), rows.boundaries[:-1]) / n
+    return found
+
+
 # ---- by rank, and what propensities make of it -----------------------------------------------------------
 
 
@@ -296,7 +316,7 @@ def _by_rank(
 
 
 def _propensities(
-    rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract, baseline: bool
+    rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract
 ) -> Floats | None:
     rule = config.propensity
     if rule is None:
@@ -307,7 +327,9 @@ def _propensities(
         if not contract.check("propensity_invalid", ~good, rows.name):
             return None
     else:
-        table = np.array(rule.baseline_table if baseline and rule.baseline_table else rule.table)
+        table = np.array(
+            rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
+        )
         values = table[np.minimum(ranks, table.size) - 1]
     return np.maximum(values, rule.clip)
 
@@ -331,7 +353,7 @@ def _ips(
     }
 
 
-def _numbers(column: Any, name: str) -> Floats:
+def numbers_of(column: Any, name: str) -> Floats:
     """An Arrow column of numbers or truth values as float64, missing as NaN."""
     import pyarrow as pa
 

@@ -74,6 +74,9 @@ class EventLog(Part):
     """A table of events, one row each, joined to the impressions."""
 
     path: str
+    baseline_path: str | None = Field(
+        default=None, description="The baseline's events, where they lie elsewhere."
+    )
     event: str = Field(default="event", description="Column with the event's name.")
     query_id: str | None = Field(
         default="query_id",
@@ -123,6 +126,10 @@ class Relevance(Part):
     clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
     max_grade: float | None = Field(
         default=None, gt=0, description=("Top of the scale of grades; ERR needs it with mode label.")
+    )
+    unlabelled: Literal["refuse", "zero", "ignore"] = Field(
+        default="refuse",
+        description="label: a row without a label is an error, not relevant, or left out of its list.",
     )
     maturity: Duration = Field(
         default="0d", description="Windows younger than this still gather labels: shown, never alerted."
@@ -178,6 +185,8 @@ class Relevance(Part):
                     raise ValueError(
                         f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
                     )
+        if self.unlabelled != "refuse" and mode != "label":
+            raise ValueError(f"unlabelled with mode {mode}; there a row without an event is worth 0")
         if self.list_column and self.event_log:
             raise ValueError("list_column beside event_log; expected one of them")
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):

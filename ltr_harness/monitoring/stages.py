@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,18 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.monitoring import change, label_health, window_tests
 from ltr_harness.monitoring.attribution import describe
 from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
-from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.contract import Contract, Finding, alerting
+from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.contract import Finding, alerting
 from ltr_harness.monitoring.drift import feature_drift
-from ltr_harness.monitoring.events import EventCounts, refuse_unknown_events
 from ltr_harness.monitoring.history import append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log import open_log
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.rows import query_table, text_columns, wanted_columns
 from ltr_harness.monitoring.slices import slices
-from ltr_harness.monitoring.summaries import conventions, list_lengths, worst_queries
-from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.monitoring.summaries import conventions, list_lengths, online, worst_queries
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.monitoring.windows import Cut, cut
 
@@ -55,6 +52,7 @@ def monitor(
     log: Any = None,
     baseline: Any = None,
     history: str | Path | None = None,
+    dask: Any = None,
     overrides: Sequence[str] = (),
 ) -> MonitorResult:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
@@ -64,6 +62,8 @@ def monitor(
         log: production; a path, a pandas or an Arrow table; the configured one unless given.
         baseline: likewise, or a run folder, or the folder of an earlier result.
         history: folder of earlier runs' windows, which this one joins.
+        dask: read the logs on a Dask cluster: ``local``, a scheduler's address, or a `distributed.Client`. The
+            result is the same, to the bit; every log must hold each query's rows together.
         overrides: ``a.b=v`` texts.
 
     Raises:
@@ -77,7 +77,7 @@ def monitor(
         >>> found.windows[0].means["mrr"], found.healthy
         (0.75, True)
     """
-    return watch(config, log=log, baseline=baseline, history=history, overrides=overrides).result
+    return watch(config, log=log, baseline=baseline, history=history, dask=dask, overrides=overrides).result
 
 
 def watch(
@@ -86,6 +86,7 @@ def watch(
     log: Any = None,
     baseline: Any = None,
     history: str | Path | None = None,
+    dask: Any = None,
     overrides: Sequence[str] = (),
 ) -> Watched:
     """`monitor`, with the per-query tables kept for the files."""
@@ -95,65 +96,22 @@ def watch(
     history = settings.history if history is None else history
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
-    production, findings = read_log(log, settings, "production")
+    production, findings = read_log(log, settings, "production", dask)
     before, kind = None, None
     if baseline is not None:
-        before, kind, more = _baseline(baseline, settings)
+        before, kind, more = _baseline(baseline, settings, dask)
         findings += more
     return analysed(production, before, settings, findings, kind, None if history is None else Path(history))
 
 
-def read_log(source: Any, config: MonitorConfig, which: str) -> tuple[QueryTable, tuple[Finding, ...]]:
-    """One log, checked and evaluated.
-
-    Raises:
-        DataError: every error of the contract.
-    """
-    name = str(source) if isinstance(source, str | Path) else f"{which} log"
-    if isinstance(source, SyntheticLog):
-        source = source.table()
-    log = open_log(source, name, text_columns(config))
-    contract = Contract(which, name)
-    events = EventCounts.read(config) if config.relevance.event_log else None
-    parts: list[QueryTable] = []
-    for number, batch in enumerate(log.batches(wanted_columns(config), config.columns.query_id)):
-        if events is not None and number:
-            raise DataError(
-                Problem(
-                    name,
-                    "is too large to be joined to an event log at once",
-                    "a log that fits into the memory",
-                    "join the events beforehand, or monitor shorter periods",
-                )
-            )
-        try:
-            part = query_table(batch, config, contract, events, which == "baseline")
-        except DataError as error:
-            raise DataError(
-                [replace(p, place=f"{name}: {p.place}" if p.place else name) for p in error.problems]
-            ) from None
-        if part is not None:
-            parts.append(part)
-    contract.raise_errors()
-    table = QueryTable.concatenated(parts)
-    scattered = np.flatnonzero(table.ids[1:] == table.ids[:-1])
-    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in table.ids[scattered[:3]]))
-    contract.raise_errors()
-    if config.relevance.list_column or config.relevance.event_log:
-        happened = {event: int(counts.sum()) for event, counts in table.events.items()}
-        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
-        refuse_unknown_events(config.relevance.event_names, happened, strange, name)
-    return table, contract.findings
-
-
-def _baseline(source: Any, config: MonitorConfig) -> tuple[QueryTable, str, tuple[Finding, ...]]:
+def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable, str, tuple[Finding, ...]]:
     if isinstance(source, str | Path):
         path = Path(source)
         if is_result(path):
             return stored_result(path, config), "an earlier result of monitor", ()
         if is_run(path):
             return stored_run(path, config), "a run of this harness", ()
-    table, findings = read_log(source, config, "baseline")
+    table, findings = read_log(source, config, "baseline", dask)
     return table, "a log", findings
 
 
@@ -234,10 +192,11 @@ def analysed(
         findings=findings,
         conventions=conventions(production, baseline),
         list_lengths=list_lengths(production, baseline),
+        online=online(production, baseline, windows),
         changes=tuple(changes),
         windows=tuple(windows),
         season=config.windows.season,
-        config=config.model_dump(mode="json", exclude={"log", "baseline", "history"}),
+        config=config.model_dump(mode="json", exclude=PLACES),
         **_frozen(found),
     )
     if history is not None and production.time is not None:
@@ -289,7 +248,7 @@ def _compared(
     notices = []
     rows = window_tests.compared_windows(windows, whole_cut, counted, periods, past)
     changes = change.changes(periods)
-    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods)
+    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
     rows, level = window_tests.with_cusum(rows, periods, past)
     if config.windows.season == "none" and baseline.time is not None:
         from ltr_harness.monitoring.windows import local_days
@@ -315,8 +274,7 @@ def _compared(
         "keyed": change.paired_by_key(periods),
         "worst": worst_queries(production, counted, periods),
         "cusum_level": level,
-        "family": f"{config.compare.correct.capitalize()} over {family} tests: the whole period, its windows and "
-        "their trailing means",
+        "family": f"{config.compare.correct.capitalize()} over {family}",
         "notices": notices,
     }
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-_GRADES = np.array([0.45, 0.25, 0.15, 0.1, 0.05])
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
 COUNTRIES = ("A", "B", "C", "D", "E")
@@ -29,6 +28,9 @@ class SyntheticLog(BaseModel):
     days: int = Field(14, ge=1)
     queries_per_day: int = Field(500, ge=1)
     items: int = Field(12, ge=1)
+    grade_shares: tuple[float, ...] = Field(
+        (0.45, 0.25, 0.15, 0.1, 0.05), min_length=2, max_length=5, description="Of grades 0, 1, 2 …"
+    )
     noise: float = Field(0.7, ge=0, description="How badly the model sees the grades.")
     since: int = Field(0, ge=0, description="Day, from 0, on which what is planted begins.")
     drop: float = Field(0.0, ge=0, description="Noise added to every query.")
@@ -95,7 +97,8 @@ class SyntheticLog(BaseModel):
         if self.users:
             noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
 
-        grade = random.choice(5, size=(n, items), p=_GRADES)
+        of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
+        grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
         score = grade + noise[:, None] * random.standard_normal((n, items))
         order = np.argsort(-score, axis=1, kind="stable")
         grade, score = (np.take_along_axis(a, order, axis=1) for a in (grade, score))

@@ -14,6 +14,7 @@ from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.result import Change, Interval, Window
+from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.monitoring.windows import Cut
 from ltr_harness.stats.corrections import bonferroni, holm
 from ltr_harness.stats.two_samples import (
@@ -81,6 +82,7 @@ def window_rows(table: QueryTable, cut: Cut, config: MonitorConfig) -> list[Wind
                 items_per_query=float(table.n_items[members].mean()),
                 relevant_share=float(table.relevant[members].mean()),
                 event_rates={name: float(n[members].mean()) for name, n in table.events.items()},
+                online={name: mean_of_known(v[members]) for name, v in (table.online or {}).items()},
                 status=status,
             )
         )
@@ -157,15 +159,25 @@ def _with_past(now: Estimate, n: int, past: Sequence[PastWindow], periods: Perio
     return Estimate(value, value - reach, value + reach, p, error, freedom, now.n, now.clusters)
 
 
-def corrected(change: Change, windows: list[Window], periods: Periods) -> tuple[Change, list[Window], int]:
-    """p-values of one family: the whole period, every window, every trailing window. And which are alerts."""
-    correct = {"bonferroni": bonferroni, "holm": holm}[periods.config.compare.correct]
+def corrected(
+    change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
+) -> tuple[Change, list[Window], str]:
+    """p-values of one family: the whole period, every window, every trailing window. And which are alerts.
+
+    Returns:
+        The whole period, the windows, and the family in words.
+    """
+    rule = periods.config.compare.correct
     alpha = periods.config.compare.alpha
     several = sum(w.status == "tested" for w in windows) > 1
     raw = [change.difference.p]
     raw += [w.change.p if w.change and several else np.nan for w in windows]
     raw += [w.trailing.p if w.trailing else np.nan for w in windows]
-    p = correct(raw)
+    p = (
+        _spent(np.array(raw), windows, past)
+        if rule == "spending"
+        else {"bonferroni": bonferroni, "holm": holm}[rule](raw)
+    )
 
     def alerts(difference: Interval | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
@@ -188,7 +200,34 @@ def corrected(change: Change, windows: list[Window], periods: Periods) -> tuple[
                 trailing_alert=alerts(row.trailing, trail),
             )
         )
-    return done, rows, int(np.count_nonzero(~np.isnan(p)))
+    words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
+    if rule == "spending":
+        words += f"; window {_look(windows, past)[-1]} on record, of as many as may come"
+    return done, rows, words
+
+
+def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.int64]:
+    """Which window on record each one is, 1 for the first; counted on the calendar, earlier runs included."""
+    numbers = np.array([w.number for w in windows])
+    look: NDArray[np.int64] = numbers - min([numbers[0], *(w.number for w in past)]) + 1
+    return look
+
+
+def _spent(
+    raw: NDArray[np.float64], windows: Sequence[Window], past: Sequence[PastWindow]
+) -> NDArray[np.float64]:
+    """p-values that may be looked at for ever: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
+
+    Its own test, its trailing mean and the period that ends with it share that evenly. The price is power: a
+    late window needs a much larger drop than under a correction over one run.
+
+    Source: K. Lan, D. DeMets, Biometrika 70 (1983), with the spending of the Basel series.
+    """
+    look = _look(windows, past).astype(np.float64)
+    tested = [at for at, w in enumerate(windows) if w.status == "tested"]
+    looks = np.concatenate((look[tested[-1:]] if tested else look[-1:], look, look))
+    spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6, 1.0)
+    return spent
 
 
 def with_cusum(

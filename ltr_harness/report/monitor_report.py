@@ -17,6 +17,7 @@ MONITOR_SECTIONS = {
     "mix": "ltr_harness.report.monitor_sections.mix:section",
     "drift": "ltr_harness.report.monitor_sections.drift:section",
     "labels": "ltr_harness.report.monitor_sections.labels:section",
+    "online": "ltr_harness.report.monitor_sections.online:section",
     "presentation": "ltr_harness.report.monitor_sections.presentation:section",
     "worst": "ltr_harness.report.monitor_sections.worst:section",
     "log": "ltr_harness.report.monitor_sections.log:section",
@@ -24,7 +25,7 @@ MONITOR_SECTIONS = {
 }
 catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sections")
 
-FORMATS = ("html", "md", "json")
+FORMATS = ("html", "md", "json", "svg")
 
 
 def build_monitor_report(result: MonitorResult) -> Report:
@@ -47,5 +48,5 @@ def build_monitor_report(result: MonitorResult) -> Report:
 def write_monitor_report(
     result: MonitorResult, folder: str | Path, formats: Collection[str] = FORMATS
 ) -> Path:
-    """``report.html``, ``report.md`` and ``report.json`` in a folder; equal inputs give equal bytes."""
+    """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
     return write_report(build_monitor_report(result), folder, formats)

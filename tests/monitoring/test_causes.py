@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.result import MonitorResult
@@ -18,11 +21,13 @@ from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, 
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 
+# Of 16 values and 97 pairs of values: 113 candidates.
 COLUMNS = {
-    "country": (("A", "B", "C", "D", "E"), (0.3, 0.25, 0.2, 0.15, 0.1)),
-    "device": (("d", "m", "t"), (0.5, 0.4, 0.1)),
+    "country": (("A", "B", "C", "D", "E", "F"), (0.27, 0.23, 0.17, 0.15, 0.1, 0.08)),
+    "device": (("d", "m", "t"), (0.45, 0.35, 0.2)),
     "lang": (("x", "y", "z"), (0.5, 0.3, 0.2)),
     "page": (("home", "search"), (0.4, 0.6)),
+    "login": (("yes", "no"), (0.5, 0.5)),
 }
 
 
@@ -68,7 +73,7 @@ def test_planted_slices_are_found_first_and_alone(
     hits = 0
     for _ in range(50):
         found = analyse(*planted(random, drops, query_table))
-        assert found.n_slice_candidates > 50
+        assert found.n_slice_candidates == 113
         hits += {s.predicate for s in found.slices} == truth
     assert hits >= exact * 50
 
@@ -117,12 +122,16 @@ CONFIG = {
 def test_rows_to_verdict() -> None:
     """Noise .7 -> 1.6 in country D from day 8 on, and a feature that drifts without harm, 20 times."""
     named = early = in_time = 0
+    sparse = (0.85, 0.1, 0.05)  # few relevant items: ndcg@10 starts at .83, and noise 1.6 costs it .17
+    levels = []
     for seed in range(20):
-        baseline = SyntheticLog(seed=1000 + seed).table()
+        baseline = SyntheticLog(seed=1000 + seed, grade_shares=sparse).table()
         log = SyntheticLog(
-            seed=seed, start="2026-01-19", since=7, slice_country="D", slice_noise=3.0, f7_shift=1.4
-        ).table()
+            seed=seed, start="2026-01-19", since=7, slice_country="D", slice_noise=0.9, f7_shift=1.4,
+            grade_shares=sparse,
+        ).table()  # fmt: skip
         found = monitor(CONFIG, log=log, baseline=baseline)
+        levels.append((found.changes[0].baseline.value, found.changes[0].difference.value))
         named += [s.predicate for s in found.slices] == ["country=D"]
         alerted = [at for at, w in enumerate(found.windows, start=1) if w.alert]
         early += bool(alerted) and alerted[0] < 8
@@ -130,8 +139,9 @@ def test_rows_to_verdict() -> None:
         f7 = next(f for f in found.drift if f.name == "f7")
         assert f7.drifted
         assert f7.psi > 0.2
-        assert abs(f7.mix.value) < 0.004
+        assert abs(f7.mix.value) < 0.006  # four standard errors
         assert found.verdict.cause == "slice"
+    assert np.mean(levels, axis=0) == pytest.approx([0.835, -0.013], abs=0.005)
     assert named >= 18
     assert early <= 1
     assert in_time >= 18
@@ -279,3 +289,64 @@ def test_the_frames_hold_what_the_page_shows() -> None:
     found = monitor(CONFIG, log=log, baseline=SyntheticLog(days=2, queries_per_day=250, seed=3))
     assert isinstance(pd.DataFrame([vars(w) for w in found.windows]), pd.DataFrame)
     assert found.alerts
+
+
+def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(33)
+    values = np.clip(0.8 + 0.1 * random.standard_normal(4000), 0, 1)
+    feature = 3 * random.standard_normal(4000)
+    found = analyse(
+        query_table(values, features={"f": feature + 1.5}),
+        query_table(values, features={"f": feature}, prefix="b"),
+    )
+    assert found.drift[0].carried == pytest.approx(0.5, abs=0.02)  # 1.5 of a standard deviation of 3
+    assert found.drift[0].shift == pytest.approx(0.5, abs=0.02)
+    wider = analyse(
+        query_table(values, features={"f": 2 * feature}),
+        query_table(values, features={"f": feature}, prefix="b"),
+    )
+    assert (
+        abs(wider.drift[0].shift) < 0.1 < wider.drift[0].carried
+    )  # the mean stands still, the values do not
+
+
+def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
+    from ltr_harness.experiment.experiment import run_experiment
+
+    trained = run_experiment(
+        {
+            "name": "trained",
+            "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 30}},
+            "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+            "stopping": {"metric": "ndcg@10", "max_rounds": 5},
+            "models": {
+                "trees": {"ranker": "lightgbm", "objective": "lambdarank"},
+                "best": {"ranker": "feature", "feature": "match_1"},
+            },
+        },
+        runs=tmp_path,
+    )
+    trees, other = (run for run in trained.runs)
+    table = trees.importance
+    assert table is not None
+    top = str(table.sort_values("gain")["feature"].iloc[-1])
+    log = SyntheticLog(days=1, queries_per_day=250).table()
+    log = log.rename_columns([top if name == "f3" else name for name in log.column_names])
+    columns = {"query_id": "request_id", "rank": "position", "features": [top, "f7", "price"]}
+    config = {"columns": columns, "metrics": ["ndcg@10"], "drift": {"model": str(trees.path)}}
+    found = {f.name: f for f in monitor(config, log=log, baseline=log).drift}
+    assert found[top].gain == pytest.approx(table["gain"].max() / table["gain"].sum())
+    assert np.isnan(found["f7"].gain)
+    with pytest.raises(DataError, match="has no trees"):
+        monitor({**config, "drift": {"model": str(other.path)}}, log=log, baseline=log)
+    plain = monitor({**config, "drift": {}}, log=log, baseline=log)
+    assert plain.config_sha256 == monitor(config, log=log, baseline=log).config_sha256
+
+
+def test_confirm_split_on_the_command_line(ltr: Any, tmp_path: Path) -> None:
+    config = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
+    code, out, _ = ltr("monitor", config, "--confirm-split", "--json")
+    assert code == 4
+    found = json.loads(out)["slices"]
+    assert [s["predicate"] for s in found] == ["country=D"]
+    assert found[0]["confirmed"]["high"] < 0

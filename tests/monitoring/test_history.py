@@ -27,7 +27,7 @@ def window(number: int, mean: float = 0.8, n: int = 300) -> Window:
     nan = float("nan")
     return Window(
         f"day {number}", 0, 1, number, 24.0, n, n, n, {}, Interval(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
-        0.0, 0.0, nan, nan, nan, 10.0, 1.0, {}, "tested",
+        0.0, 0.0, nan, nan, nan, 10.0, 1.0, {}, {}, "tested",
     )  # fmt: skip
 
 
@@ -94,6 +94,19 @@ def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
     assert last.value == pytest.approx(together.value, abs=1e-3)
     assert last.error == pytest.approx(together.error, rel=0.05)
     assert last.p < min(r.windows[0].change.p for r in remembered if r.windows[0].change)
+
+
+def test_spending_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
+    baseline = SyntheticLog(seed=1, days=7, queries_per_day=300).table()
+    config = {**CONFIG, "compare": {"correct": "spending"}}
+    looks = []
+    for day in range(3):
+        log = SyntheticLog(seed=5 + day, start=f"2026-01-{19 + day}", days=1, queries_per_day=300).table()
+        found = monitor(config, log=log, baseline=baseline, history=tmp_path)
+        looks.append(found.family.partition("window ")[2][:1])
+        p = found.changes[0].difference.p
+        assert found.changes[0].p_corrected == pytest.approx(min(1.0, p * 3 * (np.pi * (day + 1)) ** 2 / 6))
+    assert looks == ["1", "2", "3"]
 
 
 def test_past_windows_are_plain_values() -> None:

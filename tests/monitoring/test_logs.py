@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.log import open_log
-from ltr_harness.monitoring.stages import read_log
+from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 CONFIG = load_monitor_config(

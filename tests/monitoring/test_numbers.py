@@ -18,7 +18,8 @@ import yaml
 from ltr_harness import evaluate
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.stages import read_log, watch
+from ltr_harness.monitoring.reading import read_log
+from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.monitor_report import write_monitor_report
 
@@ -105,14 +106,14 @@ def test_rank_and_score_that_disagree_are_told_with_examples() -> None:
 def report_bytes(log: Any, baseline: Any, folder: Path, **options: Any) -> dict[str, bytes]:
     found = watch({**SYNTHETIC, "name": "bytes"}, log=log, baseline=baseline, **options)
     write_monitor_report(found.result, folder)
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.*")) if path.is_file()}
 
 
 def test_rows_columns_and_batches_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SyntheticLog(days=3, queries_per_day=40, seed=1, drop=0.8).table()
     baseline = SyntheticLog(days=3, queries_per_day=40, seed=2).table()
     usual = report_bytes(log, baseline, tmp_path / "usual")
-    assert set(usual) == {"report.html", "report.json", "report.md"}
+    assert set(usual) == {"report.html", "report.json", "report.md", "labels.svg", "windows.svg"}
     assert report_bytes(log, baseline, tmp_path / "again") == usual
     random = np.random.default_rng(0)
     mixed = log.take(pa.array(random.permutation(log.num_rows)))

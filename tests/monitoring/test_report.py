@@ -51,8 +51,13 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
         "report.html", "report.md", "report.json", "per_query.parquet", "windows.csv", "slices.csv", "config.yaml",
-        "provenance.json",
+        "provenance.json", "charts",
     }  # fmt: skip
+    pictures = re.findall(
+        r"\]\((charts/\w+\.svg)\)", (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    )
+    assert sorted(pictures) == ["charts/labels.svg", "charts/windows.svg"]
+    assert all((tmp_path / "out" / picture).is_file() for picture in pictures)
 
 
 def test_tables_for_other_programs(result: MonitorResult, ltr: Cli, tmp_path: Path) -> None:
@@ -243,14 +248,32 @@ def test_the_page_without_a_network(
     lead = page.locator("#verdict .lead")
     assert lead.bounding_box()["y"] < 900  # on the first screen
     assert "ndcg@10 fell" in lead.inner_text()
+    where = page.get_by_text("It is worst in country=D")
+    assert where.bounding_box()["y"] < 900
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert [line for line in said if not line.startswith("data:")] == []
     context.close()
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_first_screen_says_that_nothing_moved(browser: Any, tmp_path: Path) -> None:
+    config = load_monitor_config(CONFIGS / "monitor_quickstart.yaml", ("slices.features=false",))
+    quiet = monitor(config, log=SyntheticLog(seed=3, start="2026-01-19", days=14))
+    assert quiet.healthy
+    path = write_monitor_report(quiet, tmp_path)
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    lead = page.locator("#verdict .lead")
+    assert lead.bounding_box()["y"] < 900
+    assert "ndcg@10 did not measurably change" in lead.inner_text()
+    assert page.locator("header").get_by_text("healthy").count() == 1
+    context.close()
+
+
 def test_the_configuration_in_the_documentation_is_one() -> None:
     text = (CONFIGS.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
-    example = text.partition("```yaml\n")[2].partition("```")[0]
+    example = text.partition("```yaml title=")[2].partition("\n")[2].partition("```")[0]
     config = load_monitor_config(yaml.safe_load(example))
     assert [str(metric) for metric in config.resolved_metrics][-1] == "err(max_grade=4)@10"
     modes = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)

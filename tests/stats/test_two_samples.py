@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ltr_harness.stats.decomposition import decompose
-from ltr_harness.stats.drift import bin_edges, binned, jensen_shannon, kolmogorov_smirnov, psi
+from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, kolmogorov_smirnov, psi
 from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.two_samples import (
     Influence,
@@ -194,3 +194,13 @@ def test_drift_measures() -> None:
     assert binned(np.array([np.nan, -9.0, 9.0]), edges).tolist() == [10, 0, 9]
     assert psi(np.array([10.0, 10.0]), np.array([10.0, 10.0])) == 0.0
     assert psi(np.array([10.0, 0.0]), np.array([0.0, 10.0])) > 10
+
+
+def test_the_wasserstein_distance_is_scipys() -> None:
+    from scipy.stats import wasserstein_distance
+
+    random = np.random.default_rng(8)
+    for n, m in ((1, 1), (7, 30), (400, 90)):
+        one, other = random.normal(0, 1, n).round(1), random.normal(0.5, 2, m).round(1)
+        missing = np.append(other, np.nan)
+        assert distances(one, missing)[2] == pytest.approx(wasserstein_distance(one, other), abs=1e-12)

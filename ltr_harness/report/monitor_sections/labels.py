@@ -20,6 +20,16 @@ def section(result: MonitorResult) -> list[Block]:
                 "note",
             )
         )
+    missing = {f.log: f for f in result.findings if f.check == "grade_missing"}
+    if missing:
+        covered = ", ".join(f"{1 - f.share:.1%} of {log}'s rows" for log, f in missing.items())
+        blocks.append(
+            Paragraph(
+                f"Labels cover {covered}. Labels are not missing by chance: what stood low was looked at less, so the "
+                "metric flatters the ranking that chose what was labelled.",
+                "warning",
+            )
+        )
     shown = [t for t in result.labels if t.window == "all" or t.alert]
     if shown:
         rows = tuple(

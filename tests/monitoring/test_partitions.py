@@ -1,0 +1,235 @@
+"""Logs beyond one machine and event logs beyond the memory: the result does not know how it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as parquet
+import pytest
+import yaml
+
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+Cli = Callable[..., tuple[int, str, str]]
+
+CONFIG: dict[str, Any] = {
+    "columns": {
+        "query_id": "request_id", "item_id": "sku", "rank": "position", "score": "score", "timestamp": "ts",
+        "cluster_id": "user_id", "segments": ["country", "device"], "features": ["f3", "price"],
+    },
+    "relevance": {"events": {"click": 1, "buy": 4}},
+    "metrics": ["ndcg@10", "mrr@10"],
+    "windows": {"min_queries": 20},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return SyntheticLog(days=3, queries_per_day=60, users=40, drop=0.8).table()
+
+
+@pytest.fixture(scope="module")
+def baseline() -> pa.Table:
+    return SyntheticLog(days=3, queries_per_day=60, users=40, seed=3).table()
+
+
+def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
+    patch.setattr("ltr_harness.monitoring.log.IN_MEMORY_ROWS", rows)
+    patch.setattr("ltr_harness.monitoring.log.BATCH_ROWS", rows)
+    patch.setattr("ltr_harness.monitoring.partitions.BATCH_ROWS", rows)
+
+
+# ---- a cluster of two processes ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="needs the package dask[distributed]")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        ) as started,
+        distributed.Client(started) as client,
+    ):
+        yield client
+
+
+# What the cluster's own threads and sockets warn of is not ours.
+on_cluster = pytest.mark.filterwarnings("default::ResourceWarning", "default::DeprecationWarning")
+
+
+@on_cluster
+@pytest.mark.parametrize("form", ["parquet", "partitioned", "csv", "memory"])
+def test_partitions_give_the_same_result_to_the_bit(
+    form: str,
+    table: pa.Table,
+    baseline: pa.Table,
+    cluster: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source: Any = tmp_path / f"log.{form}"
+    if form == "parquet":  # groups of 97 rows cut nearly every query of 12
+        parquet.write_table(table, source, row_group_size=97)
+    elif form == "partitioned":
+        source = tmp_path / "by_day"
+        day = pa.array(np.repeat(["1", "2", "3"], 60 * 12))
+        pa.dataset.write_dataset(
+            table.append_column("day", day), source, format="parquet",
+            partitioning=pa.dataset.partitioning(pa.schema([("day", pa.string())]), flavor="hive"),
+        )  # fmt: skip
+    elif form == "csv":
+        at = table.column_names.index("ts")
+        text = table.set_column(
+            at, "ts", table["ts"].cast(pa.timestamp("s", "UTC"), safe=False).cast("string")
+        )
+        source = tmp_path / "parts"
+        source.mkdir()
+        for number in range(4):  # 540 rows end in the middle of no query; 541 do
+            pa.csv.write_csv(text.slice(number * 541, 541), source / f"{number}.csv")
+        pa.csv.write_csv(text.slice(4 * 541), source / "4.csv")
+    else:
+        source = table
+    alone = monitor(CONFIG, log=source, baseline=baseline)
+    small_batches(monkeypatch)
+    together = monitor(CONFIG, log=source, baseline=baseline, dask=cluster)
+    assert together.to_json() == alone.to_json()
+    assert alone.n_rows == 3 * 60 * 12
+
+
+@on_cluster
+def test_a_worker_finds_what_one_process_finds(cluster: Any, table: pa.Table, tmp_path: Path) -> None:
+    frame = table.to_pandas()
+    frame.loc[[5, 1000], "score"] = np.nan
+    frame.loc[700, "position"] = 0
+    told = []
+    for dask in (None, cluster):
+        with pytest.raises(DataError) as caught:
+            monitor(CONFIG, log=frame, dask=dask)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert "2 of 2,160 scores are missing" in told[0]
+    nameless = table.to_pandas()
+    nameless.loc[[30, 1500], "request_id"] = None
+    for dask in (None, cluster):
+        with pytest.raises(DataError, match=r"2 of 2,160 rows without a query id, such as row 1501, row 31"):
+            monitor(CONFIG, log=nameless, dask=dask)
+    mixed = table.to_pandas().sample(frac=1, random_state=0)
+    with pytest.raises(DataError, match="sort the log by query id"):
+        monitor(CONFIG, log=mixed, dask=cluster)
+
+
+@on_cluster
+def test_from_the_command_line(ltr: Cli, cluster: Any, table: pa.Table, tmp_path: Path) -> None:
+    parquet.write_table(table, tmp_path / "log.parquet", row_group_size=500)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(CONFIG))
+    usual = ["monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "--json"]
+    alone = ltr(*usual)[:2]
+    assert ltr(*usual, "--dask", cluster.scheduler.address)[:2] == alone
+    assert alone[0] == 0
+    code, _, err = ltr(*usual, "--dask", "nowhere")
+    assert code == 2
+    assert "no scheduler answers" in err
+
+
+@pytest.mark.slow
+@on_cluster
+def test_a_cluster_of_ones_own(ltr: Cli, table: pa.Table, tmp_path: Path) -> None:
+    parquet.write_table(table, tmp_path / "log.parquet")
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(CONFIG))
+    usual = ["monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "--json"]
+    found = ltr(*usual, "--dask")
+    assert found[:2] == ltr(*usual)[:2], found[2]
+
+
+def test_a_missing_package_is_named(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"ltr-harness\[dask\]"):
+        monitor(CONFIG, log=table, dask="local")
+
+
+# ---- event logs -------------------------------------------------------------------------------------------
+
+
+def long_events(table: pa.Table, key: str) -> pd.DataFrame:
+    """The clicks and purchases of a log as a table of their own, in another order, with strangers among them."""
+    frame = table.to_pandas()
+    parts = [frame.loc[frame[name] > 0].assign(event=name) for name in ("click", "buy")]
+    strangers = frame.iloc[:7].assign(event="click", **{key: "nobody", "sku": "nothing"})
+    found = pd.concat([*parts, strangers])[[key, "sku", "ts", "event"]]
+    return found.sample(frac=1, random_state=1)
+
+
+def joined(table: pa.Table, folder: Path, **join: Any) -> dict[str, Any]:
+    key = "request_id" if "user" not in join else "user_id"
+    path = folder / f"{key}.parquet"
+    events = long_events(table, key)
+    events["ts"] += pd.Timedelta("1s")
+    events.to_parquet(path, row_group_size=100)
+    rule = {"path": str(path), "item_id": "sku", **(join or {"query_id": key})}
+    return {**CONFIG, "relevance": {"events": {"click": 1, "buy": 4}, "event_log": rule}}
+
+
+@pytest.mark.parametrize("rows", [50, 333, 1_000_000])
+def test_an_event_log_is_joined_in_batches(
+    rows: int, table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = monitor(CONFIG, log=table)
+    small_batches(monkeypatch, rows)
+    found = monitor(joined(table, tmp_path), log=table)
+    assert [w.means for w in found.windows] == [w.means for w in columns.windows]
+    assert [w.event_rates for w in found.windows] == [w.event_rates for w in columns.windows]
+    orphan = next(f for f in found.findings if f.check == "orphan_event")
+    events = int(table["click"].to_numpy().sum() + table["buy"].to_numpy().sum())
+    assert (orphan.count, orphan.total) == (7, events + 7)
+
+
+def test_the_last_look_may_lie_in_another_batch(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users see the same few items again and again; each event goes to the latest look, wherever it is stored."""
+    frame = table.to_pandas()
+    frame["user_id"] = "u" + (np.arange(len(frame)) // 12 % 3).astype(str)
+    frame["sku"] = "s" + frame["position"].astype(str)
+    few = pa.Table.from_pandas(frame, preserve_index=False)
+    config = joined(few, tmp_path, query_id=None, user="user_id", timestamp="ts", window="2d")
+    whole = monitor(config, log=few)
+    small_batches(monkeypatch, 60)
+    assert monitor(config, log=few).to_json() == whole.to_json()
+    assert sum(sum(w.event_rates.values()) for w in whole.windows) > 1
+    by_query = monitor(joined(few, tmp_path), log=few)
+    assert [w.event_rates for w in whole.windows] == [w.event_rates for w in by_query.windows]
+
+
+@on_cluster
+def test_an_event_log_on_a_cluster(
+    table: pa.Table, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = joined(table, tmp_path)
+    alone = monitor(config, log=table)
+    small_batches(monkeypatch)
+    assert monitor(config, log=table, dask=cluster).to_json() == alone.to_json()
+
+
+def test_the_baseline_may_have_events_of_its_own(table: pa.Table, baseline: pa.Table, tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    config = joined(table, tmp_path)
+    theirs = joined(baseline, tmp_path / "b")["relevance"]["event_log"]["path"]
+    config["relevance"]["event_log"]["baseline_path"] = theirs
+    found = monitor(config, log=table, baseline=baseline)
+    assert {f.log: f.count for f in found.findings if f.check == "orphan_event"} == {
+        "production": 7,
+        "baseline": 7,
+    }
+    assert [c.baseline.value for c in found.changes] == [
+        c.baseline.value for c in monitor(CONFIG, log=table, baseline=baseline).changes
+    ]
