@@ -1,0 +1,34 @@
+"""The draws behind p-values and intervals: numbers that were published with a seed must come again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltr_harness.stats.resampling import bootstrap_means, flipped_sums, uniform_below
+
+
+def test_each_resample_takes_whole_words_of_the_stream() -> None:
+    words = np.random.PCG64(7).random_raw(4).tolist()
+    halves = [word >> shift & 0xFFFFFFFF for word in words for shift in (0, 32)]
+    first, second = halves[0:3], halves[4:7]  # the second half of each row's second word is left over
+    wanted = [[half * 10 >> 32 for half in row] for row in (first, second)]
+    assert uniform_below(np.random.PCG64(7), 10, 2, 3).tolist() == wanted
+
+
+def test_each_sign_pattern_takes_whole_words_of_the_stream() -> None:
+    words = np.random.PCG64(7).random_raw(2).tolist()
+    bits = [
+        [word >> 8 * byte + place & 1 for byte in range(5) for place in range(7, -1, -1)] for word in words
+    ]
+    [sums] = flipped_sums(np.eye(40), draws=2, seed=7)
+    assert sums.tolist() == [[2.0 * bit - 1 for bit in row] for row in bits]
+
+
+def test_a_resampled_mean_is_the_mean_of_what_was_drawn() -> None:
+    values = np.array([[0.0, 4.0], [1.0, np.nan], [2.0, 8.0], [4.0, 2.0]])
+    drawn = uniform_below(np.random.PCG64(3), 4, 5, 4)
+    found = bootstrap_means(values, draws=5, seed=3)
+    assert found[:, 0].tolist() == values[drawn, 0].mean(axis=1).tolist()
+    defined = values[[0, 2, 3], 1]  # a column's undefined queries are not among those it draws from
+    drawn = uniform_below(np.random.PCG64(3), 3, 5, 3)
+    np.testing.assert_allclose(found[:, 1], defined[drawn].mean(axis=1), rtol=1e-14)
