@@ -100,7 +100,8 @@ def _counted(
     teams: tuple[str, str],
     confidence: float,
 ) -> Preference:
-    votes = np.bincount(session, np.where(team == 1, clicks, np.where(team == 0, -clicks, 0.0)))
+    side = np.where(team == 1, 1.0, np.where(team == 0, -1.0, 0.0))
+    votes = np.bincount(session, side * clicks).astype(np.float64)
     won, ties, lost = (int(n) for n in win_tie_loss(votes))
     n, tail = won + lost, (1 - confidence) / 2
     return Preference(
