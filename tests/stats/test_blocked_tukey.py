@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from ltr_harness.stats.blocked_tukey import blocked_tukey
+from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.paired import paired_t_p
 from ltr_harness.stats.studentized_range import studentized_range_quantile, studentized_range_sf
 
@@ -86,3 +87,23 @@ def test_studentized_range_with_one_degree_of_freedom() -> None:
         np.sqrt(2) * stats.t.ppf(0.995, 1), rel=1e-6
     )
     assert 0 < float(studentized_range_sf(np.array([np.inf]), 3, 4)[0]) < 1e-300
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_the_interval_of_two_rankers_is_that_of_the_paired_t_test(confidence: float) -> None:
+    values = np.random.default_rng(9).normal(size=(25, 2))
+    found = blocked_tukey(values, confidence)
+    low, high = t_interval(values[:, 1] - values[:, 0], confidence)
+    assert found.low[1, 0] == pytest.approx(float(low), abs=1e-6)
+    assert found.high[1, 0] == pytest.approx(float(high), abs=1e-6)
+    assert (found.low[0, 1], found.high[0, 1]) == pytest.approx((-float(high), -float(low)), abs=1e-6)
+    assert np.isnan(found.low.diagonal()).all()
+
+
+def test_the_interval_excludes_zero_where_p_is_small() -> None:
+    values = np.random.default_rng(10).normal(size=(40, 5)) + np.linspace(0, 1.2, 5)
+    found = blocked_tukey(values, 0.9)
+    apart = ~np.eye(5, dtype=bool)
+    significant = found.p[apart] < 0.1
+    assert 0 < significant.sum() < significant.size
+    assert ((found.low[apart] > 0) | (found.high[apart] < 0)).tolist() == significant.tolist()
