@@ -1,0 +1,94 @@
+"""A disk that fills up anywhere: what finished is kept, nothing half-written is believed, the next command goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.errors import UsageError
+from ltr_harness.runs import find_runs
+
+
+class SmallDisk:
+    """A file system of a given size, in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def resize(self, kilobytes: int) -> None:
+        mounted = self.folder.is_mount()
+        options = f"{'remount,' if mounted else ''}size={kilobytes}k"
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.folder)],
+            check=True,
+            capture_output=True,
+        )
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    small = SmallDisk(folder)
+    try:
+        small.resize(64)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a small file system needs root")
+    yield small
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def numbers(runs: Path) -> dict[str, Any]:
+    return {run.path.name: (run.record.metrics, run.record.files) for run in find_runs(runs / "small")}
+
+
+@pytest.mark.parametrize("points", [3, pytest.param(15, marks=pytest.mark.slow)])
+def test_a_disk_that_fills_at_many_points(
+    small: dict[str, Any], disk: SmallDisk, tmp_path: Path, points: int
+) -> None:
+    undisturbed = run_experiment(small, runs=tmp_path / "undisturbed")
+    runs = sum(path.stat().st_size for run in undisturbed.runs for path in run.path.iterdir()) // 1024
+    kept = 0
+    full = 0
+    for point in range(points):
+        disk.resize(runs * (point + 1) // points)
+        try:
+            run_experiment(small, runs=disk.folder)
+        except (OSError, UsageError):  # the latter where it is the report that does not fit
+            full += 1
+        finished = (
+            [run for run in find_runs(disk.folder / "small") if run.record.status == "complete"]
+            if (disk.folder / "small").is_dir()
+            else []
+        )
+        assert len(finished) >= kept  # nothing finished is lost
+        kept = len(finished)
+        for run in finished:  # and what is there is whole
+            assert run.per_query.shape[0] == 40
+            assert run.test_scores["score"].notna().all()
+    assert full >= 2
+    disk.resize(200_000)
+    done = run_experiment(small, runs=disk.folder)
+    assert done.reused >= kept
+    assert numbers(disk.folder) == numbers(tmp_path / "undisturbed")
+    assert not list((disk.folder / "small").glob(".*"))
+    assert done.report_path is not None
+    assert done.report_path.read_text().rstrip().endswith("</html>")
+
+
+def test_a_full_disk_is_said_in_words(small_file: Path, disk: SmallDisk) -> None:
+    disk.resize(64)
+    command = ["run", str(small_file), "--runs", str(disk.folder), "--workers", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ltr_harness", *command], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "free some space and run the same command again, what finished is kept" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "defect" not in done.stderr
