@@ -115,12 +115,17 @@ class Search:
         else:
             ending = TrialState.PRUNED if outcome.status == "pruned" else TrialState.FAIL
             self._optuna.tell(trial, state=ending)
-        record = self.record()
-        write_atomically(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
-        (self.study.folder / STUDY).chmod(0o644)  # a temporary file is private; records are to be read
+        record = self.write()
         return next(
             one for one, kept in zip(record.trials, self._over(), strict=True) if kept.number == asked.number
         )
+
+    def write(self) -> StudyRecord:
+        """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
+        record = self.record()
+        write_atomically(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
+        (self.study.folder / STUDY).chmod(0o644)  # a temporary file is private; records are to be read
+        return record
 
     def record(self) -> StudyRecord:
         """Everything that has been tried."""
@@ -231,6 +236,7 @@ def opened(
         _mended(study.folder / FILES["journal"])
         search = Search(study, tune)
         search.clear_up()
+        search.write()  # a kill may have come between a trial's end and this
         try:
             yield search
         finally:

@@ -121,6 +121,10 @@ def test_values_come_from_the_sweep(tmp_path: Path) -> None:
     origins = {row.path: row.origin for row in settings(file)}
     assert origins["models.lgb num_leaves=15.params.num_leaves"].endswith("swept.yaml:8:39")
     assert origins["models.lgb num_leaves=15.ranker"].endswith("swept.yaml:5:17")
+    twice = "models.lgb.params={num_leaves: 31}"  # what the sweep replaces is not blamed
+    file.write_text(file.read_text(encoding="utf-8").replace("[7, 15]", "[7, -1]"), encoding="utf-8")
+    (problem,) = problems(file, twice)
+    assert "swept.yaml:8:5: models.lgb.params.num_leaves: -1 is refused" in problem
     override = "sweep.grid={models.lgb.params.num_leavs: [7, 15]}"
     assert problems(file, override) == [
         f"--set {override}: models.lgb.params.num_leavs: LightGBM has no "

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.search import FILES, LOCK, opened
+from ltr_harness.experiment.search import FILES, LOCK, Search, opened
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import Outcome
-from ltr_harness.experiment.tuning import tune
+from ltr_harness.experiment.tuning import _trials, tune
 from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial, read_study
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
@@ -153,6 +154,20 @@ def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, An
         assert [trial.point for trial in open_search.record().trials] == [first.point]
 
 
+def test_what_was_not_written_down_any_more_is_written_the_next_time(
+    tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    search(tuned, tmp_path)
+    before, log = tried(tmp_path), Log()
+    (file,) = (tmp_path / "tuned" / STUDIES).glob(f"*/{STUDY}")
+    file.unlink()  # killed between the end of the last trial and its record
+    assert prepare(tuned, runs=tmp_path).plan.open_studies
+    search(tuned, tmp_path, log)
+    assert log.trials == []
+    assert tried(tmp_path) == before
+    assert not prepare(tuned, runs=tmp_path).plan.open_studies
+
+
 def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(
     tuned: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -247,6 +262,34 @@ def test_searches_side_by_side_find_what_they_find_alone(tuned: dict[str, Any], 
     search(tuned, tmp_path / "two", workers=2)
     assert tried(tmp_path / "one") == tried(tmp_path / "two")
     assert len(tried(tmp_path / "two")) == 2
+
+
+class Counting(Executor):
+    """Ends every trial at once, and remembers how many were under way when it began."""
+
+    def __init__(self, open_search: Search) -> None:
+        self.search = open_search
+        self.running: list[int] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.running.append(self.search.n_running)
+        future: Future[Any] = Future()
+        future.set_result(OVER)
+        return future
+
+
+@pytest.mark.parametrize(("parallel", "workers", "at_once"), [(1, 4, 1), (3, 4, 3), (3, 2, 2)])
+def test_one_search_has_no_more_trials_under_way_than_it_may(
+    parallel: int, workers: int, at_once: int, tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned["tune"]["trials"] = 6
+    study, wanted = study_and_tune(tuned, tmp_path)
+    with opened(study, wanted, None) as open_search:
+        pool = Counting(open_search)
+        for one, asked, outcome in _trials([open_search], parallel, pool, workers):
+            one.tell(asked, outcome)
+    assert max(pool.running) == at_once
+    assert len(pool.running) == 6
 
 
 def test_parallel_trials_of_one_search_keep_to_the_budget(tuned: dict[str, Any], tmp_path: Path) -> None:

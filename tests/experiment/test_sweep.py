@@ -140,11 +140,18 @@ def test_the_dry_run_prints_the_plan_and_trains_nothing(swept: dict[str, Any], t
 
 
 def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tmp_path: Path) -> None:
+    swept["models"]["wide"] = swept["models"]["lgb"]
     result = run_experiment({**swept, "seeds": [1]}, runs=tmp_path)
-    seconds = {"lgb num_leaves=3 learning_rate=0.05": 8.0, "xgb": 100.0}
+    points = (
+        "num_leaves=3 learning_rate=0.05",
+        "num_leaves=3 learning_rate=0.2",
+        "num_leaves=7 learning_rate=0.05",
+    )
+    seconds = {f"lgb {point}": took for point, took in zip(points, (8.0, 10.0, 12.0), strict=True)}
+    seconds |= {"lgb num_leaves=7 learning_rate=0.2": 14.0, "xgb": 100.0, "wide": 500.0}
     for run in result.runs:  # as if training had taken so long
         record = json.loads((run.path / RECORD).read_bytes())
-        record["seconds"] = {"fit": seconds.get(run.record.model, 20.0), "score": 1.0, "evaluate": 1.0}
+        record["seconds"] = {"fit": seconds[run.record.model], "score": 1.0, "evaluate": 1.0}
         (run.path / RECORD).write_text(json.dumps(record))
     folder = tmp_path / "small"
 
@@ -157,10 +164,10 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
         return estimate.seconds, estimate.n_unknown
 
     assert left({"seeds": [1]}) == (0.0, 0)
-    assert left({}) == (10 + 22 + 22 + 22 + 102, 0)  # a second seed of each
-    assert left({}, workers=2) == (102, 0)  # no sooner than the longest
+    assert left({}) == (10 + 12 + 14 + 16 + 102 + 502, 0)  # a second seed of each
+    assert left({}, workers=2) == (502, 0)  # no sooner than the longest
     more = {"models.lgb.params.num_leaves": [9, 11]}
-    assert left({"seeds": [1]}, grid=more) == (2 * 22, 0)  # points nobody trained: the sweep's median
+    assert left({"seeds": [1]}, grid=more) == (2 * 13, 0)  # points nobody trained: the sweep's median
     other = {
         "other": {"ranker": "xgboost", "objective": "rank:ndcg"},
         "new": {"ranker": "lightgbm", "objective": "regression"},
@@ -168,7 +175,7 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
     assert left({"seeds": [1], "models": other, "sweep": None}) == (102, 1)
     # new metrics: scored again, nothing is trained
     assert left({"seeds": [1], "metrics": {"report": ["map"], "cutoffs": [10], "primary": "map@10"}}) == (
-        5 * 2,
+        6 * 2,
         0,
     )
 
