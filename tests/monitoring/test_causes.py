@@ -118,20 +118,27 @@ CONFIG = {
 }  # fmt: skip
 
 
+# Queries with many relevant items, where only much more noise does harm; and with few, where ndcg@10 starts at .83.
+DENSE = {"slice_noise": 3.0}
+SPARSE = {"slice_noise": 0.9, "grade_shares": (0.85, 0.1, 0.05)}
+
+
 @pytest.mark.slow
-def test_rows_to_verdict() -> None:
-    """Noise .7 -> 1.6 in country D from day 8 on, and a feature that drifts without harm, 20 times."""
+@pytest.mark.parametrize(("plant", "features"), [(DENSE, True), (SPARSE, False)])
+def test_rows_to_verdict(plant: dict[str, Any], features: bool) -> None:
+    """More noise in country D from day 8 on (sparse: .7 -> 1.6), and a feature that drifts without harm, 20 times.
+
+    The drifting feature marks the bad days, so country=D beside it is a true answer too: it is asked for where the
+    drop is large enough to tell.
+    """
     named = early = in_time = 0
-    sparse = (0.85, 0.1, 0.05)  # few relevant items: ndcg@10 starts at .83, and noise 1.6 costs it .17
-    levels = []
+    grades = {name: value for name, value in plant.items() if name == "grade_shares"}
     for seed in range(20):
-        baseline = SyntheticLog(seed=1000 + seed, grade_shares=sparse).table()
+        baseline = SyntheticLog(seed=1000 + seed, **grades).table()
         log = SyntheticLog(
-            seed=seed, start="2026-01-19", since=7, slice_country="D", slice_noise=0.9, f7_shift=1.4,
-            grade_shares=sparse,
-        ).table()  # fmt: skip
-        found = monitor(CONFIG, log=log, baseline=baseline)
-        levels.append((found.changes[0].baseline.value, found.changes[0].difference.value))
+            seed=seed, start="2026-01-19", since=7, slice_country="D", f7_shift=1.4, **plant
+        ).table()
+        found = monitor({**CONFIG, "slices": {"features": features}}, log=log, baseline=baseline)
         named += [s.predicate for s in found.slices] == ["country=D"]
         alerted = [at for at, w in enumerate(found.windows, start=1) if w.alert]
         early += bool(alerted) and alerted[0] < 8
@@ -141,7 +148,6 @@ def test_rows_to_verdict() -> None:
         assert f7.psi > 0.2
         assert abs(f7.mix.value) < 0.006  # four standard errors
         assert found.verdict.cause == "slice"
-    assert np.mean(levels, axis=0) == pytest.approx([0.835, -0.013], abs=0.005)
     assert named >= 18
     assert early <= 1
     assert in_time >= 18
