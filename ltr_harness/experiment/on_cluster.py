@@ -181,12 +181,14 @@ class DaskCrew:
         needed = _other_files(experiment, self._plan)
         try:
             answer = self._client.run(look_around, sorted(packages), inputs, needed, workers=[worker])
-        except OSError:  # it went away while it was asked
-            return
+        except OSError:
+            answer = {}
         except ModuleNotFoundError as problem:
             raise UsageError(
                 f"worker {worker} cannot import {problem.name!r}; expected ltr-harness[dask] on every worker"
             ) from None
+        if worker not in answer:  # it went away while it was asked
+            return
         versions, sees_data, missing = answer[worker]
         problems = [
             Problem(worker, f"has {name} {versions.get(name, 'not at all')}", f"{version}, as here")

@@ -1,0 +1,93 @@
+"""Who trains what: models that share data in memory stay together, and what dies is tried once more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from concurrent.futures import Future
+from itertools import groupby, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness.errors import TrainingError
+from ltr_harness.experiment.dispatch import Said, dispatch
+from ltr_harness.experiment.plan import Task
+from ltr_harness.experiment.progress import Progress
+
+
+def task(model: str, fold: str, seed: int) -> Task:
+    name = f"{model}-{fold}-{seed}"
+    return Task(model, fold, seed, True, name, name, Path(name), "train")
+
+
+class Crew:
+    """Workers that are done as soon as they begin; the tasks named in `deadly` kill theirs."""
+
+    def __init__(self, n_workers: int, deadly: dict[str, int] | None = None) -> None:
+        self.names = [f"w{number}" for number in range(n_workers)]
+        self.trained: dict[str, list[Task]] = {name: [] for name in self.names}
+        self.deadly = deadly or {}
+        self.replaced = 0
+
+    def workers(self) -> Collection[str]:
+        return self.names
+
+    def submit(self, worker: str, task: Task) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.trained[worker].append(task)
+        if self.deadly.get(task.model, 0):
+            self.deadly[task.model] -= 1
+            future.set_exception(EOFError("gone"))
+        else:
+            future.set_result(f"run of {task}")
+        return future
+
+    def result(self, task: Task, future: Future[Any]) -> Any:
+        return future.result()
+
+    def deaths(self) -> tuple[type[BaseException], ...]:
+        return (EOFError,)
+
+    def replace(self, worker: str) -> None:
+        self.replaced += 1
+
+    def said(self) -> Iterable[Said]:
+        return ()
+
+    def lost(self, task: Task, problem: TrainingError) -> Any:
+        return str(problem)
+
+
+def done(tasks: list[Task], crew: Crew) -> dict[str, Any]:
+    return {str(task): run for task, run in dispatch(tasks, crew, Progress())}
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 7])
+def test_what_shares_binned_data_is_trained_by_one_worker_in_a_row(n_workers: int) -> None:
+    tasks = [task(*one) for one in product(["a", "b", "c"], ["f1", "f2", "f3", "f4"], [1, 2])]
+    crew = Crew(n_workers)
+    assert set(done(tasks, crew)) == {str(one) for one in tasks}
+    for trained in crew.trained.values():
+        binned = [key for key, _ in groupby((one.fold, one.model) for one in trained)]
+        assert len(binned) == len(set(binned))  # never back to what it had dropped
+    if n_workers == 2:
+        folds = [{one.fold for one in trained} for trained in crew.trained.values()]
+        assert folds[0].isdisjoint(folds[1])
+
+
+def test_with_a_single_fold_each_worker_takes_models_of_its_own() -> None:
+    tasks = [task(*one) for one in product(["a", "b"], ["all"], [1, 2, 3])]
+    crew = Crew(2)
+    done(tasks, crew)
+    assert [{one.model for one in trained} for trained in crew.trained.values()] == [{"a"}, {"b"}]
+
+
+def test_a_death_is_forgiven_once() -> None:
+    tasks = [task("a", "all", 1), task("once", "all", 1), task("always", "all", 1), task("b", "all", 1)]
+    crew = Crew(2, {"once": 1, "always": 9})
+    ended = done(tasks, crew)
+    assert ended["once, seed 1"] == "run of once, seed 1"
+    assert "died, and so did the next one" in ended["always, seed 1"]
+    assert crew.replaced == 3
+    assert len(ended) == 4
