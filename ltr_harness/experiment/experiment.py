@@ -152,7 +152,8 @@ def run_experiment(
         overrides: ``"a.b=value"`` texts, applied last.
         runs: folder under which the experiment's folder of runs is kept.
         workers: processes; each gets its share of the cores. None: as many as finish first. ``"dask:4"``: a Dask
-            cluster of so many processes on this machine.
+            cluster of so many processes on this machine. With other than 1 in a script of your own, call this below
+            ``if __name__ == "__main__":``, because new processes import the script.
         dask: address of a Dask cluster's scheduler, or its scheduler file, to train there.
         force: train everything again.
         fail_fast: stop at the first model that fails; otherwise the others go on.

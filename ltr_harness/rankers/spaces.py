@@ -1,8 +1,8 @@
 """What is searched where nobody says what: `tune: {models: {lgb: built-in}}`, by library and objective.
 
-A range for each parameter that decides how much is learned from how little: size of the trees, step, shares of rows and
-features, ridge. Sampling stays on, so that a seed still matters. Lower ends suit hundreds of queries, upper ends tens of
-thousands (docs/tuning.md has the table and where it comes from). Whatever is searched replaces what the model says.
+A range for each parameter that decides how much is learned from how little: size of the trees, step, shares of rows
+and features, ridge. Sampling stays on, so that a seed still matters. Lower ends suit hundreds of queries, upper ends
+tens of thousands (docs/tuning.md has the table and where it comes from). What is searched replaces what the model says.
 """
 
 from __future__ import annotations
