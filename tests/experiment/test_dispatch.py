@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.dispatch import Said, dispatch
 from ltr_harness.experiment.plan import Task
@@ -91,3 +92,35 @@ def test_a_death_is_forgiven_once() -> None:
     assert "died, and so did the next one" in ended["always, seed 1"]
     assert crew.replaced == 3
     assert len(ended) == 4
+
+
+MAPPED = '''
+from pathlib import Path
+import numpy as np
+from ltr_harness.rankers.random import RandomRanker
+
+class Mapped(RandomRanker):
+    """Says where its features are."""
+
+    said: Path
+
+    def fit(self, training):
+        array = training.train.features
+        while array is not None and not isinstance(array, np.memmap):
+            array = getattr(array, "base", None)
+        with self.said.open("a") as file:
+            file.write(f"{type(array).__name__}\\n")
+        return super().fit(training)
+'''
+
+
+def test_workers_map_the_data_instead_of_copying_them(small: dict[str, Any], tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
+    split = {name: f"{name}.txt" for name in ("train", "valid", "test")}
+    for file in split.values():
+        (tmp_path / file).write_text(rows + "\n")
+    (tmp_path / "mapped.py").write_text(MAPPED)
+    small["data"] = {"reader": "letor", "root": str(tmp_path), "splits": split, "max_grade": 4}
+    small["models"] = {"m": {"ranker": f"{tmp_path}/mapped.py:Mapped", "said": str(tmp_path / "said")}}
+    run_experiment(small, runs=tmp_path / "runs", workers=2)
+    assert (tmp_path / "said").read_text().split() == ["memmap", "memmap"]

@@ -1,0 +1,219 @@
+"""Runs on a real Dask cluster of two processes: the same bytes as here, also when one of them is killed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import UsageError
+from ltr_harness.experiment import on_cluster
+from ltr_harness.experiment.cluster import Cluster, local_cluster
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
+from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.progress import Progress
+
+pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with local_cluster(2) as started:
+        yield started
+
+
+class Log(Progress):
+    """Remembers what happened."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.lost_: list[str] = []
+        self.rounds: list[str] = []
+
+    def round(self, task: Task, number: int, values: Any) -> None:
+        self.rounds.append(str(task))
+
+    def lost(self, task: Task) -> None:
+        self.lost_.append(str(task))
+
+    def finished(self, task: Task, run: Any) -> None:
+        self.ran.append(str(task))
+
+
+def on(
+    cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
+) -> ExperimentResult:
+    return run_prepared(prepare(config, runs=runs, cluster=cluster), progress=progress)
+
+
+def contents(result: ExperimentResult) -> dict[str, Any]:
+    """Everything of the runs that must be the same wherever they were trained, by folder name."""
+    return {
+        run.path.name: (run.record.identity, run.record.metrics, run.record.best_round, run.record.files)
+        for run in (*result.runs, *result.failures)
+    }
+
+
+def test_a_cluster_gives_the_bytes_that_one_process_gives(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+) -> None:
+    log = Log()
+    there = on(cluster, small, tmp_path / "there", log)
+    here = run_experiment(small, runs=tmp_path / "here")
+    assert contents(there) == contents(here)
+    assert sorted(log.ran) == sorted(str(task) for task in prepare(small, runs=tmp_path).plan.tasks)
+    assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
+    again = Log()
+    assert on(cluster, small, tmp_path / "there", again).reused == 6
+    assert again.ran == []
+
+
+def test_an_added_metric_is_evaluated_from_stored_models(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+) -> None:
+    first = on(cluster, small, tmp_path)
+    small["metrics"]["report"].append("mrr")
+    second = on(cluster, small, tmp_path)
+    assert "mrr@10" in second.runs[0].record.metrics
+    models = [
+        {name: file for name, file in run.record.files.items() if "model" in name} for run in first.runs
+    ]
+    assert models == [
+        {name: file for name, file in run.record.files.items() if "model" in name} for run in second.runs
+    ]
+
+
+def test_a_killed_worker_loses_nothing(
+    cluster: Cluster, small: dict[str, Any], killer: Path, tmp_path: Path
+) -> None:
+    killer.write_text("1")
+    log = Log()
+    disturbed = on(cluster, small, tmp_path / "disturbed", log)
+    assert killer.read_text() == "0"
+    assert len(log.lost_) == 1
+    assert not disturbed.failures
+    assert contents(disturbed) == contents(run_experiment(small, runs=tmp_path / "undisturbed"))
+
+
+def test_a_run_that_costs_two_workers_has_failed_and_the_others_go_on(
+    cluster: Cluster, small: dict[str, Any], killer: Path, tmp_path: Path
+) -> None:
+    small["seeds"] = [1]
+    killer.write_text("9")
+    result = on(cluster, small, tmp_path / "runs")
+    assert killer.read_text() == "7"
+    assert {run.record.model for run in result.runs} == {"xgb", "random"}
+    (failure,) = result.failures
+    assert failure.record.error is not None
+    assert "worker that trained it died, and so did the next one" in failure.record.error
+
+
+def test_data_that_workers_do_not_see_are_sent(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
+    (tmp_path / "rows.txt").write_text(rows + "\n")
+    small["data"] = {
+        "reader": "letor",
+        "root": str(tmp_path),
+        "folds": 3,
+        "files": "rows.txt",
+        "max_grade": 4,
+    }
+    small["seeds"] = [1]
+    del small["models"]["random"]
+    here = run_experiment(small, runs=tmp_path / "here")
+
+    class Remove(Progress):
+        def planned(self, plan: Plan, threads: int) -> None:
+            (tmp_path / "rows.txt").unlink()
+
+    there = on(cluster, small, tmp_path / "there", Remove())
+    assert contents(there) == contents(here)
+
+
+def test_other_data_under_the_same_path_are_refused(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
+    (tmp_path / "rows.txt").write_text(rows + "\n")
+    small["data"] = {
+        "reader": "letor",
+        "root": str(tmp_path),
+        "folds": 3,
+        "files": "rows.txt",
+        "max_grade": 4,
+    }
+
+    class Change(Progress):
+        def planned(self, plan: Plan, threads: int) -> None:
+            (tmp_path / "rows.txt").write_text(rows.replace("1:6", "1:5") + "\n")
+
+    with pytest.raises(UsageError, match="holds other data than the same path"):
+        on(cluster, small, tmp_path / "runs", Change())
+
+
+def test_workers_with_other_versions_are_refused(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = on_cluster.package_versions
+    monkeypatch.setattr(on_cluster, "package_versions", lambda names: here(names) | {"xgboost": "9.9"})
+    with pytest.raises(UsageError, match=r"has xgboost \d.*; expected 9.9, as here"):
+        on(cluster, small, tmp_path)
+
+
+def test_without_the_extra_it_says_what_to_install(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'ltr-harness\[dask\]'"):
+        run_experiment(small, runs=tmp_path, workers="dask:2")
+
+
+def test_messages(
+    small: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ltr_harness.experiment.cluster.CONNECT_WITHIN", 0.5)
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    said = {}
+    for options in (
+        ["--dask", "tcp://127.0.0.1:9"],
+        ["--dask", "nonsense://x"],
+        ["--dask", "tcp://127.0.0.1:9", "--workers", "dask:2"],
+        ["--workers", "dask:0"],
+        ["--workers", "slurm:3"],
+    ):
+        assert run_command(cli, ["run", str(path), "--runs", str(tmp_path / "runs"), *options]) == 2
+        said[" ".join(options)] = capsys.readouterr().err
+    assert "no Dask scheduler answers there" in said["--dask tcp://127.0.0.1:9"]
+    assert "no Dask scheduler answers there" in said["--dask nonsense://x"]
+    assert "expected one of the two" in said["--dask tcp://127.0.0.1:9 --workers dask:2"]
+    assert "or dask:N" in said["--workers dask:0"]
+    assert "or dask:N" in said["--workers slurm:3"]
+    assert not any("Traceback" in text for text in said.values())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_command_line_starts_a_cluster_and_joins_one(
+    small: dict[str, Any], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    address = cluster.client.scheduler.address
+    arguments = ["run", str(path), "--runs", str(tmp_path / "runs")]
+    assert run_command(cli, [*arguments, "--dask", address]) == 0
+    capsys.readouterr()
+    assert run_command(cli, [*arguments, "--workers", "dask:1"]) == 0
+    assert "every run exists already" in capsys.readouterr().err
