@@ -92,4 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # then sleep. By default they spin so long that small trainings take ten times as long on a busy machine.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    sys.exit(run_command(cli, sys.argv[1:] if arguments is None else list(arguments)))
+    code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))
+    if starting := sys.modules.get("ltr_harness.experiment.starting"):
+        starting.wait_until_gone()
+    sys.exit(code)

@@ -18,6 +18,7 @@ from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.plan import Plan, Task, plan
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import require_optuna
+from ltr_harness.experiment.starting import wait_until_gone
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import (
     available_cores,
@@ -195,7 +196,9 @@ def run_prepared(
         if run.record.status == "failed" and fail_fast:
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     watcher.reporting()
-    return conclude(prepared, reused=len(plan_.tasks) - len(todo))
+    result = conclude(prepared, reused=len(plan_.tasks) - len(todo))
+    wait_until_gone()
+    return result
 
 
 def _tuned(prepared: Prepared, watcher: Progress) -> Prepared:

@@ -19,7 +19,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.starting import worker_context
+from ltr_harness.experiment.starting import let_go, worker_context
 from ltr_harness.runs import Run
 
 Rounds: TypeAlias = "multiprocessing.Queue[Said]"
@@ -115,7 +115,7 @@ class LocalCrew:
         return (BrokenProcessPool,)
 
     def replace(self, worker: str) -> None:
-        self._pools[worker][0].shutdown(wait=False)
+        let_go(self._pools[worker][0])
         self._pools[worker] = self._hired()
 
     def said(self) -> Iterable[Said]:
@@ -129,9 +129,8 @@ class LocalCrew:
         return execute(task, self._experiment, self._plan, fold, self._threads, failure=problem)
 
     def dismiss(self) -> None:
-        # Workers take a while to end; the report need not wait for that.
         for pool, _ in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+            let_go(pool)
 
     def _hired(self) -> tuple[ProcessPoolExecutor, Rounds]:
         context = worker_context()
