@@ -93,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))
+    # after everything is said, so that an error message does not wait for worker processes to end
     if starting := sys.modules.get("ltr_harness.experiment.starting"):
         starting.wait_until_gone()
     sys.exit(code)

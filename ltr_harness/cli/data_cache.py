@@ -40,19 +40,20 @@ def cache_command(unused: int | None, clear: bool) -> int:
         chosen = [entry for entry in entries if clear or now - entry.used > (unused or 0) * 86_400]
         remove_entries(folder, chosen, everything=clear)
         freed = sum(entry.size for entry in chosen)
-        click.echo(f"removed {len(chosen):,} of {len(entries):,} entries, {_in_words(freed)}: {folder}")
+        click.echo(f"removed {len(chosen):,} of {len(entries):,} entries, {in_words(freed)}: {folder}")
         return 0
     for entry in entries:
         days = int((now - entry.used) // 86_400)
         read = "today" if days <= 0 else f"{days:,} day{'s' if days > 1 else ''} ago"
-        click.echo(f"{_in_words(entry.size):>9}  {read:>14}  {entry.title}")
+        click.echo(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
-    click.echo(f"{len(entries):,} entries, {_in_words(total)}: {folder}")
+    click.echo(f"{len(entries):,} entries, {in_words(total)}: {folder}")
     return 0
 
 
-def _in_words(size: int) -> str:
+def in_words(size: float) -> str:
+    """A number of bytes for people."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return f"{size} B"
+    return f"{size:.0f} B"

@@ -14,6 +14,8 @@ from typing import Literal
 
 import click
 
+from ltr_harness.cli.data_cache import in_words
+
 Status = Literal["ok", "note", "failed"]
 
 SLOW_TO_START = 5.0
@@ -182,13 +184,13 @@ def _workers() -> Finding:
 
 
 def _data_cache() -> Finding:
-    from ltr_harness.cache import default_folder
+    from ltr_harness.cache import default_folder, kept_entries
 
     folder = default_folder()
     if folder is None:
         return Finding("note", "data cache", "switched off", "every run parses its files again")
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.exists() else 0
-    return _writable("data cache", folder, f", holds {_bytes(size)}")
+    size = sum(entry.size for entry in kept_entries(folder))
+    return _writable("data cache", folder, f", holds {in_words(size)}")
 
 
 def _scratch() -> Finding:
@@ -206,11 +208,9 @@ def _writable(what: str, folder: Path, more: str) -> Finding:
     except OSError as problem:
         return Finding("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
     status: Status = "ok" if free > 1e9 else "note"
-    return Finding(status, what, f"{folder}, {_bytes(free)} free{more}", "" if free > 1e9 else "little room")
-
-
-def _bytes(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+    return Finding(
+        status, what, f"{folder}, {in_words(free)} free{more}", "" if free > 1e9 else "little room"
+    )
 
 
 def _extras() -> Iterator[Finding]:
