@@ -7,7 +7,8 @@ every later stage is arithmetic on that table. One stage, one file, in the order
 config, rule, load     what the configuration file may say, and how it is read
 log, reading           Parquet, CSV or Arrow in batches cut at query boundaries
 partitions             the same on the workers of a Dask cluster
-rows                   one batch, checked, ranked and evaluated by `ltr_harness.metrics`
+batch, ranks           one batch in canonical order; at which rank each row stood
+rows                   the batch, checked, ranked and evaluated by `ltr_harness.metrics`
 contract               is the log fit to be judged: keys, ranks, scores, grades, timestamps
 attribution            from clicks and purchases to relevance, by a rule that is part of the definition
 events, grades, times  where events, grades and moments come from in a batch
@@ -21,13 +22,15 @@ change                 production against the baseline: difference, within/mix s
 window_tests           the same window by window, trailing means, one family of tests, CUSUM
 slices                 where: the segments whose change stands out
 drift                  which feature moved, and whether that explains the drop
-presentation           clicks by rank, propensities, IPS-DCG: page or ranking?
+presentation, ips      clicks by rank, propensities, IPS-DCG: page or ranking?
 interleaving           which of two rankers wins the sessions, where users saw both in one list
 summaries              means by rule, lengths of lists, queries to read
-verdict                three sentences and the alerts
+evidence               what alerts and verdict look at
+alerts, verdict        what ends in exit code 4; three sentences
 history                what later runs need to know of this one
 stages                 all of it in order
-result, files          what was found, as values, JSON and tables
+answers, result        what each stage found, as values; all of it together, and as JSON
+files                  the tables beside the report
 synthetic              logs with a planted truth
 =====================  =====================================================================================
 """

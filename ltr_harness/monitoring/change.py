@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.answers import Cell, Change, Interval, Split
 from ltr_harness.monitoring.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.queries import QueryTable, together
-from ltr_harness.monitoring.result import Cell, Change, Interval, Split
 from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.paired import paired_differences
 from ltr_harness.stats.two_samples import (

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.monitoring.answers import FeatureDrift
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import together
-from ltr_harness.monitoring.result import FeatureDrift
 from ltr_harness.stats.decomposition import decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from ltr_harness.errors import UsageError
 from ltr_harness.fingerprint import file_digest
+from ltr_harness.monitoring.answers import Interval
 from ltr_harness.monitoring.baselines import PER_QUERY
 from ltr_harness.monitoring.log import files_of
-from ltr_harness.monitoring.result import Interval, MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import Watched
 
 _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.attribution import grades_from_events, grades_from_match, satisfied_clicks
+from ltr_harness.monitoring.batch import Rows
 from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.contract import Contract
 from ltr_harness.monitoring.events import column_of, counts_of_lists
 from ltr_harness.monitoring.queries import Category
-
-if TYPE_CHECKING:
-    from ltr_harness.monitoring.rows import Rows
 
 Floats = NDArray[np.float64]
 

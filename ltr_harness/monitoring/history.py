@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from ltr_harness.monitoring.result import Window
+    from ltr_harness.monitoring.answers import Window
 
 VERSION = 1
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.monitoring.batch import numbers_of
 from ltr_harness.monitoring.log import open_log
 from ltr_harness.monitoring.queries import category_of
-from ltr_harness.monitoring.rows import numbers_of
 from ltr_harness.stats.paired import sign_test_p, win_tie_loss
 
 SESSION, TEAM, CLICK = "session_id", "team", "click"

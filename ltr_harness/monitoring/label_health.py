@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.answers import LabelTest
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import LabelTest
 from ltr_harness.monitoring.windows import Cut
 from ltr_harness.stats.corrections import bonferroni
 from ltr_harness.stats.two_samples import difference

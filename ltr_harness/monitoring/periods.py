@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.answers import Interval
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import Category, QueryTable, together
-from ltr_harness.monitoring.result import Interval
 from ltr_harness.monitoring.windows import local_days
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.answers import Interval, Presentation, RankRow
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import Interval, Presentation, RankRow
 from ltr_harness.stats.two_samples import Influence, between, difference, profile_p
 
 CAUTION = "click-based NDCG mixes ranking quality with presentation"

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ltr_harness.monitoring.answers import Interval, Slice
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.drift import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import QueryTable, together
-from ltr_harness.monitoring.result import Interval, Slice
 from ltr_harness.stats.corrections import bh, bonferroni
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.two_samples import Influence, one_sided

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.answers import Conventions, ListLengths, Online, Window, WorstQuery
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import Conventions, ListLengths, Online, Window, WorstQuery
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other

@@ -1,168 +1,17 @@
-"""What moved, where, likely why, and what cannot be told: three sentences and the alerts."""
+"""What moved, where, likely why, and what cannot be told: three sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.contract import Finding
+from ltr_harness.monitoring.answers import Alert, Change, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.result import (
-    Alert,
-    Change,
-    FeatureDrift,
-    Interval,
-    LabelTest,
-    Presentation,
-    Slice,
-    Split,
-    Verdict,
-    Window,
-)
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything the verdict looks at."""
-
-    config: MonitorConfig
-    change: Change | None
-    windows: Sequence[Window]
-    splits: Sequence[Split]
-    slices: Sequence[Slice]
-    drift: Sequence[FeatureDrift]
-    labels: Sequence[LabelTest]
-    labels_arriving: bool
-    presentation: Presentation | None
-    warnings: Sequence[Finding]
-    n_immature: int
-    findings: Sequence[Finding]
-
-    @property
-    def label_alerts(self) -> list[LabelTest]:
-        return [test for test in self.labels if test.alert]
-
-    @property
-    def page(self) -> bool:
-        """Whether the page, and not the ranking, explains what moved."""
-        seen = self.presentation
-        if seen is None:
-            return False
-        if seen.ips is not None:
-            return seen.changed and not self.ips_fell
-        return seen.signature == "page"
-
-    @property
-    def ips_fell(self) -> bool:
-        """Whether IPS-DCG fell for certain and, relative to what it was, by at least `min_drop`."""
-        seen = self.presentation
-        if seen is None or seen.ips is None:
-            return False
-        return seen.ips.high < 0 and -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
-
-    @property
-    def moved(self) -> bool:
-        """Whether some window or the whole period is significantly and noticeably different."""
-        overall = self.change is not None and self.change.alert
-        return overall or any(w.alert or w.trailing_alert for w in self.windows)
-
-
-def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
-    """What ends in exit code 4, and what is only said.
-
-    A drop that the page explains is a notice; so is one that IPS-DCG does not confirm. Where labels are
-    missing, the label alert speaks, and an alleged change of the metric is a notice.
-    """
-    config = evidence.config
-    primary = str(config.primary)
-    alerts: list[Alert] = []
-    notices: list[str] = []
-    on = config.alerts.on
-    lines = _change_lines(evidence, primary)
-    demoted = evidence.page or (evidence.labels_arriving and bool(evidence.label_alerts))
-    if lines and ("change" not in on or demoted):
-        why = (
-            "the page changed"
-            if evidence.page
-            else "labels are still arriving"
-            if demoted
-            else "change is not in alerts.on"
-        )
-        notices += [f"{line} (no alert: {why})" for line in lines]
-    else:
-        alerts += [Alert("change", line) for line in lines]
-    seen = evidence.presentation
-    if seen is not None and seen.ips is not None and evidence.ips_fell and not lines:
-        line = f"ips_dcg {_interval(seen.ips)} {_p(seen.ips.p)} while {primary} did not fall"
-        (alerts if "change" in on else notices).append(Alert("change", line) if "change" in on else line)  # type: ignore[arg-type]
-    for found in evidence.slices:
-        matters = _worse(found.excess.value, config) >= config.compare.min_drop
-        line = (
-            f"{primary} in {found.predicate} {_interval(found.excess)} beyond the rest, share "
-            f"{100 * found.share:.1f} %"
-        )
-        if matters and "slice" in on and not demoted:
-            alerts.append(Alert("slice", line))
-        else:
-            notices.append(f"slice {line}")
-    alerts_labels, notices_labels = _label_lines(evidence)
-    if "label_rate" in on and not (
-        evidence.labels_arriving or (seen and seen.ips is not None and evidence.page)
-    ):
-        alerts += [Alert("label_rate", line) for line in alerts_labels]
-        notices += notices_labels
-    else:
-        notices += alerts_labels + notices_labels
-    for finding in evidence.warnings:
-        line = f"{finding.check} {finding}"
-        if "contract" in on:
-            alerts.append(Alert("contract", line))
-        else:
-            notices.append(line)
-    if seen is not None and seen.changed:
-        what = {"page": "the page changed", "ranking": "the ranking or the page changed"}.get(
-            seen.signature, "the page may have changed"
-        )
-        notices.append(
-            f"presentation changed: positives are spread over the ranks differently ({what}); {CAUTION}"
-        )
-    return alerts, notices
-
-
-def _change_lines(evidence: Evidence, primary: str) -> list[str]:
-    lines = []
-    change = evidence.change
-    if change is not None and change.alert:
-        lines.append(
-            f"{primary} {_interval(change.difference)} {_p(change.p_corrected)} all of production "
-            f"against the baseline"
-        )
-    for w in evidence.windows:
-        if w.alert and w.change is not None:
-            lines.append(f"{primary} {_interval(w.change)} {_p(w.p_corrected)} window {w.label}")
-        elif w.trailing_alert and w.trailing is not None:
-            size = evidence.config.windows.trailing
-            lines.append(
-                f"{primary} {_interval(w.trailing)} {_p(w.trailing_p_corrected)} {size} windows up to {w.label}"
-            )
-    return lines
-
-
-def _label_lines(evidence: Evidence) -> tuple[list[str], list[str]]:
-    lines = []
-    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
-        tests = [test for test in evidence.label_alerts if test.what == what]
-        worst = next((t for t in tests if t.window == "all"), tests[0])
-        windows = [t.window for t in tests if t.window != "all"]
-        where = "" if not windows else f" in {len(windows)} windows, first {windows[0]}"
-        lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} {_p(worst.p_corrected)}{where}")
-    return lines, []
 
 
 def verdict_of(evidence: Evidence, alerts: Sequence[Alert]) -> Verdict:
@@ -206,14 +55,14 @@ def verdict_of(evidence: Evidence, alerts: Sequence[Alert]) -> Verdict:
             f"The log itself is not as the baseline's: {evidence.warnings[0]}.",
             _untold(evidence),
         )
-    better = _significant(change) and _worse(change.difference.value, config) < 0
+    better = _significant(change) and evidence.worse(change.difference.value) < 0
     return Verdict("improved" if better else "healthy", moved, "", _untold(evidence))
 
 
 def _moved_sentence(evidence: Evidence, primary: str) -> str:
     change = evidence.change
     assert change is not None
-    numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {_interval(change.difference)}"
+    numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
     if change.alert:
         word = "fell" if change.difference.value < 0 else "rose"
         return f"{primary} {word}: {numbers}."
@@ -263,7 +112,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
 
 def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
     assert seen.ips is not None
-    ips = f"IPS-DCG {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {_interval(seen.ips)}"
+    ips = f"IPS-DCG {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
     untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
     if evidence.ips_fell:
         cause, where = _cause(evidence) if evidence.moved else ("everywhere", "")
@@ -346,15 +195,3 @@ def _untold(evidence: Evidence) -> str:
 def _significant(change: Change) -> bool:
     difference = change.difference
     return bool(difference.low > 0 or difference.high < 0)
-
-
-def _worse(difference: float, config: MonitorConfig) -> float:
-    return -difference if config.primary.higher_is_better else difference
-
-
-def _interval(found: Interval) -> str:
-    return f"{found.value:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
-
-
-def _p(p: float) -> str:
-    return "p<0.0001" if p < 1e-4 else f"p={p:.4f}"

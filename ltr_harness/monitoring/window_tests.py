@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ltr_harness.monitoring.answers import Change, Interval, Window
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import Change, Interval, Window
 from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.monitoring.windows import Cut
 from ltr_harness.stats.corrections import bonferroni, holm

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ltr_harness.monitoring.result import Change, Interval, MonitorResult
+from ltr_harness.monitoring.answers import Change, Interval
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import (
     Badge,
     Block,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ltr_harness.monitoring.result import MonitorResult, Window
+from ltr_harness.monitoring.answers import Window
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
 from ltr_harness.report.monitor_sections.verdict import estimate, label

@@ -1,0 +1,301 @@
+"""What each stage answers, as values; `MonitorResult` holds them all.
+
+Intervals are [low, high] at the configured confidence. NaN is "cannot be told" and null in JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number, its interval, its p-value where something was tested, and what it is based on."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+    error: float = float("nan")
+    n: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+
+
+@dataclass(frozen=True)
+class Window:
+    """One window of production.
+
+    Attributes:
+        label: its first day, or hour.
+        hours: its length.
+        n_queries, n_defined, n_clusters: all, with a value of the primary metric, independent units.
+        means: metric to mean.
+        interval: of the primary metric's mean.
+        bounded: an interval that holds where nearly all queries are at the ceiling; None elsewhere.
+        share_zero, share_one, p10, p50, p90: of the primary metric's values.
+        items_per_query, relevant_share, event_rates: the state of the labels; events per query.
+        online: column to mean over queries, such as clicks per row, dwell time or conversion.
+        status: tested, small, immature, or untested (no baseline).
+        change: against the baseline; p before correction.
+        p_corrected, alert: after correction, with `min_drop` and all.
+        trailing, trailing_p_corrected, trailing_alert: the same for the window and those before it.
+        cusum: cumulated small drops in standard errors; trouble above the level in `MonitorResult.cusum_level`.
+    """
+
+    label: str
+    start_ns: int
+    end_ns: int
+    number: int
+    hours: float
+    n_queries: int
+    n_defined: int
+    n_clusters: int
+    means: dict[str, float]
+    interval: Interval
+    bounded: tuple[float, float] | None
+    share_zero: float
+    share_one: float
+    p10: float
+    p50: float
+    p90: float
+    items_per_query: float
+    relevant_share: float
+    event_rates: dict[str, float]
+    online: dict[str, float]
+    status: str
+    change: Interval | None = None
+    p_corrected: float = float("nan")
+    alert: bool = False
+    trailing: Interval | None = None
+    trailing_p_corrected: float = float("nan")
+    trailing_alert: bool = False
+    cusum: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric, production against the baseline, over all mature queries."""
+
+    metric: str
+    production: Interval
+    baseline: Interval
+    difference: Interval
+    relative: float
+    method: str
+    p_corrected: float = float("nan")
+    alert: bool = False
+    below_min_drop: bool = False
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The primary metric's mean under each rule for queries without a relevant row."""
+
+    log: str
+    n_queries: int
+    n_without_relevant: int
+    skip: float
+    zero: float
+    one: float
+
+
+@dataclass(frozen=True)
+class ListLengths:
+    """How many items a query lists."""
+
+    log: str
+    shortest: int
+    p10: float
+    median: float
+    p90: float
+    longest: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a segment, before and now."""
+
+    value: str
+    share_before: float
+    share_now: float
+    mean_before: float
+    mean_now: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """The change divided by one segment column."""
+
+    column: str
+    within: Interval
+    mix: Interval
+    adjusted: float
+    cells: tuple[Cell, ...]
+    improved_inside: bool
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A segment whose change stands out from the rest.
+
+    Attributes:
+        predicate: in words.
+        excess: its change beyond the rest's change.
+        impact: share times excess, in points of the overall metric.
+        q: of the false discovery rate over all candidates (first slice), or corrected in its round.
+    """
+
+    predicate: str
+    n_now: int
+    n_before: int
+    share: float
+    before: float
+    now: float
+    rest_change: float
+    excess: Interval
+    impact: float
+    q: float
+    confirmed: Interval | None = None
+
+
+@dataclass(frozen=True)
+class FeatureDrift:
+    """One feature or segment: how far it moved, and how much of the change that explains.
+
+    Attributes:
+        psi, psi_threshold, drifted: population stability index, and from which value on it is called drift.
+        distance, p: Kolmogorov-Smirnov of a number; Jensen-Shannon divergence of a segment, without p.
+        shift: of the mean, in the baseline's standard deviations.
+        carried: Wasserstein distance in the baseline's standard deviations.
+        mix, explains: the part of the change due to other shares of its bins, and its share of the change.
+        gain: its share of the model's gain, NaN where no model is given.
+    """
+
+    name: str
+    kind: str
+    n_now: int
+    n_before: int
+    psi: float
+    psi_threshold: float
+    drifted: bool
+    distance: float
+    p: float
+    shift: float
+    carried: float
+    missing_before: float
+    missing_now: float
+    mix: Interval
+    explains: float
+    gain: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Online:
+    """What users did, beside what the metric says, window by window.
+
+    Attributes:
+        name: the column.
+        before, now: its mean over queries; before is NaN without a baseline.
+        correlation: Spearman's, of the windows' means with the primary metric's; NaN below four windows.
+        n_windows: behind the correlation.
+    """
+
+    name: str
+    before: float
+    now: float
+    correlation: float
+    n_windows: int
+
+
+@dataclass(frozen=True)
+class LabelTest:
+    """Labels before and now: the share of queries with a relevant row, or events per query."""
+
+    what: str
+    window: str
+    before: float
+    now: float
+    difference: Interval
+    p_corrected: float
+    alert: bool
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank, before and now: how many lists reach it, and how often its item is positive."""
+
+    rank: int
+    shown_before: int
+    shown_now: int
+    rate_before: float
+    rate_now: float
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """Positive rows by rank: does the drop come from the page?
+
+    Attributes:
+        shape_p, shape_distance: whether the share of positives per rank moved, and by how much (total variation).
+        changed: significant and of a size that matters.
+        top: change of the rate at rank 1, which every user looks at.
+        signature: none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking
+            (rank 1 too, or nobody can tell).
+        ips: change of IPS-DCG; None without propensities.
+        ips_normalised: change of IPS-DCG per unit of weighted gain.
+        effective: effective number of weighted gains, (sum w)**2 / sum w**2, before and now.
+    """
+
+    rows: tuple[RankRow, ...]
+    shape_p: float
+    shape_distance: float
+    changed: bool
+    top: Interval
+    signature: str
+    ips: Interval | None = None
+    ips_before: float = float("nan")
+    ips_now: float = float("nan")
+    ips_normalised: Interval | None = None
+    effective: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class WorstQuery:
+    """A query to read: its grades in the order shown."""
+
+    query: str
+    window: str
+    value: float
+    before: float
+    grades: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One line on stdout, or, demoted, a notice in the report."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"ALERT {self.kind} {self.text}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Three sentences and a word.
+
+    Attributes:
+        cause: healthy, improved, mix, slice, covariate, everywhere, labels, immature, presentation, contract or none.
+    """
+
+    cause: str
+    what: str
+    where: str
+    untold: str
+
+    @property
+    def text(self) -> str:
+        return " ".join(part for part in (self.what, self.where, self.untold) if part)
