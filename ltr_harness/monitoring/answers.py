@@ -36,6 +36,8 @@ class Window:
         bounded: an interval that holds where nearly all queries are at the ceiling; None elsewhere.
         share_zero, share_one, p10, p50, p90: of the primary metric's values.
         items_per_query, relevant_share, event_rates: the state of the labels; events per query.
+        orphans: events of the event log that belong to no impression; None where it has no times.
+        immature_share: of the queries, those whose labels are still arriving.
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
         status: tested, small, immature, or untested (no baseline).
         change: against the baseline; p before correction.
@@ -63,6 +65,8 @@ class Window:
     items_per_query: float
     relevant_share: float
     event_rates: dict[str, float]
+    orphans: int | None
+    immature_share: float
     online: dict[str, float]
     status: str
     change: Interval | None = None

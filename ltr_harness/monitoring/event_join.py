@@ -1,150 +1,166 @@
 """Which row of a log does each event belong to? By query and item, or by the user's last look at the item.
 
-Both tables may be larger than the memory as text: the events are held as codes of their ids, the log passes by
-in batches, in the columns that the join needs. Ids are compared as what they are, never by a hash alone.
+Both tables may be larger than the memory as text: the events are held as numbers of their ids, sorted by owner
+(the query or the user), item and time; the log passes by in batches, in the columns that the join needs. Each of
+its rows looks for the first event that could be its own and leaves its mark there; at the end every event takes
+the best mark at or before itself. So each row and each event is touched a fixed number of times, whatever
+their order, and however often a user saw an item.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
 from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.ids import Codes, Ids
 from ltr_harness.monitoring.log import Log, open_log
-from ltr_harness.monitoring.queries import Category, category_of, plain_column, together
 from ltr_harness.monitoring.rule import EventLog, seconds
 from ltr_harness.monitoring.times import timestamps
 
 Rows = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
+_UNTIMED = np.empty(0, dtype=np.int64)
 
 
-def matched(config: MonitorConfig, log: Log, path: str) -> tuple[Category, Rows]:
-    """Every event's name and the row of the log it belongs to, -1 for none."""
+def matched(config: MonitorConfig, log: Log, path: str) -> tuple[list[str], Codes, Rows, Rows]:
+    """The events' names; and of every event, in no particular order, its name's number, its row, and its time.
+
+    The number is -1 where the name is missing, the row where no impression is the event's. The times are empty
+    where the event log has none.
+    """
     join = config.relevance.event_log
     assert join is not None
-    events = _Events.read(path, join, config.windows.timezone)
+    events = _Events(path, join, config.windows.timezone)
     columns = config.columns
-    ours = columns.query_id if join.query_id else columns.cluster_id or ""
+    owner = columns.query_id if join.query_id else columns.cluster_id or ""
     item, time = columns.item_id or "", None if join.query_id else columns.timestamp
-    row = np.full(events.name.codes.size, -1, dtype=np.int64)
-    seen = np.full(row.size, _NEVER)
     first = 0
-    for batch in log.batches([n for n in (ours, item, time) if n], None):
-        near = events.near(plain_column(batch[ours], ours))
-        keys = _keys(batch[ours], batch[item], events, near)
-        if time is None:
-            at = _first_match(*keys)
-            better = (at >= 0) & (row[near] < 0)
-        else:
-            shown = timestamps(batch[time], time, config.windows.timezone)
-            at = _last_touch(*keys, shown, events.time[near], seconds(join.window))
-            when = np.where(at >= 0, shown[at], _NEVER)
-            better = (at >= 0) & (when >= seen[near])  # of two looks at one moment, the later row
-            seen[near[better]] = when[better]
-        row[near[better]] = first + at[better]
+    for batch in log.batches([n for n in (owner, item, time) if n], None):
+        shown = timestamps(batch[time], time, config.windows.timezone) if time else _UNTIMED
+        events.note(batch[owner], batch[item], shown, first)
         first += batch.num_rows
-    return events.name, row
+    return events.names.texts(), events.name, events.rows(seconds(join.window) * 10**9), events.happened
 
 
-@dataclass(frozen=True, eq=False)
 class _Events:
-    """The event log in memory: a few codes per event, and each id's text once.
+    """The event log in memory: a few numbers per event, and each id's text once.
 
     Attributes:
-        name: of each event.
-        owner, item: Arrow arrays with a dictionary: the query or the user, and the item.
-        time: (n,) nanoseconds UTC; zeros where the join needs none.
+        names: of the events that there are.
+        name: (n,) of each event.
+        happened: (n,) nanoseconds UTC; empty where the event log has no times.
     """
 
-    name: Category
-    owner: Any
-    item: Any
-    time: NDArray[np.int64]
-
-    @classmethod
-    def read(cls, path: str, join: EventLog, timezone: str) -> _Events:
-        owner = join.query_id or join.user or ""
-        time = None if join.query_id else join.timestamp
-        log = open_log(path, text_columns=[owner, join.item_id])
-        names, owners, items, times = [], [], [], []
-        for batch in log.batches([n for n in (join.event, owner, join.item_id, time) if n], None):
-            names.append(_coded(batch[join.event], join.event))
-            owners.append(_coded(batch[owner], owner))
-            items.append(_coded(batch[join.item_id], join.item_id))
-            times.append(
-                timestamps(batch[time], time, timezone) if time else np.zeros(len(batch), dtype=np.int64)
+    def __init__(self, path: str, join: EventLog, timezone: str) -> None:
+        self.names, self._owners, self._items = Ids(), Ids(), Ids()
+        owner_column = join.query_id or join.user or ""
+        time_column = join.timestamp
+        log = open_log(path, text_columns=[join.event, owner_column, join.item_id])
+        wanted = [n for n in (join.event, owner_column, join.item_id, time_column) if n]
+        parts: list[tuple[Codes, Codes, Codes, Rows]] = []
+        for batch in log.batches(wanted, None):
+            parts.append(
+                (
+                    self.names.add(batch[join.event], join.event),
+                    self._owners.add(batch[owner_column], owner_column),
+                    self._items.add(batch[join.item_id], join.item_id),
+                    timestamps(batch[time_column], time_column, timezone) if time_column else _UNTIMED,
+                )
             )
-        return cls(category_of(_one(names)), _one(owners), _one(items), np.concatenate(times))
+        name, owner, item, time = (np.concatenate(column) for column in zip(*parts, strict=True))
+        by_time = _UNTIMED if join.query_id else time  # with a query id, times only say when orphans happened
+        order = _earliest_first(by_time, owner.size)
+        order, _ = _stably(order, item, self._items.n)
+        order, self._starts = _stably(order, owner, self._owners.n)
+        self.name, self._item = name[order], item[order]
+        self.happened = time[order] if time.size else time
+        self._time = self.happened if by_time.size else by_time
+        self._row = np.full(order.size, -1, dtype=np.int64)
+        self._shown = np.full(by_time.size, _NEVER)
 
-    def near(self, owners: Any) -> Rows:
-        """The events of a batch's queries or users."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+    def note(self, owners: Any, items: Any, shown: Rows, first: int) -> None:
+        """A batch of the log passes by; its first row is the log's row `first`."""
+        _note(
+            self._owners.find(owners, "owner"), self._items.find(items, "item"), shown, first, self._starts,
+            self._item, self._time, self._row, self._shown,
+        )  # fmt: skip
 
-        here = pc.is_in(self.owner.dictionary, value_set=pc.unique(owners.cast(pa.large_string())))
-        known = np.append(here.to_numpy(zero_copy_only=False), False)
-        return np.flatnonzero(known[self.owner.indices.fill_null(known.size - 1).to_numpy()])
-
-
-def _coded(column: Any, name: str) -> list[Any]:
-    """A column of ids as text once and codes, chunk by chunk."""
-    import pyarrow as pa
-
-    chunks: list[Any] = plain_column(column, name).cast(pa.large_string()).dictionary_encode().chunks
-    return chunks
-
-
-def _one(parts: list[list[Any]]) -> Any:
-    """The chunks as one array over one dictionary."""
-    import pyarrow as pa
-
-    chunked = pa.chunked_array([chunk for chunks in parts for chunk in chunks]).unify_dictionaries()
-    found = chunked.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+    def rows(self, window: int) -> Rows:
+        """The row of every event, once the whole log has passed by."""
+        _settle(self._starts, self._item, self._time, window, self._row, self._shown)
+        return self._row
 
 
-def _keys(owners: Any, items: Any, events: _Events, near: Rows) -> tuple[Rows, Rows]:
-    """One number per row and per event, equal where owner and item are; -1 where one of them is missing."""
-    import pyarrow as pa
-
-    chosen = pa.array(near)
-    pairs = [
-        together([category_of(ours), category_of(theirs.take(chosen))])
-        for ours, theirs in ((owners, events.owner), (items, events.item))
-    ]
-    (a, b), (x, y) = pairs
-    width = x.names.size + 1
-
-    def key(one: Category, two: Category) -> Rows:
-        missing = (one.codes < 0) | (two.codes < 0)
-        return np.where(missing, -1, one.codes.astype(np.int64) * width + two.codes)
-
-    return key(a, x), key(b, y)
+def _earliest_first(time: Rows, n: int) -> Rows:
+    """The order of time; that of the file where there is no time."""
+    if time.size == 0 or bool(np.all(time[1:] >= time[:-1])):
+        return np.arange(n)
+    return np.argsort(time, kind="stable")
 
 
-def _first_match(rows: Rows, wanted: Rows) -> Rows:
-    """For each wanted key the first row with it, -1 where there is none."""
-    order = np.argsort(rows, kind="stable")
-    at = np.minimum(np.searchsorted(rows[order], wanted), rows.size - 1)
-    found: Rows = np.where((rows[order][at] == wanted) & (wanted >= 0), order[at], -1)
-    return found
+@compiled
+def _stably(order: Rows, codes: Codes, n_codes: int) -> tuple[Rows, Rows]:
+    """The order by code, equal codes as they were, the missing first; and where each code begins, from -1 on."""
+    starts = np.zeros(n_codes + 2, dtype=np.int64)
+    for code in codes:
+        starts[code + 2] += 1
+    for at in range(1, starts.size):
+        starts[at] += starts[at - 1]
+    free = starts.copy()
+    found = np.empty_like(order)
+    for event in order:
+        code = codes[event] + 1
+        found[free[code]] = event
+        free[code] += 1
+    return found, starts
 
 
-def _last_touch(rows: Rows, wanted: Rows, shown: Rows, happened: Rows, window: int) -> Rows:
-    """The row of the latest impression of the item by that user before the event, within `window` seconds."""
-    import pandas as pd
+@compiled
+def _note(
+    owners: Codes, items: Codes, shown: Rows, first: int, starts: Rows, item: Codes, time: Rows, row: Rows,
+    seen: Rows,
+) -> None:  # fmt: skip
+    """Leave each impression's mark at the first event of its owner and item that did not happen before it."""
+    timed = time.size > 0
+    for at in range(owners.size):
+        owner, wanted = owners[at], items[at]
+        if owner < 0 or wanted < 0 or (timed and shown[at] == _NEVER):
+            continue
+        low, high = starts[owner + 1], starts[owner + 2]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            earlier = timed and item[middle] == wanted and time[middle] < shown[at]
+            if item[middle] < wanted or earlier:
+                low = middle + 1
+            else:
+                high = middle
+        if low == end or item[low] != wanted:
+            continue
+        if timed:
+            if shown[at] >= seen[low]:  # of two looks at one moment, the later row
+                seen[low] = shown[at]
+                row[low] = first + at
+        elif row[low] < 0:
+            row[low] = first + at
 
-    impressions = pd.DataFrame({"time": shown, "key": rows, "row": np.arange(rows.size)})
-    touched = pd.DataFrame({"time": happened, "key": wanted, "event": np.arange(wanted.size)})
-    joined = pd.merge_asof(
-        touched.sort_values(["time", "event"], kind="stable"),
-        impressions[impressions["key"] >= 0].sort_values(["time", "row"], kind="stable"),
-        on="time", by="key", tolerance=window * 10**9,
-    )  # fmt: skip
-    found = np.full(wanted.size, -1, dtype=np.int64)
-    found[joined["event"].to_numpy()] = joined["row"].fillna(-1).to_numpy().astype(np.int64)
-    return found
+
+@compiled
+def _settle(starts: Rows, item: Codes, time: Rows, window: int, row: Rows, seen: Rows) -> None:
+    """Every event takes the latest mark at or before itself, unless that is too long ago."""
+    timed = time.size > 0
+    for owner in range(starts.size - 2):
+        best, when = -1, _NEVER
+        for at in range(starts[owner + 1], starts[owner + 2]):
+            if at == starts[owner + 1] or item[at] != item[at - 1]:
+                best, when = -1, _NEVER
+            if row[at] >= 0:
+                best = row[at]
+                if timed:
+                    when = seen[at]
+            in_time = best >= 0 and (not timed or time[at] - when <= window)
+            row[at] = best if in_time else -1

@@ -59,17 +59,18 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
 
 @dataclass(frozen=True, eq=False)
 class JoinedEvents:
-    """The event log, joined: which row of the log each event belongs to. Ten bytes an event, whatever its size.
+    """The event log, joined: which row of the log each event belongs to. Eight bytes an event, whatever its size.
 
     Attributes:
         names: the events that the rule of relevance counts.
-        codes: (n,) index into `names` of each event that has a row, in order of row.
-        row: (n,) its row, counted from the log's first.
+        cell: (n,) of each event that has a row: row, counted from the log's first, times the number of names,
+            plus the index into `names`; in increasing order.
+        orphans: (m,) when those without a row happened; None where the event log has no times.
     """
 
     names: tuple[str, ...]
-    codes: NDArray[np.int16]
-    row: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    orphans: NDArray[np.int64] | None = None
 
     @classmethod
     def read(
@@ -84,35 +85,32 @@ class JoinedEvents:
         if join is None:
             return None
         names = config.relevance.event_names
-        event, row = matched(
+        found, event, row, time = matched(
             config, log, join.baseline_path if baseline and join.baseline_path else join.path
         )
-        to_ours = np.array([names.index(n) if n in names else -1 for n in event.names.tolist()] + [-1])
-        codes = to_ours[event.codes].astype(np.int16)
+        to_ours = np.array([names.index(n) if n in names else -1 for n in found] + [-1])
+        code = to_ours[event]
         contract.totals["events"] += row.size
-        contract.check(
-            "unknown_event",
-            codes < 0,
-            lambda at: repr(str(event.names[event.codes[at]]) if event.codes[at] >= 0 else ""),
-        )
+        contract.check("unknown_event", code < 0, lambda at: repr(found[event[at]] if event[at] >= 0 else ""))
         contract.count("orphan_event", int((row < 0).sum()))
-        kept = np.flatnonzero((codes >= 0) & (row >= 0))
-        kept = kept[np.argsort(row[kept], kind="stable")]
-        return cls(names, codes[kept], row[kept])
+        cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
+        cell.sort()
+        return cls(names, cell, time[row < 0] if time.size else None)
 
     def of(self, first: int, n: int) -> JoinedEvents:
         """Those of `n` rows from row `first` on, which is 0 in the answer."""
-        low, high = np.searchsorted(self.row, [first, first + n])
-        return JoinedEvents(self.names, self.codes[low:high], self.row[low:high] - first)
+        width = len(self.names)
+        low, high = np.searchsorted(self.cell, [first * width, (first + n) * width])
+        return JoinedEvents(self.names, self.cell[low:high] - first * width)
 
     def beside(self, table: Any, first: int) -> Any:
         """A batch of the log, from row `first` on, with a column of counts for every event."""
         import pyarrow as pa
 
-        mine = self.of(first, table.num_rows)
+        n, width = table.num_rows, len(self.names)
+        counts = np.bincount(self.of(first, n).cell, minlength=n * width).astype(np.int32)
         for at, name in enumerate(self.names):
-            counts = np.bincount(mine.row[mine.codes == at], minlength=table.num_rows).astype(np.int32)
-            table = table.append_column(column_of(name), pa.array(counts))
+            table = table.append_column(column_of(name), pa.array(counts[at::width]))
         return table
 
 

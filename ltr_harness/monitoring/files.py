@@ -94,6 +94,8 @@ def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
             "relevant_share": w.relevant_share,
             "items_per_query": w.items_per_query,
             **{f"{name}_per_query": rate for name, rate in w.event_rates.items()},
+            "orphan_events": w.orphans,
+            "immature_share": w.immature_share,
             **{f"online_{name}": mean for name, mean in w.online.items()},
             **_interval("difference", w.change),
             "p_corrected": w.p_corrected,

@@ -17,7 +17,7 @@ from ltr_harness.monitoring.answers import LabelTest
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.windows import Cut
+from ltr_harness.monitoring.windows import Cut, window_numbers
 from ltr_harness.stats.corrections import bonferroni
 from ltr_harness.stats.two_samples import difference
 
@@ -68,6 +68,22 @@ def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.in
         for at, members in enumerate(cut.members):
             if members.size >= config.windows.min_queries and not cut.immature[at]:
                 yield cut.labels[at], members
+
+
+def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
+    """How many orphans fall into each window; None where the event log has no times.
+
+    Orphans before the first window or after the last are in no window; the contract's total holds them too.
+    """
+    if times is None:
+        return [None] * len(cut)
+    if len(cut) == 1 and cut.start[0] == cut.end[0]:  # a log without times is one window, and all are in it
+        return [int(times.size)]
+    known = times[times != np.iinfo(np.int64).min]
+    numbers = window_numbers(known, config.windows)
+    at = np.minimum(np.searchsorted(cut.number, numbers), len(cut) - 1)
+    counts: list[int | None] = np.bincount(at[cut.number[at] == numbers], minlength=len(cut)).tolist()
+    return counts
 
 
 def still_arriving(tests: list[LabelTest], cut: Cut) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.config import MonitorConfig
@@ -19,9 +20,15 @@ from ltr_harness.monitoring.rows import query_table, text_columns, wanted_column
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 
-def read_log(
-    source: Any, config: MonitorConfig, which: str, dask: Any = None
-) -> tuple[QueryTable, tuple[Finding, ...]]:
+class LogRead(NamedTuple):
+    """One log, read: its queries, what its checks found, and when events without an impression happened."""
+
+    table: QueryTable
+    findings: tuple[Finding, ...]
+    orphans: NDArray[np.int64] | None
+
+
+def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
     """One log, checked and evaluated.
 
     Args:
@@ -55,7 +62,7 @@ def read_log(
         happened = {event: int(counts.sum()) for event, counts in table.events.items()}
         strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
         refuse_unknown_events(config.relevance.event_names, happened, strange, name)
-    return table, contract.findings
+    return LogRead(table, contract.findings, None if events is None else events.orphans)
 
 
 def _in_batches(

@@ -98,12 +98,13 @@ def watch(
     history = settings.history if history is None else history
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
-    production, findings = read_log(log, settings, "production", dask)
+    production, findings, orphans = read_log(log, settings, "production", dask)
     before, kind = None, None
     if baseline is not None:
         before, kind, more = _baseline(baseline, settings, dask)
         findings += more
-    return analysed(production, before, settings, findings, kind, None if history is None else Path(history))
+    folder = None if history is None else Path(history)
+    return analysed(production, before, settings, findings, kind, folder, orphans)
 
 
 def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable, str, tuple[Finding, ...]]:
@@ -113,7 +114,7 @@ def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable
             return stored_result(path, config), "an earlier result of monitor", ()
         if is_run(path):
             return stored_run(path, config), "a run of this harness", ()
-    table, findings = read_log(source, config, "baseline", dask)
+    table, findings, _ = read_log(source, config, "baseline", dask)
     return table, "a log", findings
 
 
@@ -124,8 +125,9 @@ def analysed(
     findings: tuple[Finding, ...] = (),
     baseline_kind: str | None = None,
     history: Path | None = None,
+    orphans: NDArray[np.int64] | None = None,
 ) -> Watched:
-    """Every stage after the logs have been read."""
+    """Every stage after the logs have been read; `orphans` as in `LogRead`."""
     if (
         production.time is not None
         and baseline is not None
@@ -138,7 +140,8 @@ def analysed(
     past = (
         [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
     )
-    windows = window_tests.window_rows(production, whole_cut, config)
+    lost = label_health.orphans_by_window(orphans, whole_cut, config)
+    windows = window_tests.window_rows(production, whole_cut, lost, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
     if baseline is None:
         found = _alone(production, counted, config)

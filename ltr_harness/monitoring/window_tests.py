@@ -31,7 +31,9 @@ _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move no
 _ALLOWANCE = 0.5  # standard errors that CUSUM forgives every window
 
 
-def window_rows(table: QueryTable, cut: Cut, config: MonitorConfig) -> list[Window]:
+def window_rows(
+    table: QueryTable, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
+) -> list[Window]:
     """Every window's state, before anything is compared."""
     clusters = own_clusters(table.cluster)
     primary = config.primary
@@ -82,6 +84,8 @@ def window_rows(table: QueryTable, cut: Cut, config: MonitorConfig) -> list[Wind
                 items_per_query=float(table.n_items[members].mean()),
                 relevant_share=float(table.relevant[members].mean()),
                 event_rates={name: float(n[members].mean()) for name, n in table.events.items()},
+                orphans=orphans[at],
+                immature_share=float((~cut.mature[members]).mean()),
                 online={name: mean_of_known(v[members]) for name, v in (table.online or {}).items()},
                 status=status,
             )

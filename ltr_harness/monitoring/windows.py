@@ -68,9 +68,7 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         one = np.zeros(1, dtype=np.int64)
         return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool))
     day = local_days(time, config.windows.timezone)
-    size = seconds(config.windows.size) * 10**9
-    number = day // (size // _DAY) if size >= _DAY else time // size
-    present, codes = np.unique(number, return_inverse=True)
+    present, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
     starts, labels = zip(*(_edge(int(at), config.windows) for at in present), strict=True)
     ends = [_edge(int(at) + 1, config.windows)[0] for at in present]
     mature = time <= time.max() - seconds(config.relevance.maturity) * 10**9
@@ -83,6 +81,12 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         (day + _THURSDAY) % 7,
         mature,
     )
+
+
+def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
+    """The place in the calendar of the window that each moment falls into."""
+    size = seconds(windows.size) * 10**9
+    return local_days(time, windows.timezone) // (size // _DAY) if size >= _DAY else time // size
 
 
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:

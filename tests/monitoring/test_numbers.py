@@ -60,7 +60,7 @@ def test_exactly_what_evaluate_says(xyz: pd.DataFrame) -> None:
     assert found.windows[0].means["ndcg(gain=linear)@5"] == pytest.approx(0.8345827945, abs=1e-9)
     dcg_at_3 = 1 / log2(4)  # of x: 0.5, not the 1.88685 that was printed for it
     ideal = 1 + 1 / log2(3) + 1 / log2(4)
-    table, _ = read_log(xyz, load_monitor_config(XYZ), "production")
+    table, *_ = read_log(xyz, load_monitor_config(XYZ), "production")
     assert table.values[1][0] == pytest.approx(dcg_at_3 / ideal, abs=1e-12)
 
 

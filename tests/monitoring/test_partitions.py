@@ -43,9 +43,9 @@ def baseline() -> pa.Table:
 
 
 def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
-    patch.setattr("ltr_harness.monitoring.log.IN_MEMORY_ROWS", rows)
-    patch.setattr("ltr_harness.monitoring.log.BATCH_ROWS", rows)
-    patch.setattr("ltr_harness.monitoring.partitions.BATCH_ROWS", rows)
+    # partitions first: importing it copies log's value, which must be the true one
+    for name in ("partitions.BATCH_ROWS", "log.BATCH_ROWS", "log.IN_MEMORY_ROWS"):
+        patch.setattr(f"ltr_harness.monitoring.{name}", rows)
 
 
 # ---- a cluster of two processes ---------------------------------------------------------------------------
@@ -233,3 +233,14 @@ def test_the_baseline_may_have_events_of_its_own(table: pa.Table, baseline: pa.T
     assert [c.baseline.value for c in found.changes] == [
         c.baseline.value for c in monitor(CONFIG, log=table, baseline=baseline).changes
     ]
+
+
+@on_cluster
+def test_a_cluster_places_orphans_as_one_process_does(
+    table: pa.Table, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = joined(table, tmp_path, query_id="request_id", timestamp="ts")
+    alone = monitor(config, log=table)
+    assert sum(w.orphans or 0 for w in alone.windows) == 7
+    small_batches(monkeypatch)
+    assert monitor(config, log=table, dask=cluster).to_json() == alone.to_json()

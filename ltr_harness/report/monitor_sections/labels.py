@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
 from ltr_harness.report.monitor_sections.verdict import estimate, label
 from ltr_harness.report.monitor_sections.windows import time_axis
@@ -61,8 +61,33 @@ def section(result: MonitorResult) -> list[Block]:
             )
         )
     if len(result.windows) > 1:
-        blocks.append(_chart(result))
+        blocks += [_chart(result), Details("Labels window by window", (_windows(result),))]
     return blocks if len(blocks) > 1 else []
+
+
+def _windows(result: MonitorResult) -> Table:
+    events = list(result.windows[0].event_rates)
+    placed = any(w.orphans is not None for w in result.windows)
+    return Table(
+        "label_windows",
+        "The state of the labels in every window, whatever its size.",
+        (
+            Column("Window"),
+            Column("Queries", "count"),
+            Column("Items per query", "number"),
+            Column("With a relevant row", "percent"),
+            *(Column(f"{name} per query", "number") for name in events),
+            *((Column("Orphan events", "count", hint="They belong to no impression."),) if placed else ()),
+            Column("Immature", "percent", hint="Queries whose labels are still arriving."),
+        ),
+        tuple(
+            (
+                w.label, w.n_queries, w.items_per_query, w.relevant_share, *(w.event_rates[e] for e in events),
+                *((w.orphans,) if placed else ()), w.immature_share,
+            )
+            for w in result.windows
+        ),
+    )  # fmt: skip
 
 
 def _chart(result: MonitorResult) -> Chart:
