@@ -17,7 +17,7 @@ from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.groups import QueryGroups
-    from ltr_harness.metrics.explain import Explanation
+    from ltr_harness.metrics.explanation import Explanation
 
 
 @click.command(

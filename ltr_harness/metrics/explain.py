@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,126 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics.binding import Binding, as_seen, checked_scores, without_unlisted
+from ltr_harness.metrics.conventions import as_measured_by, differing, in_words
 from ltr_harness.metrics.custom import FunctionMetric
-from ltr_harness.metrics.metric import NO_CUTOFF, Metric, plain_number
+from ltr_harness.metrics.explanation import Explanation, PresetValue, number
+from ltr_harness.metrics.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.presets import PRESETS
 from ltr_harness.metrics.ranking import Ranker, Ranking
-
-# These ask the question; everything else is a convention of answering it, and another tool may have its own.
-_QUESTION = ("k", "relevant", "max_grade", "p", "graded", "b")
-
-_WHY: Mapping[tuple[str, Any], str] = {
-    ("gain", "linear"): "a label gains its grade, not 2^grade - 1",
-    ("gain", "exp"): "a label gains 2^grade - 1",
-    ("discount", "letor"): "rank 2 is not discounted",
-    ("discount", "log2"): "rank r is discounted by log2(1 + r)",
-    ("ties", "expected"): "equal scores: the mean over their orders",
-    ("ties", "stable"): "equal scores keep row order",
-    ("ties", "worst"): "equal scores: low labels first",
-    ("ties", "best"): "equal scores: high labels first",
-    ("ties", "id"): "equal scores: by document id, descending",
-    ("empty", "skip"): "no relevant row: the query is left out",
-    ("empty", "zero"): "no relevant row counts 0",
-    ("empty", "one"): "no relevant row counts 1",
-    ("score_precision", "float32"): "scores that float32 cannot tell apart tie",
-    ("score_precision", "float64"): "scores keep their full precision",
-    ("short_list", "zero"): "a list shorter than K counts 0",
-    ("short_list", "truncate"): "a short list is measured as it is",
-    ("denominator", "total"): "divided by all relevant rows, R",
-    ("denominator", "min_rk"): "divided by min(R, K)",
-    ("denominator", "retrieved"): "divided by the relevant rows within K",
-    ("denominator", "k"): "divided by K, even where the list is shorter",
-    ("denominator", "min_kn"): "divided by min(K, n)",
-}
-
-
-@dataclass(frozen=True)
-class PresetValue:
-    """The same query as another tool measures it.
-
-    Attributes:
-        tool: name of the preset.
-        name: the metric with the tool's conventions, spelt out.
-        value: None where the tool cannot compute it; NaN where it leaves the query out.
-        reason: the conventions that make the difference; empty where the value is the same.
-    """
-
-    tool: str
-    name: str
-    value: float | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a metric does with one query.
-
-    Attributes:
-        metric: the metric, with everything it takes from the data fixed.
-        value: its value; NaN where it is undefined.
-        columns: headings of `rows`.
-        rows: one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it
-            (where not all are), what the metric sees.
-        n_hidden: rows below the cutoff that are not shown.
-        steps: from the contributions to the value, one line each.
-        ideal: labels of the ideal order, as far as the cutoff.
-        presets: the same under every tool that computes the metric.
-        interval: the smallest and the largest value over the orders of equal scores; None where none matters.
-    """
-
-    metric: Metric
-    value: float
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | float, ...], ...]
-    n_hidden: int
-    steps: tuple[str, ...]
-    ideal: tuple[float, ...]
-    presets: tuple[PresetValue, ...]
-    interval: tuple[float, float] | None
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is said below the rows: from the contributions to the value, and what ties could make of it."""
-        if self.interval is None:
-            return self.steps
-        low, high = map(self.text_of, self.interval)
-        return (*self.steps, f"from {low} to {high} over the orders of equal scores")
-
-    def __str__(self) -> str:
-        parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_text_table(self.columns, self.rows)]
-        if self.n_hidden:
-            parts.append(f"({self.n_hidden:,} more rows below the cutoff)")
-        parts += [
-            "",
-            f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}",
-            *self.remarks,
-        ]
-        if self.presets:
-            parts += ["", *_text_table(_PRESET_COLUMNS, self._preset_rows())]
-        return "\n".join(parts)
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p><b>{escape(str(self.metric))} = {self.text_of(self.value)}</b></p>"]
-        parts.append(_html_table(self.columns, self.rows))
-        if self.n_hidden:
-            parts.append(f"<p>{self.n_hidden:,} more rows below the cutoff</p>")
-        steps = [f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.remarks]
-        parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
-        if self.presets:
-            parts.append(_html_table(_PRESET_COLUMNS, self._preset_rows()))
-        return "".join(parts)
-
-    def text_of(self, value: float | None) -> str:
-        """A value of this metric for people: counts whole, shares with four decimals."""
-        return _number(value, self.metric.counts)
-
-    def _preset_rows(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            (preset.tool, self.text_of(preset.value), preset.reason or "the same") for preset in self.presets
-        )
-
-
-_PRESET_COLUMNS = ("as", "value", "why")
 
 
 def explain(
@@ -272,56 +156,13 @@ def _whole_lists(metric: Metric) -> dict[str, Any]:
 
 
 def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, value: float) -> tuple[str, ...]:
-    first = f"sum of contributions = {_number(total, metric.counts)}"
+    first = f"sum of contributions = {number(total, metric.counts)}"
     if not divisor_name:
         return (first,)
-    by = _number(divisor, whole=divisor == int(divisor))
+    by = number(divisor, whole=divisor == int(divisor))
     if divisor == 0.0:
         return (first, f"{divisor_name} = 0, and so is the value")
-    return (first, f"{divisor_name} = {by}", f"{_number(total)} / {by} = {_number(value)}")
-
-
-def as_measured_by(tool: str, metric: Metric) -> Metric:
-    """The question `metric` asks, its cutoff and scale, answered with another tool's conventions.
-
-    Raises:
-        MetricError: the tool does not compute it.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> str(as_measured_by("sklearn", NDCG(k=5, ties="stable")))
-        'ndcg(empty=zero,gain=linear)@5'
-    """
-    fields = {field.name: field for field in dataclasses.fields(metric)}
-    question = {
-        name: getattr(metric, name)
-        for name in _QUESTION
-        if name in fields and getattr(metric, name) != fields[name].default
-    }
-    return type(metric).like(tool, **question)
-
-
-def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
-    """What the other definition does differently, one phrase per choice.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
-        ('no relevant row counts 0', 'a label gains its grade, not 2^grade - 1')
-    """
-    return tuple(_word(name, choice) for name, choice in _differing(metric, theirs).items())
-
-
-def _differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
-    return {
-        field.name: getattr(theirs, field.name)
-        for field in dataclasses.fields(metric)
-        if getattr(theirs, field.name) != getattr(metric, field.name)
-    }
-
-
-def _word(name: str, choice: Any) -> str:
-    return _WHY.get((name, choice), f"{name}={choice}")
+    return (first, f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}")
 
 
 def _interval(metric: Metric, query: _Query) -> tuple[float, float] | None:
@@ -364,7 +205,7 @@ def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
 
 def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
     """The conventions that move this query's value, each on its own; all that differ where only together."""
-    differ = _differing(metric, theirs)
+    differ = differing(metric, theirs)
     alone = {}
     for name, choice in differ.items():
         try:
@@ -373,7 +214,7 @@ def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
             alone[name] = choice
-    return "; ".join(_word(name, choice) for name, choice in (alone or differ).items())
+    return "; ".join(in_words(name, choice) for name, choice in (alone or differ).items())
 
 
 def _same(one: float, other: float) -> bool:
@@ -382,47 +223,3 @@ def _same(one: float, other: float) -> bool:
 
 def _plain(value: Any) -> str | float:
     return ("yes" if value else "") if isinstance(value, bool | np.bool_) else float(value)
-
-
-def _number(value: float | None, whole: bool = False) -> str:
-    if value is None:
-        return "-"
-    if math.isnan(value):
-        return "undefined"
-    return str(int(value)) if whole and value == int(value) else f"{value:.4f}"
-
-
-def _cell(value: str | float) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) or (math.isfinite(value) and value == int(value) and abs(value) < 1e15):
-        return str(int(value))
-    return plain_number(value) if len(plain_number(value)) <= 8 else f"{value:.5g}"
-
-
-def _cells(columns: Sequence[str], row: Sequence[str | float]) -> list[str]:
-    return [
-        f"{value:.4f}" if column == "contribution" and not isinstance(value, str) else _cell(value)
-        for column, value in zip(columns, row, strict=True)
-    ]
-
-
-def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> list[str]:
-    cells = [list(columns), *(_cells(columns, row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    words = {"why", "as", "document"}
-    return [
-        "  ".join(
-            cell.ljust(width) if columns[i] in words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(columns, row))}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -28,7 +28,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.ranking import Ranking, Ties
 
 if TYPE_CHECKING:
-    from ltr_harness.metrics.explain import Explanation
+    from ltr_harness.metrics.explanation import Explanation
 
 NO_CUTOFF = np.iinfo(np.int64).max
 
