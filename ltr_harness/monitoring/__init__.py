@@ -12,7 +12,7 @@ rows                   the batch, checked, ranked and evaluated by `ltr_harness.
 contract               is the log fit to be judged: keys, ranks, scores, grades, timestamps
 attribution            from clicks and purchases to relevance, by a rule that is part of the definition
 events, grades, times  where events, grades and moments come from in a batch
-event_join             which row each event of an event log belongs to
+event_join, ids        which row each event of an event log belongs to; a number for every id
 queries                the table of queries, and its form on disk
 baselines              what production is compared with: a log, a run, an earlier result
 periods                production beside its baseline, as samples for the tests
@@ -22,7 +22,8 @@ change                 production against the baseline: difference, within/mix s
 window_tests           the same window by window, trailing means, one family of tests, CUSUM
 slices                 where: the segments whose change stands out
 drift                  which feature moved, and whether that explains the drop
-presentation, ips      clicks by rank, propensities, IPS-DCG: page or ranking?
+propensities           how likely each rank is looked at, measured in experiments
+presentation, ips      clicks by rank, IPS-DCG: page or ranking?
 interleaving           which of two rankers wins the sessions, where users saw both in one list
 summaries              means by rule, lengths of lists, queries to read
 evidence               what alerts and verdict look at

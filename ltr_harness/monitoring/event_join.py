@@ -41,7 +41,7 @@ def matched(config: MonitorConfig, log: Log, path: str) -> tuple[list[str], Code
     first = 0
     for batch in log.batches([n for n in (owner, item, time) if n], None):
         shown = timestamps(batch[time], time, config.windows.timezone) if time else _UNTIMED
-        events.note(batch[owner], batch[item], shown, first)
+        events.note((batch[owner], owner), (batch[item], item), shown, first)
         first += batch.num_rows
     return events.names.texts(), events.name, events.rows(seconds(join.window) * 10**9), events.happened
 
@@ -82,11 +82,11 @@ class _Events:
         self._row = np.full(order.size, -1, dtype=np.int64)
         self._shown = np.full(by_time.size, _NEVER)
 
-    def note(self, owners: Any, items: Any, shown: Rows, first: int) -> None:
-        """A batch of the log passes by; its first row is the log's row `first`."""
+    def note(self, owners: tuple[Any, str], items: tuple[Any, str], shown: Rows, first: int) -> None:
+        """A batch of the log passes by: columns with their names; its first row is the log's row `first`."""
         _note(
-            self._owners.find(owners, "owner"), self._items.find(items, "item"), shown, first, self._starts,
-            self._item, self._time, self._row, self._shown,
+            self._owners.find(*owners), self._items.find(*items), shown, first, self._starts, self._item,
+            self._time, self._row, self._shown,
         )  # fmt: skip
 
     def rows(self, window: int) -> Rows:

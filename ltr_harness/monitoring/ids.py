@@ -7,6 +7,7 @@ compared letter by letter, never by their hash alone.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ class Ids:
     def __init__(self) -> None:
         self.n = 0
         self._letters: Letters = np.empty(1 << 16, dtype=np.uint8)
-        self._offsets: Offsets = np.zeros(1 << 11, dtype=np.int64)  # text i: letters[offsets[i]:offsets[i + 1]]
+        self._offsets: Offsets = np.zeros(
+            1 << 11, dtype=np.int64
+        )  # text i: letters[offsets[i]:offsets[i + 1]]
         self._hashes = np.empty(1 << 11, dtype=np.uint64)
         self._table: Codes = np.full(1 << 12, -1, dtype=np.int32)
 
@@ -58,7 +61,7 @@ class Ids:
     def texts(self) -> list[str]:
         """Every text, by number."""
         letters, offsets = self._letters.tobytes(), self._offsets[: self.n + 1].tolist()
-        return [letters[a:b].decode() for a, b in zip(offsets, offsets[1:], strict=False)]
+        return [letters[a:b].decode() for a, b in itertools.pairwise(offsets)]
 
     def _numbers(self, column: Any, name: str, *, new: bool) -> Codes:
         import pyarrow as pa

@@ -1,0 +1,225 @@
+"""What it costs to find each event's impression: rows a second and peak memory, beside pandas, Polars and DuckDB.
+
+Usage: python scripts/bench_event_join.py [--rows 20000000] [--events 20000000] [--by query|user] [--folder DIR]
+           [--only ours,polars]
+
+Joins an event log to a log of lists of ten, from Parquet to the row of every event: by query and item, or to the
+user's last look at the item within a week. Each contender has a process of its own; all must match equally many
+events. `decode` reads the same columns and does nothing: no join can be faster. DuckDB is left out where it is
+not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ITEMS, CATALOGUE, WEEK = 10, 200_000, 7 * 86_400
+LOG = {"query": ["query_id", "item_id"], "user": ["user", "item_id", "ts"]}
+EVENTS = {
+    "query": ["event", "query_id", "item_id"],
+    "user": ["event", "user", "item_id", "ts"],
+}
+
+
+def write(folder: Path, rows: int, events: int) -> None:
+    """Four weeks of lists in order of time, and events up to two days after a random row; a hundredth are orphans."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as parquet
+
+    random = np.random.default_rng(1)
+    queries, start = rows // ITEMS, 1_767_000_000
+    asked = np.sort(random.integers(0, 28 * 86_400, queries))
+    mixed = (np.arange(queries, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(8)
+    user = random.integers(0, max(queries // 20, 1), queries)
+
+    def item(row: Any) -> Any:  # distinct in a list; a user sees some again
+        return (row // ITEMS * 7919 % 997 * 200 + row % ITEMS * 20 + user[row // ITEMS] % 20) % CATALOGUE
+
+    def text(prefix: str, numbers: Any) -> Any:
+        return pc.binary_join_element_wise(prefix, pa.array(numbers).cast(pa.string()), "-")
+
+    def seconds(values: Any) -> Any:
+        return pa.array(start + values).cast(pa.timestamp("s", "UTC"))
+
+    def columns(row: Any, when: Any) -> dict[str, Any]:
+        query = row // ITEMS
+        return {
+            "query_id": text("request", mixed[query]),
+            "user": text("u", user[query]),
+            "item_id": text("sku", item(row)),
+            "ts": seconds(when),
+        }
+
+    def blocks(n: int) -> Any:
+        return ((at, min(at + (1 << 21), n)) for at in range(0, n, 1 << 21))
+
+    writer = None
+    for low, high in blocks(queries * ITEMS):
+        row = np.arange(low, high)
+        table = pa.table(columns(row, asked[row // ITEMS]))
+        writer = writer or parquet.ParquetWriter(folder / "log.parquet", table.schema)
+        writer.write_table(table)
+    if writer:
+        writer.close()
+    writer = None
+    chosen = np.sort(random.integers(0, queries * ITEMS, events))
+    for low, high in blocks(events):
+        row = chosen[low:high]
+        when = asked[row // ITEMS] + random.integers(1, 2 * 86_400, row.size)
+        made = columns(row, when)
+        orphan = pa.array(random.random(row.size) < 0.01)
+        for name in ("query_id", "user"):
+            made[name] = pc.if_else(orphan, "nobody", made[name])
+        made["event"] = pa.array(np.array(["click", "buy"])[(random.random(row.size) < 0.1).astype(int)])
+        table = pa.table(made)
+        writer = writer or parquet.ParquetWriter(folder / "events.parquet", table.schema)
+        writer.write_table(table)
+    if writer:
+        writer.close()
+
+
+def ours(log: Path, events: Path, by: str) -> int:
+    from ltr_harness.monitoring.event_join import matched
+    from ltr_harness.monitoring.load import load_monitor_config
+    from ltr_harness.monitoring.log import open_log
+    from ltr_harness.monitoring.rows import text_columns
+
+    join: dict[str, Any] = {"path": str(events)}
+    if by == "user":
+        join |= {"query_id": None, "user": "user", "timestamp": "ts"}
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "item_id": "item_id", "timestamp": "ts", "cluster_id": "user"},
+            "relevance": {"events": {"click": 1, "buy": 4}, "event_log": join},
+        }
+    )
+    _, _, row, _ = matched(config, open_log(log, text_columns=text_columns(config)), str(events))
+    return int((row >= 0).sum())
+
+
+def with_pandas(log: Path, events: Path, by: str) -> int:
+    import pandas as pd
+
+    shown, happened = pd.read_parquet(log, columns=LOG[by]), pd.read_parquet(events, columns=EVENTS[by])
+    shown["row"] = range(len(shown))
+    if by == "query":
+        found = happened.merge(shown, on=["query_id", "item_id"], how="left")
+    else:
+        found = pd.merge_asof(
+            happened.sort_values("ts"), shown, on="ts", by=["user", "item_id"], tolerance=pd.Timedelta("7D")
+        )
+    return int(found["row"].notna().sum())
+
+
+def with_polars(log: Path, events: Path, by: str) -> int:
+    import polars as pl
+
+    shown = pl.read_parquet(log, columns=LOG[by]).with_row_index("row")
+    happened = pl.read_parquet(events, columns=EVENTS[by])
+    if by == "query":
+        found = happened.join(shown, on=["query_id", "item_id"], how="left")
+    else:
+        found = happened.sort("ts").join_asof(
+            shown, on="ts", by=["user", "item_id"], tolerance="7d", check_sortedness=False
+        )
+    return int(found["row"].count())
+
+
+def with_duckdb(log: Path, events: Path, by: str) -> int:
+    import duckdb
+
+    duckdb.sql(f"CREATE TABLE shown AS SELECT {', '.join(LOG[by])}, file_row_number AS n FROM "
+               f"read_parquet('{log}', file_row_number = true)")  # fmt: skip
+    if by == "query":
+        found = f"SELECT e.event, s.n FROM '{events}' e JOIN shown s USING (query_id, item_id)"
+    else:
+        found = (
+            f"SELECT e.event, s.n FROM '{events}' e ASOF JOIN shown s ON e.user = s.user AND "
+            f"e.item_id = s.item_id AND e.ts >= s.ts WHERE e.ts - s.ts <= INTERVAL 7 DAY"
+        )
+    duckdb.sql(f"CREATE TABLE found AS {found}")
+    answer = duckdb.sql("SELECT count(*) FROM found").fetchall()
+    return int(answer[0][0])
+
+
+def decode(log: Path, events: Path, by: str) -> int:
+    """Reads, and joins nothing."""
+    import pyarrow.dataset as ds
+
+    return -sum(
+        len(batch) > 0
+        for path, names in ((log, LOG[by]), (events, EVENTS[by]))
+        for batch in ds.dataset(path).scanner(columns=names).to_batches()
+    )
+
+
+CONTENDERS: dict[str, Callable[[Path, Path, str], int]] = {
+    "decode": decode,
+    "ours": ours,
+    "pandas": with_pandas,
+    "polars": with_polars,
+    "duckdb": with_duckdb,
+}
+
+
+def measured(name: str, folder: Path, by: str) -> tuple[float, float, float, str]:
+    """Wall and processor seconds, GiB at the peak, and what it printed; of a process of its own."""
+    command = [sys.executable, __file__, "--folder", str(folder), "--by", by, "--worker", name]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read().strip()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - started
+    if process.returncode:
+        said = f"ended with {process.returncode}"
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 << 20), said
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--events", type=int, default=20_000_000)
+    parser.add_argument("--by", choices=["query", "user"], default="query")
+    parser.add_argument("--only", default=",".join(CONTENDERS))
+    parser.add_argument("--folder", type=Path, help="keep the logs here")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        folder = options.folder
+        print(CONTENDERS[options.worker](folder / "log.parquet", folder / "events.parquet", options.by))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "events.parquet").exists():
+            write(folder, options.rows, options.events)
+        for name in options.only.split(","):
+            if name == "duckdb":
+                import importlib.util
+
+                if importlib.util.find_spec("duckdb") is None:
+                    print("duckdb    not installed: left out")
+                    continue
+            wall, processor, memory, said = measured(name, folder, options.by)
+            rate = (options.rows + options.events) / wall / 1e6
+            print(
+                f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of processor)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"
+                f"  matched {said}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
