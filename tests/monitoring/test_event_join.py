@@ -33,8 +33,8 @@ def joined(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[s
     return {names[n]: int(r) for n, r in zip(name, row, strict=True)}
 
 
-BY_QUERY = {"query_id": "q"}
-LAST_TOUCH = {"query_id": None, "user": "u", "timestamp": "t", "window": "5s"}
+BY_QUERY: dict[str, Any] = {"query_id": "q"}
+LAST_TOUCH: dict[str, Any] = {"query_id": None, "user": "u", "timestamp": "t", "window": "5s"}
 
 ids = st.sampled_from(["a", "b", "ab", "ä", "", None])
 moments = st.integers(0, 12)
