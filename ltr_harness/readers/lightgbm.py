@@ -119,7 +119,7 @@ def _separator(line: str) -> str | None:
 
 def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main:
     from ltr_harness.readers.delimited import Delimited
-    from ltr_harness.readers.tables import Part, place_in
+    from ltr_harness.readers.table_part import Part, place_in
 
     parts: list[Part] = []
     problems: list[Problem] = []

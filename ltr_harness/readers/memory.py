@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import QueryGroups, as_column
+from ltr_harness.readers.arrow_columns import is_numeric, refuse_types
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
-from ltr_harness.readers.tables import is_numeric, refuse_types
 
 
 def from_arrays(

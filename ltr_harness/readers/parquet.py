@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.arrow_columns import is_numeric, refuse_types
 from ltr_harness.readers.files import located, unreadable
 from ltr_harness.readers.memory import ArrowColumns
-from ltr_harness.readers.tables import Table, TableReader, is_numeric, refuse_types
+from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.tables import TableReader
 
 
 class Parquet(TableReader):

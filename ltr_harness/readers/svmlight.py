@@ -3,73 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers import svmlight_kernels as kernels
-from ltr_harness.readers.files import release, text_bytes
+from ltr_harness.readers.files import release
 from ltr_harness.readers.rows import SHOWN, limited
-
-CHUNK = 8 << 20
-"""Bytes that one thread parses at a time; what has been parsed leaves memory."""
-_MOST_THREADS = 8
-
-_In = TypeVar("_In")
-_Out = TypeVar("_Out")
-
-_NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
-_GRADE = "a label >= 0, such as 0, 1, 2"
-_INDEX = "index:value, such as 3:0.5"
-
-# Kernel code -> what was found ({0} is the token), what was expected, the cure.
-_WORDS = {
-    kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _GRADE, ""),
-    kernels.LABEL_MISSING: ("the label is {0}", _GRADE, "leave out rows that nobody judged"),
-    kernels.LABEL_INFINITE: ("the label is {0}", _GRADE, ""),
-    kernels.LABEL_NEGATIVE: (
-        "the label is {0}",
-        _GRADE,
-        "map negative grades to 0, or leave out rows that nobody judged",
-    ),
-    kernels.QID_MISSING: (
-        "{0} where the query id should be",
-        "qid:… as the second entry of the row",
-        "use `reader: lightgbm` if group sizes are in a .query file",
-    ),
-    kernels.QID_EMPTY: ("the query id is empty", "qid: and an id, such as qid:10", ""),
-    kernels.QID_UNEXPECTED: (
-        "{0} in a file whose queries are given by sizes",
-        "no query id",
-        "use `reader: letor`",
-    ),
-    kernels.ID_WITH_NUL: (
-        "the id {0} has a NUL byte",
-        "text",
-        "was the file cut off, or is it no text file?",
-    ),
-    kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", _INDEX, ""),
-    kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
-    kernels.INDEX_TOO_SMALL: (
-        "the feature index of {0} is 0",
-        "an index of 1 or more",
-        "set `first_index: 0` if features count from 0",
-    ),
-    kernels.INDEX_TOO_LARGE: ("the feature index of {0} is too large", "{1}", ""),
-    kernels.VALUE_NOT_A_NUMBER: ("the value of {0} is not a number", _NUMBER, ""),
-    kernels.VALUE_INFINITE: (
-        "the value of {0} is infinite or beyond the range of float32",
-        "a finite number",
-        "write NULL where a value is missing",
-    ),
-}
+from ltr_harness.readers.svmlight_chunks import Chunk, on_all_cores, surveyed
+from ltr_harness.readers.svmlight_words import INDEX, problem_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,26 +53,6 @@ class SvmlightRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
-    """Whole lines of one file, and which rows and lines they are."""
-
-    data: NDArray[np.uint8]
-    path: Path
-    file: int
-    n_lines: int
-    n_rows: int
-    smallest: int
-    largest: int
-    largest_line: int
-    first_row: int = 0
-    first_line: int = 0
-
-    @property
-    def rows(self) -> slice:
-        return slice(self.first_row, self.first_row + self.n_rows)
-
-
-@dataclass(frozen=True, eq=False)
 class _Parsed:
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
@@ -152,23 +78,23 @@ def read_svmlight(
     Raises:
         DataError: every bad line of every file (the first few listed, the rest counted).
     """
-    chunks = _surveyed(paths)
+    chunks = surveyed(paths)
     if first_index is None:
         first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
     if n_features is None:
         n_features = max(chunk.largest for chunk in chunks) + 1 - first_index
         if n_features <= 0:
-            raise DataError(Problem(str(paths[0]), "no row has a feature", _INDEX))
+            raise DataError(Problem(str(paths[0]), "no row has a feature", INDEX))
     n_rows = chunks[-1].rows.stop
     features = _matrix(n_rows, n_features, max(chunks, key=lambda chunk: chunk.largest))
     labels = np.empty(n_rows, dtype=np.float64)
     lines = np.empty(n_rows, dtype=np.int64)
 
-    def parse(chunk: _Chunk) -> _Parsed:
+    def parse(chunk: Chunk) -> _Parsed:
         rows = chunk.rows
         return _parse(chunk, with_qid, first_index, features[rows], labels[rows], lines[rows])
 
-    parsed = _on_all_cores(parse, chunks)
+    parsed = on_all_cores(parse, chunks)
     if any(part.n_problems for part in parsed):
         listed = [problem for part in parsed for problem in part.problems]
         raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad lines"))
@@ -194,66 +120,7 @@ def read_svmlight(
     )
 
 
-def _surveyed(paths: Sequence[Path]) -> list[_Chunk]:
-    """The files in pieces of whole lines, at least one each, with rows and lines counted."""
-    problems: list[Problem] = []
-    pieces: list[tuple[int, NDArray[np.uint8]]] = []
-    for file, path in enumerate(paths):
-        try:
-            pieces += [(file, piece) for piece in _cut(text_bytes(path))]
-        except DataError as problem:
-            problems += problem.problems
-
-    def survey(piece: tuple[int, NDArray[np.uint8]]) -> _Chunk:
-        file, data = piece
-        facts = tuple(map(int, kernels.survey(data)))
-        release(data)
-        return _Chunk(data, paths[file], file, *facts)
-
-    chunks: list[_Chunk] = []
-    row = line = 0
-    for chunk in _on_all_cores(survey, pieces):
-        if not chunks or chunks[-1].file != chunk.file:
-            line = 0
-        chunks.append(replace(chunk, first_row=row, first_line=line))
-        row, line = row + chunk.n_rows, line + chunk.n_lines
-    for file in sorted({chunk.file for chunk in chunks}):
-        if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
-            problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
-    if problems:
-        raise DataError(problems)
-    return chunks
-
-
-def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-    """Pieces of about `CHUNK` bytes that end with a line."""
-    start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
-    while True:
-        end = start + CHUNK
-        while end < len(data):
-            found = np.flatnonzero(data[end : end + 65536] == 10)
-            if found.size:
-                end += int(found[0]) + 1
-                break
-            end += 65536
-        yield data[start:end]
-        if end >= len(data):
-            return
-        start = end
-
-
-def _on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
-    """Like `map`; the kernels let other threads run."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(items) < 2 or cores < 2:
-        return [task(item) for item in items]
-    with ThreadPoolExecutor(min(cores, len(items), _MOST_THREADS)) as pool:
-        return list(pool.map(task, items))
-
-
-def _blocks(
-    chunks: Sequence[_Chunk], parsed: Sequence[_Parsed]
-) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """The runs of equal query ids, those that a cut went through joined again."""
     starts: list[NDArray[np.int64]] = []
     ids: list[NDArray[np.str_]] = []
@@ -270,7 +137,7 @@ def _blocks(
     return np.concatenate(starts), np.concatenate(ids)
 
 
-def _repeats(chunks: Sequence[_Chunk], parsed: Sequence[_Parsed]) -> list[str]:
+def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
     notes = []
     for file in dict.fromkeys(chunk.file for chunk in chunks):
         parts = [part for chunk, part in zip(chunks, parsed, strict=True) if chunk.file == file]
@@ -284,7 +151,7 @@ def _repeats(chunks: Sequence[_Chunk], parsed: Sequence[_Parsed]) -> list[str]:
     return notes
 
 
-def _matrix(n_rows: int, n_features: int, widest: _Chunk) -> NDArray[np.float32]:
+def _matrix(n_rows: int, n_features: int, widest: Chunk) -> NDArray[np.float32]:
     """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
     needed = 4 * n_rows * n_features
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
@@ -306,7 +173,7 @@ def _matrix(n_rows: int, n_features: int, widest: _Chunk) -> NDArray[np.float32]
 
 
 def _parse(
-    chunk: _Chunk,
+    chunk: Chunk,
     with_qid: bool,
     first_index: int,
     features: NDArray[np.float32],
@@ -332,7 +199,7 @@ def _parse(
     )
     last = first_index + features.shape[1] - 1
     problems = [
-        (int(line), _problem(chunk, int(line), int(code), int(at), last))
+        (int(line), problem_in(chunk, int(line), int(code), int(at), last))
         for line, code, at in found[: min(n_problems, SHOWN)]
     ]
     late = _settle_hard(chunk, hard, features, labels, last)
@@ -354,7 +221,7 @@ def _parse(
 
 
 def _settle_hard(
-    chunk: _Chunk,
+    chunk: Chunk,
     hard: NDArray[np.int64],
     features: NDArray[np.float32],
     labels: NDArray[np.float64],
@@ -374,28 +241,8 @@ def _settle_hard(
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
                 features[row, column] = single
         if code >= 0:
-            problems.append((line, _problem(chunk, line, code, start, last)))
+            problems.append((line, problem_in(chunk, line, code, start, last)))
     return problems
-
-
-def _problem(chunk: _Chunk, line: int, code: int, at: int, last: int) -> Problem:
-    found, expected, cure = _WORDS[code]
-    most = f"at most {last} (n_features)" if code == kernels.INDEX_TOO_LARGE else ""
-    return Problem(
-        f"{chunk.path}:{chunk.first_line + line}",
-        found.format(_token(chunk.data, at)),
-        expected.format(0, most),
-        cure,
-    )
-
-
-def _token(data: NDArray[np.uint8], at: int) -> str:
-    """What stands at an offset, as messages quote it."""
-    text = data[at : at + 200].tobytes().decode("utf-8", "backslashreplace")
-    token = re.split(r"[ \t\r\n#]", text, maxsplit=1)[0]
-    if not token:
-        return "the end of the row"
-    return repr(token if len(token) <= 40 else token[:40] + "…")
 
 
 def _texts(data: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.str_]:

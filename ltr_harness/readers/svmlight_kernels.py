@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 
-# What `parse` reports; the words are in svmlight.py.
+# What `parse` reports; the words are in svmlight_words.py.
 (
     LABEL_NOT_A_NUMBER,
     LABEL_MISSING,

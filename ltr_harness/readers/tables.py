@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +15,8 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.reader import FileReader
-from ltr_harness.readers.rows import SHOWN, Rows, assembled, blocks_of, limited, query_ids
-
-_FINITE = "a finite number in the range of float32, or nothing where the value is missing"
-
-
-class Table(Protocol):
-    """An opened file whose columns are known and whose rows can be read."""
-
-    path: Path
-    columns: list[str]
-    schema: Any
-    """The types of the columns, where they are stored one by one and so can be read one by one; else None."""
-
-    def numeric_columns(self) -> set[str]:
-        """Columns that could be features."""
-
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
-        """The named columns, a `pyarrow.Table`."""
-
-    def place(self, row: int) -> str:
-        """Where a row stands, for messages."""
+from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids
+from ltr_harness.readers.table_part import Part, Table, place_in
 
 
 class TableReader(FileReader):
@@ -162,132 +143,6 @@ class TableReader(FileReader):
         return features, notes
 
 
-class Part:
-    """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
-
-    def __init__(
-        self,
-        table: Table,
-        *,
-        label: str | None,
-        features: Sequence[str],
-        query: str | None = None,
-        weight: str | None = None,
-        position: str | None = None,
-        document_id: str | None = None,
-        attributes: Sequence[str] = (),
-    ) -> None:
-        self.table = table
-        self.problems: list[Problem] = []
-        numbers = [name for name in (label, weight, position) if name]
-        texts = [*(name for name in (query, document_id) if name), *attributes]
-        if table.schema is None:
-            numbers = [*features, *numbers]
-        else:
-            refuse_types(table.path, table.schema, [*features, *numbers])
-        columns = table.read(numbers, texts)
-        self.n_rows = columns.num_rows
-
-        self.query_ids = self._texts(columns, query, "a query id") if query else None
-        self.labels = (
-            self._grades(columns, label, "a label >= 0, such as 0, 1, 2") if label else np.zeros(self.n_rows)
-        )
-        self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
-        for j, name in enumerate(features):
-            # One by one where that costs nothing: the table and the matrix need not be in memory together.
-            values = columns if table.schema is None else table.read([name], [])
-            with np.errstate(over="ignore", under="ignore"):
-                self.features[:, j] = _numbers(values[name])
-            infinite = np.isinf(self.features[:, j])
-            self._report(infinite, name, values, _FINITE)
-        self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
-        self.positions = self._positions(columns, position) if position else None
-        self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
-        self.attributes = {name: _values(columns[name]) for name in attributes}
-
-    def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
-        column = columns[name]
-        values = _text(column)
-        if values is None:
-            self.problems.append(
-                Problem(
-                    str(self.table.path),
-                    f"column {name!r} has the type {column.type}",
-                    f"{expected}: whole numbers or text",
-                    "ids became fractions? write them as integers or text"
-                    if "double" in str(column.type)
-                    else "",
-                )
-            )
-            return np.empty(self.n_rows, dtype=np.str_)
-        self._report((values == "") | _with_nul(column), name, columns, expected)
-        return values
-
-    def _grades(self, columns: Any, name: str, expected: str) -> NDArray[np.float64]:
-        values = _numbers(columns[name])
-        self._report(~(np.isfinite(values) & (values >= 0)), name, columns, expected)
-        return values
-
-    def _positions(self, columns: Any, name: str) -> NDArray[np.int32]:
-        values = _numbers(columns[name])
-        good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
-        self._report(~good, name, columns, "a whole number >= 0")
-        return np.where(good, values, 0).astype(np.int32)
-
-    def _report(self, bad: NDArray[np.bool_], name: str, columns: Any, expected: str) -> None:
-        rows = np.flatnonzero(bad)
-        listed = [
-            Problem(
-                self.table.place(int(row)),
-                f"column {name!r} holds {_shown(columns[name][int(row)])}",
-                expected,
-            )
-            for row in rows[:SHOWN]
-        ]
-        self.problems += limited(listed, len(rows), f"such rows in column {name!r}")
-
-
-def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers or truth values."""
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )
-
-
-def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
-    """Raise if columns that should hold numbers are of another type.
-
-    Raises:
-        DataError: every such column.
-    """
-    problems = [
-        Problem(str(path), f"column {name!r} has the type {schema.field(name).type}", "numbers")
-        for name in numbers
-        if not is_numeric(schema.field(name).type)
-    ]
-    if problems:
-        raise DataError(problems)
-
-
-def place_in(parts: Sequence[Part]) -> Callable[[int], str]:
-    """Where a row of the joined parts stands."""
-    starts = np.cumsum([0, *(part.n_rows for part in parts)])
-
-    def place(row: int) -> str:
-        file = int(np.searchsorted(starts, row, side="right")) - 1
-        return parts[file].table.place(row - int(starts[file]))
-
-    return place
-
-
 def _joined(parts: Sequence[Part], features: tuple[str, ...], notes: tuple[str, ...]) -> Rows:
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
@@ -309,57 +164,3 @@ def _joined(parts: Sequence[Part], features: tuple[str, ...], notes: tuple[str, 
         {name: joined([part.attributes[name] for part in parts]) for name in parts[0].attributes},
         notes=notes,
     )
-
-
-def _numbers(column: Any) -> NDArray[np.float64]:
-    """A numeric or boolean Arrow column as float64, null as NaN."""
-    from pyarrow import float64, types, uint8
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_boolean(column.type):
-        column = column.cast(uint8())
-    values: NDArray[np.float64] = column.cast(float64(), safe=False).to_numpy()
-    return values
-
-
-def _text(column: Any) -> NDArray[np.str_] | None:
-    """A column of text or whole numbers as text, null as ""; None for another type."""
-    from pyarrow import string, types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if not (
-        types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind) or "view" in str(kind)
-    ):
-        return None
-    return np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_)
-
-
-def _with_nul(column: Any) -> NDArray[np.bool_]:
-    """Texts with a NUL byte: NumPy loses those at the end, which would make two ids one."""
-    from pyarrow import string
-    from pyarrow.compute import match_substring
-
-    found: NDArray[np.bool_] = match_substring(column.cast(string()).fill_null(""), "\0").to_numpy()
-    return found
-
-
-def _values(column: Any) -> NDArray[Any]:
-    """An attribute: numbers and truth values as they are, everything else as text."""
-    from pyarrow import string, types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_floating(column.type) or (types.is_integer(column.type) and column.null_count):
-        return _numbers(column)
-    if types.is_integer(column.type) or (types.is_boolean(column.type) and not column.null_count):
-        return np.asarray(column.to_numpy())
-    # In text files everything is text: numbers become numbers as query ids do.
-    return query_ids(np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_))
-
-
-def _shown(cell: Any) -> str:
-    value = cell.as_py()
-    return "nothing" if value is None or value == "" else repr(value)

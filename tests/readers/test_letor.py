@@ -18,7 +18,7 @@ from sklearn.datasets import load_svmlight_file
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.readers import files, svmlight
+from ltr_harness.readers import files, svmlight_chunks
 from ltr_harness.readers.letor import Letor
 
 
@@ -314,7 +314,7 @@ def test_cutting_a_file_into_pieces_changes_nothing(
     files = ["tf_ranking_examples/train.txt", "fastrank_trec_news/trec_news_2018.test"]
     reader = Letor(n_features=136)
     whole = reader.read(files, shared_data)
-    monkeypatch.setattr(svmlight, "CHUNK", size)
+    monkeypatch.setattr(svmlight_chunks, "CHUNK", size)
     pieces = reader.read(files, shared_data)
     assert fingerprint_dataset(pieces) == fingerprint_dataset(whole)
     assert pieces.notes == whole.notes
@@ -322,7 +322,7 @@ def test_cutting_a_file_into_pieces_changes_nothing(
 
 
 def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(svmlight, "CHUNK", 30)
+    monkeypatch.setattr(svmlight_chunks, "CHUNK", 30)
     text = (
         "\ufeff# head\n\n"
         + "1 qid:1 1:1 # x\r\n\n" * 10

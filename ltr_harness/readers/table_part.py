@@ -1,0 +1,130 @@
+"""The checked columns of one table file, with every bad value named by its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import Problem
+from ltr_harness.readers.arrow_columns import has_nul, numbers_of, refuse_types, shown, texts_of, values_of
+from ltr_harness.readers.rows import SHOWN, limited
+
+_FINITE = "a finite number in the range of float32, or nothing where the value is missing"
+
+
+class Table(Protocol):
+    """An opened file whose columns are known and whose rows can be read."""
+
+    path: Path
+    columns: list[str]
+    schema: Any
+    """The types of the columns, where they are stored one by one and so can be read one by one; else None."""
+
+    def numeric_columns(self) -> set[str]:
+        """Columns that could be features."""
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        """The named columns, a `pyarrow.Table`."""
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for messages."""
+
+
+class Part:
+    """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        label: str | None,
+        features: Sequence[str],
+        query: str | None = None,
+        weight: str | None = None,
+        position: str | None = None,
+        document_id: str | None = None,
+        attributes: Sequence[str] = (),
+    ) -> None:
+        self.table = table
+        self.problems: list[Problem] = []
+        numbers = [name for name in (label, weight, position) if name]
+        texts = [*(name for name in (query, document_id) if name), *attributes]
+        if table.schema is None:
+            numbers = [*features, *numbers]
+        else:
+            refuse_types(table.path, table.schema, [*features, *numbers])
+        columns = table.read(numbers, texts)
+        self.n_rows = columns.num_rows
+
+        self.query_ids = self._texts(columns, query, "a query id") if query else None
+        self.labels = (
+            self._grades(columns, label, "a label >= 0, such as 0, 1, 2") if label else np.zeros(self.n_rows)
+        )
+        self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
+        for j, name in enumerate(features):
+            # One by one where that costs nothing: the table and the matrix need not be in memory together.
+            values = columns if table.schema is None else table.read([name], [])
+            with np.errstate(over="ignore", under="ignore"):
+                self.features[:, j] = numbers_of(values[name])
+            infinite = np.isinf(self.features[:, j])
+            self._report(infinite, name, values, _FINITE)
+        self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
+        self.positions = self._positions(columns, position) if position else None
+        self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
+        self.attributes = {name: values_of(columns[name]) for name in attributes}
+
+    def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
+        column = columns[name]
+        values = texts_of(column)
+        if values is None:
+            self.problems.append(
+                Problem(
+                    str(self.table.path),
+                    f"column {name!r} has the type {column.type}",
+                    f"{expected}: whole numbers or text",
+                    "ids became fractions? write them as integers or text"
+                    if "double" in str(column.type)
+                    else "",
+                )
+            )
+            return np.empty(self.n_rows, dtype=np.str_)
+        self._report((values == "") | has_nul(column), name, columns, expected)
+        return values
+
+    def _grades(self, columns: Any, name: str, expected: str) -> NDArray[np.float64]:
+        values = numbers_of(columns[name])
+        self._report(~(np.isfinite(values) & (values >= 0)), name, columns, expected)
+        return values
+
+    def _positions(self, columns: Any, name: str) -> NDArray[np.int32]:
+        values = numbers_of(columns[name])
+        good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
+        self._report(~good, name, columns, "a whole number >= 0")
+        return np.where(good, values, 0).astype(np.int32)
+
+    def _report(self, bad: NDArray[np.bool_], name: str, columns: Any, expected: str) -> None:
+        rows = np.flatnonzero(bad)
+        listed = [
+            Problem(
+                self.table.place(int(row)),
+                f"column {name!r} holds {shown(columns[name][int(row)])}",
+                expected,
+            )
+            for row in rows[:SHOWN]
+        ]
+        self.problems += limited(listed, len(rows), f"such rows in column {name!r}")
+
+
+def place_in(parts: Sequence[Part]) -> Callable[[int], str]:
+    """Where a row of the joined parts stands."""
+    starts = np.cumsum([0, *(part.n_rows for part in parts)])
+
+    def place(row: int) -> str:
+        file = int(np.searchsorted(starts, row, side="right")) - 1
+        return parts[file].table.place(row - int(starts[file]))
+
+    return place
