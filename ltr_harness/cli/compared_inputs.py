@@ -1,0 +1,194 @@
+"""What `ltr-harness compare` was given: runs, saved comparisons, tables, files of scores, TREC runs."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.errors import DataError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.gates import Gate
+    from ltr_harness.comparison.result import Entrant
+    from ltr_harness.metrics import Metric
+    from ltr_harness.runs import Run
+
+EXPERIMENT = "experiment.yaml"
+RECORD = "record.json"
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
+    from ltr_harness.comparison.saved import FILE
+
+    found: list[Path] = []
+    problems = []
+    for text in inputs:
+        path = Path(text).expanduser()
+        matches = [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
+        if not matches:
+            what = "matches nothing" if glob.has_magic(text) else "no such file or folder"
+            problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
+        found += matches
+    paths, notes = [], []
+    with_runs = {path.parent for path in found if (path / RECORD).is_file()}
+    for path in found:
+        # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
+        beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
+        if beside and (path.parent in with_runs or not (path / FILE).is_file()):
+            notes.append(f"{path} is no run and passed over")
+        else:
+            paths.append(path)
+    if problems:
+        raise DataError(problems)
+    if not paths:
+        raise DataError(f"no run among {', '.join(inputs)}")
+    return list(dict.fromkeys(paths)), notes
+
+
+class ComparedInputs:
+    """What the paths hold, as `compare` takes it.
+
+    Attributes:
+        items: runs, entrants and paths of tables, in the order given.
+        runs: the runs among them.
+        metrics: to compare, the deciding one first; None for what the inputs have.
+        notes: what was left out or looks odd.
+        title: of a report.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+    ) -> None:
+        from ltr_harness.comparison.saved import saved_at
+        from ltr_harness.metrics import parse_metric
+        from ltr_harness.runs import find_runs
+
+        runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
+        by_folder = {path: runs for path, runs in runs_in.items() if runs}
+        others = [path for path in paths if path not in by_folder]
+        files = [path for path in others if saved_at(path) is None]  # what is left as a path, `compare` reads
+        empty = [path for path in files if path.is_dir()]
+        if empty:
+            expected = "a run folder, a folder of them, or a report's"
+            raise DataError([Problem(str(path), "holds no run", expected) for path in empty])
+        self._paths = paths
+        self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
+        self.title = (
+            self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in others[:3])
+        )
+        self.notes: tuple[str, ...] = ()
+        self.metrics: list[str] | None = None
+        self._rankings: rankings.Rankings | None = None
+        entrants: dict[Path, Entrant] = {}
+        if given["data"] is not None or given["qrels"] is not None:
+            if not files:
+                raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
+            entrants = self._evaluated(files, texts, gates, given)
+        else:
+            self._refuse_alone(given)
+            self._refuse_scores(files)
+            if texts:
+                self.metrics = [*asked_metrics.split(texts), *(str(gate.metric) for gate in gates)]
+        compared: dict[Path, Sequence[Any]] = dict(by_folder)
+        if self.metrics is not None and self.runs:
+            compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
+        elif gates and self.runs:
+            compared = self._with_gates(by_folder, gates)
+        self.items: list[Any] = []
+        for path in paths:
+            self.items += compared[path] if path in compared else [entrants.get(path, path)]
+
+    @property
+    def declared_baseline(self) -> str | None:
+        """What an experiment says that is compared alone, if a run of it finished."""
+        from ltr_harness.config import load_experiment
+
+        if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).is_file():
+            return None
+        declared = load_experiment(self._paths[0] / EXPERIMENT, check_rankers=False).compare.baseline
+        finished = {run.record.model for run in self.runs if run.record.status == "complete"}
+        return declared if declared in finished else None
+
+    def named(self, name: str) -> str:
+        """The model's name for what the user may call by run tag or file."""
+        return name if self._rankings is None else self._rankings.named(name)
+
+    def _evaluated(
+        self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+    ) -> dict[Path, Entrant]:
+        """The files as entrants, by the metrics asked for; those of the runs beside them where none is."""
+        record = self.runs[0].record if self.runs else None
+        if record is not None and not texts:
+            texts = list(dict.fromkeys([record.primary, *record.metrics]))
+        asked = asked_metrics.asked(texts)
+        kind = "scores" if given["data"] is not None else "run_files"
+        found = rankings.load_rankings(**{**given, kind: files})
+        wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
+        scaled, notes = found.on_scale(wanted)
+        scaled = list(dict.fromkeys(scaled))
+        self._rankings = found
+        self.notes = (*found.notes, *notes)
+        self.metrics = [str(metric) for metric in scaled]
+        return {
+            path: found.entrant(scored, scored.evaluate(scaled))
+            for path, scored in zip(files, found.all, strict=True)
+        }
+
+    def _with_gates(
+        self, by_folder: dict[Path, list[Run]], gates: Sequence[Gate]
+    ) -> dict[Path, Sequence[Any]]:
+        """The runs by all of their own metrics and those of the gates, which need not be among them."""
+        from ltr_harness.comparison.inputs import name_among
+
+        records = [run.record for run in self.runs if run.record.status == "complete"]
+        own = list(dict.fromkeys(name for record in records for name in record.metrics))
+        primaries = {record.primary for record in records}
+        if len(primaries) != 1 or any(set(record.metrics) != set(own) for record in records):
+            return dict(by_folder)  # which metrics to compare is an open question, and `compare` will say so
+        compared = self._from_stored_scores(by_folder, [gate.metric for gate in gates], own)
+        added = [str(gate.metric) for gate in gates if name_among(own, gate.metric) is None]
+        if added:
+            self.metrics = [*primaries, *own, *added]
+        return compared
+
+    def _from_stored_scores(
+        self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric], keep: Sequence[str] = ()
+    ) -> dict[Path, Sequence[Any]]:
+        """The runs by the metrics asked for, whatever they were evaluated by when they were trained."""
+        from ltr_harness.cli.stored_runs import evaluated_by
+
+        compared, added = evaluated_by(self.runs, wanted, keep)
+        if added:
+            self.notes += (
+                f"{', '.join(added)}: not among the metrics of the runs; computed now from their stored scores",
+            )
+        left = iter(compared)
+        return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
+
+    def _refuse_scores(self, files: Sequence[Path]) -> None:
+        """Files that could only be scores, and nothing to measure them against."""
+        problems = [
+            Problem(
+                str(path),
+                "is neither a run folder nor a table",
+                "--data FILE for scores, or --qrels FILE for TREC runs",
+            )
+            for path in files
+            if path.suffix not in TABLES
+        ]
+        if problems:
+            raise UsageError(problems)
+
+    def _refuse_alone(self, given: dict[str, Any]) -> None:
+        """Options that mean something only beside --data or --qrels."""
+        unused = [name for name, value in given.items() if value]
+        if unused:
+            option = rankings.option(unused[0])
+            raise UsageError(
+                f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
+            )
