@@ -123,7 +123,12 @@ def _watched(
     settings = load_monitor_config(config, (*overrides, *halves))
     watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
     if output is not None:
-        _write(watched, output, log or settings.log, baseline or settings.baseline)
+        from ltr_harness.monitoring.files import write_provenance, write_tables
+        from ltr_harness.report.monitor_report import write_monitor_report
+
+        write_tables(watched, output)
+        write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)
+        write_monitor_report(watched.result, output)
     return watched
 
 
@@ -136,16 +141,6 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
     stream.say(watched.result.verdict.text)
     if output is not None:
         stream.emit(events.Reported(report=str(output / "report.html")))
-
-
-def _write(watched: Watched, output: Path, log: object, baseline: object) -> None:
-    from ltr_harness.monitoring.files import write_provenance, write_tables
-    from ltr_harness.report.monitor_report import write_monitor_report
-
-    write_tables(watched, output)
-    inputs = {"log": log, "baseline": baseline}
-    write_provenance(watched, output, {k: str(v) for k, v in inputs.items() if isinstance(v, str | Path)})
-    write_monitor_report(watched.result, output)
 
 
 def _print_metrics(watched: Watched, per_query: bool) -> None:

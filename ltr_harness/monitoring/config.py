@@ -156,6 +156,22 @@ class Drift(Part):
     )
 
 
+class PropensityLog(Part):
+    """An experiment that gave ranks at random: one row per item shown."""
+
+    path: str = Field(description="Parquet, CSV or Arrow, file or folder.")
+    design: Literal["swaps", "random_order"] = Field(
+        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled.",
+    )
+    baseline_path: str | None = Field(
+        default=None, description="The experiment on the baseline's page, where it differs."
+    )
+    query_id: str = Field(default="query_id", description="Which list a row is of.")
+    rank: str = Field(default="rank", description="Position shown, from 1.")
+    original: str = Field(default="original_rank", description="Position before chance had its way.")
+    click: str = Field(default="click", description="How often it was clicked.")
+
+
 class Propensity(Part):
     """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
 
@@ -166,12 +182,21 @@ class Propensity(Part):
     baseline_table: tuple[float, ...] = Field(
         default=(), description="The baseline's page, where it differs."
     )
+    estimate: PropensityLog | None = Field(
+        default=None, description="Measure the table in an experiment; never in clicks by rank."
+    )
+    source: str | None = Field(default=None, description="Where the table comes from, for the report.")
     clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if (self.column is None) == (not self.table):
-            raise ValueError("expected a column or a table")
+        given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(
+                f"{' and '.join(given) or 'nothing'} given; expected one of column, table, estimate"
+            )
+        if self.baseline_table and not self.table:
+            raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
             raise ValueError("propensities lie above 0 and at most at 1")
         return self
@@ -186,7 +211,10 @@ class Alerts(Part):
     on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "contract")
 
 
-PLACES: Any = {"log": True, "baseline": True, "history": True, "drift": {"model"}}
+PLACES: Any = {
+    "log": True, "baseline": True, "history": True, "drift": {"model"},
+    "propensity": {"estimate": {"path", "baseline_path"}},
+}  # fmt: skip
 """Fields that say where files lie: no part of what was asked."""
 
 
@@ -267,6 +295,10 @@ class MonitorConfig(Part):
         """SHA-256 of the configuration without the places of files."""
         plain = self.model_dump(mode="json", exclude=PLACES)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+HIGHEST_GRADE = 30
+"""With exponential gain: LightGBM's table of gains and XGBoost's check of labels end there."""
 
 
 def needs_whole_grades(metric: Metric) -> bool:

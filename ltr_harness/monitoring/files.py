@@ -13,7 +13,8 @@ from typing import Any
 from ltr_harness.errors import UsageError
 from ltr_harness.fingerprint import file_digest
 from ltr_harness.monitoring.answers import Interval
-from ltr_harness.monitoring.baselines import PER_QUERY
+from ltr_harness.monitoring.baselines import PER_QUERY, is_result, is_run
+from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log import files_of
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import Watched
@@ -46,25 +47,33 @@ def write_tables(watched: Watched, folder: Path) -> None:
         raise UsageError(f"{folder}: cannot be written: {problem.strerror or problem}") from None
 
 
-def write_provenance(watched: Watched, folder: Path, inputs: dict[str, str | None]) -> None:
-    """``provenance.json``: digests of the input files and versions of everything that computes."""
-    files: dict[str, Any] = {}
-    for role, source in inputs.items():
-        if source is None:
-            continue
-        path = Path(source)
-        files[role] = (
-            {
-                str(file): file_digest(file)
-                for file in (
-                    files_of(path)
-                    if path.is_file() or not (path / "report.json").is_file()
-                    else [path / PER_QUERY]
-                )
-            }
-            if path.exists()
-            else {}
-        )
+def write_provenance(
+    watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
+) -> None:
+    """``provenance.json``: digests of all input files and versions of everything that computes.
+
+    Args:
+        watched: what was found.
+        settings: the configuration as it was read, which names the other files.
+        log, baseline: where production and baseline came from.
+        folder: to write into.
+    """
+    events = settings.relevance.event_log
+    experiment = None if settings.propensity is None else settings.propensity.estimate
+    sources = {
+        "log": log,
+        "baseline": baseline,
+        "events": events and events.path,
+        "events of the baseline": events and events.baseline_path,
+        "propensities": experiment and experiment.path,
+        "propensities of the baseline": experiment and experiment.baseline_path,
+        "model": settings.drift.model,
+    }
+    files = {
+        role: {str(file): file_digest(file) for file in _input_files(Path(source))}
+        for role, source in sources.items()
+        if isinstance(source, str | Path)
+    }
     document = {
         "config_sha256": watched.result.config_sha256,
         "production_sha256": watched.result.production_sha256,
@@ -74,6 +83,13 @@ def write_provenance(watched: Watched, folder: Path, inputs: dict[str, str | Non
         "packages": {name: version(name) for name in _PACKAGES},
     }
     _write(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+def _input_files(path: Path) -> list[Path]:
+    """The files behind a log, an earlier result, or a run, whose record holds the digests of all its files."""
+    if is_result(path):
+        return [path / PER_QUERY]
+    return sorted(path.rglob("record.json")) if is_run(path) else files_of(path)
 
 
 def windows_table(result: MonitorResult) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ltr_harness.monitoring.contract import Contract
 Floats = NDArray[np.float64]
 
 
-def propensities(
+def row_propensities(
     rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract
 ) -> Floats | None:
     rule = config.propensity

@@ -16,7 +16,7 @@ from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.monitoring.config import MonitorConfig, needs_scale, needs_whole_grades
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_scale, needs_whole_grades
 from ltr_harness.monitoring.rule import seconds
 
 
@@ -39,10 +39,11 @@ def load_monitor_config(
     model = tree.at(("drift", "model"))
     if model is not None:
         tree = tree.with_entry("drift", tree.mapping["drift"].with_entry("model", absolute_path(model)))
-    for key in ("path", "baseline_path"):
-        path = tree.at(("relevance", "event_log", key))
-        if path is not None:
-            tree = _with_event_path(tree, key, absolute_path(path))
+    for section, part in (("relevance", "event_log"), ("propensity", "estimate")):
+        for key in ("path", "baseline_path"):
+            path = tree.at((section, part, key))
+            if path is not None:
+                tree = _with_path(tree, section, part, key, absolute_path(path))
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
@@ -59,10 +60,9 @@ def _in_our_words(problem: Problem) -> Problem:
     return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
 
 
-def _with_event_path(tree: Node, key: str, path: Node) -> Node:
-    relevance = tree.mapping["relevance"]
-    log = relevance.mapping["event_log"].with_entry(key, path)
-    return tree.with_entry("relevance", relevance.with_entry("event_log", log))
+def _with_path(tree: Node, section: str, part: str, key: str, path: Node) -> Node:
+    outer = tree.mapping[section]
+    return tree.with_entry(section, outer.with_entry(part, outer.mapping[part].with_entry(key, path)))
 
 
 def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
@@ -100,6 +100,19 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                 f"relevance: {what}, and {exponential[0]} needs whole grades",
                 "",
                 "use ndcg(gain=linear)@K or whole weights",
+            )
+        )
+    steep = {name: weight for name, weight in weights.items() if weight > HIGHEST_GRADE}
+    if relevance.chosen == "weighted_sum":
+        steep = {} if relevance.clip is None or relevance.clip <= HIGHEST_GRADE else {"clip": relevance.clip}
+    if steep and exponential:
+        name, weight = next(iter(steep.items()))
+        problems.append(
+            Problem(
+                place,
+                f"relevance: {name!r} is worth {weight:g}, and {exponential[0]} gains 2^grade - 1",
+                f"grades up to {HIGHEST_GRADE}",
+                "use ndcg(gain=linear)@K or smaller weights",
             )
         )
     for metric in config.resolved_metrics:

@@ -13,8 +13,8 @@ from ltr_harness.monitoring.attribution import examined
 from ltr_harness.monitoring.batch import THREADS, Rows, in_order
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.contract import Contract
-from ltr_harness.monitoring.grades import grades_of_rows
-from ltr_harness.monitoring.ips import ips_dcg, propensities
+from ltr_harness.monitoring.grades import anything_happened, grades_of_rows
+from ltr_harness.monitoring.ips import ips_dcg, row_propensities
 from ltr_harness.monitoring.queries import Category, QueryTable
 from ltr_harness.monitoring.ranks import ranking
 from ltr_harness.monitoring.times import timestamps
@@ -68,12 +68,12 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
             time = np.minimum.reduceat(times, rows.boundaries[:-1])
     segments = {name: _per_query(rows, name, contract) for name in columns.segments}
     counts, grades = grades_of_rows(rows, config, contract, segments)
-    propensity = propensities(rows, ranks, config, contract)
+    propensity = row_propensities(rows, ranks, config, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
     kept = rows.boundaries
-    keep = _judged(rows, grades, config)
+    keep = _judged(rows, counts, config)
     if keep is not None:
         scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
         propensity = None if propensity is None else propensity[keep]
@@ -102,11 +102,13 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
     )
 
 
-def _judged(rows: Rows, grades: Floats, config: MonitorConfig) -> NDArray[np.bool_] | None:
+def _judged(
+    rows: Rows, counts: dict[str, NDArray[np.int32]], config: MonitorConfig
+) -> NDArray[np.bool_] | None:
     """Rows that the metric looks at; None for all. A query keeps at least one row."""
     rule = config.relevance
     if rule.unseen == "ignore_below_last_click":
-        return examined(grades, rows.boundaries)
+        return examined(anything_happened(counts), rows.boundaries)
     if rule.unlabelled != "ignore" or rule.chosen != "label":
         return None
     keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))

@@ -23,6 +23,7 @@ from ltr_harness.monitoring.history import append_history, history_key, read_his
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
+from ltr_harness.monitoring.propensities import estimated
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import MonitorResult
@@ -98,6 +99,8 @@ def watch(
     history = settings.history if history is None else history
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
+    if settings.propensity is not None:
+        settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     production, findings, orphans = read_log(log, settings, "production", dask)
     before, kind = None, None
     if baseline is not None:

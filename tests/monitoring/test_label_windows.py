@@ -107,6 +107,11 @@ def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
     ]
     document = json.loads((out / "report.json").read_text())
     assert [(w["orphans"], w["immature_share"]) for w in document["windows"]] == [(2, 0.0), (1, 0.5)]
+    inputs = json.loads((out / "provenance.json").read_text())["files"]
+    assert {role: [Path(file).name for file in files] for role, files in inputs.items()} == {
+        "log": ["log.parquet"],
+        "events": ["e.parquet"],
+    }
     page = (out / "report.md").read_text()
     assert "Orphan events" in page
     assert "Labels window by window" in (out / "report.html").read_text()

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.presentation import (
-    CAUTION,
-    propensities_from_random_order,
-    propensities_from_swaps,
-)
+from ltr_harness.monitoring.presentation import CAUTION
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -143,100 +138,3 @@ def test_ips_dcg_does_not_depend_on_the_page() -> None:
         assert found.presentation is not None
         means.append(found.presentation.ips_now)
     assert means[0] == pytest.approx(means[1], rel=0.03)
-
-
-def test_propensities_come_from_swaps_not_from_clicks_by_rank() -> None:
-    random = np.random.default_rng(3)
-    n = 400_000
-    k = random.integers(2, 11, n)
-    good_first = random.random(n) < 0.5  # whether the (better) item of rank 1 stands at rank 1
-    at_first = random.random(n) < 0.5
-    attraction = np.where(good_first == at_first, 0.6, 0.2)
-    examination = np.where(at_first, 1.0, 1.0 / k)
-    clicked = random.random(n) < attraction * examination
-    found = propensities_from_swaps(at_first, k, clicked)
-    assert found[10] == pytest.approx(0.1, abs=0.01)
-    rank = np.where(at_first, 1, k)
-    ordered = random.random(n) < np.where(rank == 1, 0.6, 0.6 / rank) / rank  # good items stand high
-    assert propensities_from_random_order(rank, ordered)[10] < 0.03
-
-
-# ---- a position-based click model of 60 000 queries -----------------------------------------------------------
-
-
-def pages(seed: int, noise: float, power: float, liking: float = 1.0) -> tuple[pd.DataFrame, float]:
-    """Ten of thirty items are shown in the order of a noisy model; rank r is looked at with r**-power.
-
-    Returns:
-        The log, and the true ndcg@10 of the ranking, which no log shows.
-    """
-    random, n = np.random.default_rng(seed), 60_000
-    appeal = random.random((n, 30)) ** 3
-    discount = 1 / np.log2(np.arange(2, 12))
-    ideal = -np.sort(-appeal, axis=1)[:, :10] @ discount
-    order = np.argsort(-(appeal + noise * random.standard_normal(appeal.shape)), axis=1)[:, :10]
-    appeal = np.take_along_axis(appeal, order, axis=1)
-    examination = np.arange(1, 11.0) ** -power
-    click = random.random(appeal.shape) < liking * appeal * examination
-    rows = {
-        "query_id": np.repeat(np.char.add(f"{seed}-", np.arange(n).astype(str)), 10),
-        "rank": np.tile(np.arange(1, 11), n),
-        "click": click.reshape(-1).astype(int),
-        "examination": np.tile(examination, n),
-    }
-    return pd.DataFrame(rows), float((appeal @ discount / ideal).mean())
-
-
-GOOD, WORSE = 0.324, 0.567
-PAGES = {
-    "columns": {"rank": "rank"},
-    "relevance": {"events": {"click": 1}},
-    "metrics": ["ndcg@10", "mrr(empty=zero)@10"],
-    "propensity": {"column": "examination"},
-}
-
-
-@pytest.mark.slow
-def test_pages_and_models_told_apart() -> None:
-    baseline, true = pages(1, GOOD, 1.0)
-    assert true == pytest.approx(0.8054, abs=0.004)
-    same, still = pages(2, GOOD, 0.5)
-    assert still == pytest.approx(true, abs=0.003)
-    found = monitor(PAGES, log=same, baseline=baseline)
-    clicks = found.changes[0]
-    assert clicks.difference.value == pytest.approx(-0.04, abs=0.01)  # the page's doing
-    reciprocal = [
-        monitor(PAGES, log=side).windows[0].means["mrr(empty=zero)@10"] for side in (baseline, same)
-    ]
-    assert reciprocal[0] < reciprocal[1]  # of the same logs
-    seen = found.presentation
-    assert seen is not None
-    assert seen.ips is not None
-    assert seen.changed
-    assert seen.ips.low < 0 < seen.ips.high
-    assert found.healthy
-    assert found.verdict.cause == "presentation"
-
-    steep, worse = pages(3, WORSE, 1.5)
-    assert worse == pytest.approx(0.6563, abs=0.004)
-    found = monitor(PAGES, log=steep, baseline=baseline)
-    assert found.changes[0].difference.low > 0  # clicks call it better
-    seen = found.presentation
-    assert seen is not None
-    assert seen.ips is not None
-    assert seen.ips.high < 0
-    assert "The ranking got worse by IPS-DCG" in found.verdict.what
-    assert found.alerts[0].text.startswith("ips_dcg -")
-
-
-@pytest.mark.slow
-def test_lost_clicks_raise_the_mean_of_those_who_count_blanks_as_one() -> None:
-    baseline, _ = pages(1, GOOD, 1.0, liking=0.25)  # most queries have one click or none
-    lost, _ = pages(2, GOOD, 1.0, liking=0.25)
-    lost["click"] *= np.random.default_rng(3).random(len(lost)) >= 0.3
-    found = monitor({**PAGES, "propensity": None}, log=lost, baseline=baseline)
-    production, before = found.conventions
-    assert production.one > before.one + 0.01
-    assert "label_rate" in {alert.kind for alert in found.alerts}
-    assert found.verdict.cause == "labels"
-    assert "improved" not in found.verdict.text

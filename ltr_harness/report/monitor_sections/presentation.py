@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ltr_harness.monitoring.answers import Interval, Presentation
 from ltr_harness.monitoring.presentation import CAUTION
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
 
 _SIGNATURES = {
@@ -25,38 +26,53 @@ def section(result: MonitorResult) -> list[Block]:
         Heading("Presentation"),
         Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),
         _chart(result),
-        Table(
-            "by_rank",
-            "How often the item at each rank is positive.",
-            (
-                Column("Rank", "count"), Column("Lists before", "count"), Column("Lists now", "count"),
-                Column("Positive before", "percent"), Column("Positive now", "percent"),
-            ),
-            tuple((r.rank, r.shown_before, r.shown_now, r.rate_before, r.rate_now) for r in seen.rows),
-            notes=((f"Shape: total variation {seen.shape_distance:.3f}, p = {seen.shape_p:.4f}. This is not "
-                f"examination: good items stand high."),),
-            sortable=False,
-        ),
-    ]  # fmt: skip
+        _by_rank(result, seen),
+    ]
     if seen.ips is not None:
-        text = (
-            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, "
-            f"{seen.ips.value:+.4f} [{seen.ips.low:+.4f}, {seen.ips.high:+.4f}], p = {seen.ips.p:.4f}."
-        )
-        if seen.ips_normalised is not None:
-            n = seen.ips_normalised
-            text += f" Self-normalised: {n.value:+.4f} [{n.low:+.4f}, {n.high:+.4f}]."
-        if seen.effective:
-            text += (
-                f" Effective number of gains: {seen.effective[0]:,.0f} before, {seen.effective[1]:,.0f} now."
-            )
-        blocks.append(
-            Paragraph(
-                text
-                + " It is unbiased for DCG where the propensities are right; a ratio such as IPS-NDCG would not be."
-            )
-        )
+        blocks.append(_ips(seen, seen.ips))
     return blocks
+
+
+def _by_rank(result: MonitorResult, seen: Presentation) -> Table:
+    columns = [
+        Column("Rank", "count"), Column("Lists before", "count"), Column("Lists now", "count"),
+        Column("Positive before", "percent"), Column("Positive now", "percent"),
+    ]  # fmt: skip
+    notes = [
+        f"Shape: total variation {seen.shape_distance:.3f}, p = {seen.shape_p:.4f}. This is not examination: good "
+        "items stand high."
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (r.rank, r.shown_before, r.shown_now, r.rate_before, r.rate_now) for r in seen.rows
+    ]
+    rule = result.config.get("propensity") or {}
+    if now := rule.get("table"):
+        before = rule["baseline_table"] or now
+        columns += [Column("Examined before", "percent"), Column("Examined now", "percent")]
+        rows = [
+            (*row, *(table[min(r.rank, len(table)) - 1] for table in (before, now)))
+            for row, r in zip(rows, seen.rows, strict=True)
+        ]
+        notes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
+    caption = "How often the item at each rank is positive."
+    return Table("by_rank", caption, tuple(columns), tuple(rows), notes=tuple(notes), sortable=False)
+
+
+def _ips(seen: Presentation, change: Interval) -> Paragraph:
+    said = [
+        f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {change}, "
+        f"p = {change.p:.4f}."
+    ]
+    if seen.ips_normalised is not None:
+        said.append(f"Self-normalised: {seen.ips_normalised}.")
+    if seen.effective:
+        said.append(
+            f"Effective number of gains: {seen.effective[0]:,.0f} before, {seen.effective[1]:,.0f} now."
+        )
+    said.append(
+        "It is unbiased for DCG where the propensities are right; a ratio such as IPS-NDCG would not be."
+    )
+    return Paragraph(" ".join(said))
 
 
 def _chart(result: MonitorResult) -> Chart:

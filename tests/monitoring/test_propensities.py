@@ -1,0 +1,183 @@
+"""Propensities measured where ranks were given at random, and refused where they were not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.config import Propensity
+from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.propensities import estimated
+
+Cli = Callable[..., tuple[int, str, str]]
+RANKS = 10
+
+
+def experiment(seed: int, n: int, design: str, coin: float = 0.5, power: float = 1.0) -> pd.DataFrame:
+    """Ten items in order of appeal, then chance; rank r is looked at with r**-power.
+
+    The appeal falls from .6 to .29, so that clicks by rank say .048 at rank 10 where the truth is .1.
+    """
+    random = np.random.default_rng(seed)
+    original = np.tile(np.arange(1, RANKS + 1), (n, 1))
+    shown = original.copy()
+    if design == "swaps":
+        k = random.integers(2, RANKS + 1, n)
+        hit = np.flatnonzero(random.random(n) < coin)
+        shown[hit, 0], shown[hit, k[hit] - 1] = k[hit], 1
+    elif design == "random_order":
+        shown = random.permuted(original, axis=1)
+    appeal = 0.6 * original**-0.318
+    clicked = random.random((n, RANKS)) < appeal * shown.astype(float) ** -power
+    columns = {
+        "query_id": np.repeat(np.arange(n), RANKS),
+        "rank": shown,
+        "original_rank": original,
+        "click": clicked,
+    }
+    rows = pd.DataFrame({name: column.reshape(-1) for name, column in columns.items()})
+    return rows.astype(int).sample(frac=1, random_state=seed)
+
+
+def measured(rows: pd.DataFrame, folder: Path, design: str, **more: Any) -> Propensity:
+    rows.to_parquet(folder / "experiment.parquet")
+    return estimated(
+        Propensity.model_validate(
+            {"estimate": {"path": str(folder / "experiment.parquet"), "design": design, **more}}
+        )
+    )
+
+
+@pytest.mark.parametrize(("design", "coin"), [("swaps", 0.5), ("swaps", 0.8), ("random_order", 0.5)])
+def test_the_truth_is_recovered_where_clicks_by_rank_miss_it(
+    design: str, coin: float, tmp_path: Path
+) -> None:
+    rule = measured(experiment(1, 120_000, design, coin), tmp_path, design)
+    off = 0.04 if design == "random_order" else 0.13  # three standard errors at rank 10
+    assert np.allclose(rule.table, 1 / np.arange(1, RANKS + 1), rtol=off, atol=0)
+    assert rule.source is not None
+    assert "in 120,000 lists" in rule.source
+    ordinary = experiment(2, 120_000, "none")
+    by_rank = ordinary.groupby("rank")["click"].mean()
+    assert by_rank[10] / by_rank[1] == pytest.approx(0.048, abs=0.003)
+
+
+def test_swaps_by_hand(tmp_path: Path) -> None:
+    """Untouched: rank 1 clicked in 60 of 100, rank 3 in 10; exchanged: 20 of 50 and 15 of 50."""
+
+    def lists(first: int, n: int, order: list[int], at_one: int, at_three: int) -> pd.DataFrame:
+        query = np.arange(first, first + n)
+        clicks = np.zeros((n, 3), dtype=int)
+        clicks[:at_one, 0], clicks[:at_three, 2] = 1, 1
+        return pd.DataFrame(
+            {"query_id": np.repeat(query, 3), "rank": np.tile([1, 2, 3], n), "original_rank": np.tile(order, n),
+             "click": clicks.reshape(-1)}
+        )  # fmt: skip
+
+    rows = pd.concat([lists(0, 100, [1, 2, 3], 60, 10), lists(100, 50, [3, 2, 1], 20, 15)])
+    rule = measured(rows, tmp_path, "swaps")
+    p3 = (0.10 + 0.30) / (0.60 + 0.40)
+    assert rule.table == pytest.approx((1.0, p3 ** (np.log(2) / np.log(3)), p3))  # rank 2 lies between
+    assert rule.source == "random swaps in 150 lists (rank 2 from its neighbours)"
+
+
+def ordinary(n: int = 300) -> pd.DataFrame:
+    return experiment(3, n, "none")
+
+
+@pytest.mark.parametrize(
+    ("design", "rows", "told"),
+    [
+        (
+            "swaps",
+            ordinary(),
+            "rank 1 was exchanged in 0 of 300 lists; expected some lists exchanged and some not",
+        ),
+        ("swaps", ordinary(), "clicks by rank of an ordinary log are no propensities"),
+        ("swaps", experiment(3, 300, "swaps", coin=1.0), "rank 1 was exchanged in 300 of 300 lists"),
+        ("swaps", experiment(3, 300, "random_order"), "for a shuffled top, design: random_order"),
+        ("random_order", ordinary(), "every item stands where it was ranked"),
+        ("random_order", experiment(3, 2000, "swaps"), "are not in random order; expected 5.5"),
+        ("swaps", experiment(3, 40, "swaps"), "clicks are too few; expected 25 at rank 1 and another rank"),
+        ("swaps", ordinary().drop(columns="original_rank"), "has no column 'original_rank'"),
+        ("swaps", ordinary().assign(rank=0), "3,000 of 3,000 rows whose rank is no whole number from 1 on"),
+        ("swaps", ordinary().assign(original_rank=1.5), "rows whose original_rank is no whole number"),
+        ("swaps", ordinary().assign(click=-1), "rows whose click is no count"),
+        ("swaps", ordinary().assign(query_id=None), "rows without a query id"),
+        ("swaps", ordinary().query("rank > 1"), "neither as ranked nor have rank 1 exchanged"),
+    ],
+)
+def test_what_carries_no_randomisation_is_refused(
+    design: str, rows: pd.DataFrame, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError) as caught:
+        measured(rows, tmp_path, design)
+    assert told in str(caught.value)
+    assert str(tmp_path / "experiment.parquet") in str(caught.value)
+
+
+def test_both_logs_problems_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        measured(ordinary(), tmp_path, "swaps", baseline_path=str(tmp_path / "nowhere.parquet"))
+    assert len(caught.value.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({}, "nothing given; expected one of column, table, estimate"),
+        ({"column": "p", "table": [1.0]}, "column and table given"),
+        ({"column": "p", "baseline_table": [1.0]}, "baseline_table without table"),
+        ({"estimate": {"path": "x", "design": "swap"}}, "did you mean 'swaps'?"),
+        ({"estimate": {"path": "x"}}, "design"),
+    ],
+)
+def test_the_configuration_names_one_source(rule: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told.replace("?", r"\?")):
+        load_monitor_config({"columns": {"rank": "rank"}, "propensity": rule})
+
+
+def test_from_the_command_line_a_changed_page_is_no_worse_ranking(ltr: Cli, tmp_path: Path) -> None:
+    """Two experiments, one on each page; the ranking stays, the page shows more: IPS-DCG stands still."""
+    experiment(1, 60_000, "swaps").to_parquet(tmp_path / "before.parquet")
+    experiment(2, 60_000, "swaps", power=0.5).to_parquet(tmp_path / "now.parquet")
+    plain = {"days": 4, "queries_per_day": 2500, "items": 10}
+    config = {
+        "log": {"seed": 2, "start": "2026-01-19", "examination": 0.5, **plain},
+        "baseline": {"seed": 1, **plain},
+        "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
+        "relevance": {"events": {"click": 1}},
+        "metrics": ["ndcg@10"],
+        "propensity": {
+            "estimate": {"design": "swaps", "path": "now.parquet", "baseline_path": "before.parquet"}
+        },
+    }
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    code, out, _ = ltr("monitor", tmp_path / "m.yaml", "-o", tmp_path / "out")
+    assert code == 0, out
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert found["verdict"]["cause"] == "presentation"
+    ips = found["presentation"]["ips"]
+    assert abs(ips["value"]) < 0.1 * found["presentation"]["ips_before"]
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "Examined before" in page
+    assert "from random swaps in 60,000 lists; the baseline's from random swaps in 60,000 lists" in page
+    resolved = load_monitor_config(tmp_path / "out" / "config.yaml")  # needs no experiment any more
+    assert resolved.propensity is not None
+    assert resolved.propensity.estimate is None
+    assert monitor(resolved).to_json() == (tmp_path / "out" / "report.json").read_text()
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert list(provenance["files"]) == ["propensities", "propensities of the baseline"]
+    for name, file in zip(provenance["files"], ("now", "before"), strict=True):
+        digest = hashlib.sha256((tmp_path / f"{file}.parquet").read_bytes()).hexdigest()
+        assert provenance["files"][name] == {str(tmp_path / f"{file}.parquet"): digest}
