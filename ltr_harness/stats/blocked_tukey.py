@@ -57,7 +57,7 @@ def blocked_tukey(values: Floats, confidence: float = 0.95) -> BlockedTukey:
     if freedom > 0:
         residual = whole - whole.mean(axis=1, keepdims=True) - means + means.mean()
         error = np.sqrt((residual**2).sum() / freedom / n)
-        if error <= 1e-12 * max(float(np.abs(whole).max()), 1e-300):
+        if error <= 1e-12 * np.abs(whole).max():
             error = 0.0  # the rankers differ by constants; what is left is rounding
         pairs = np.triu_indices(k, 1)
         with np.errstate(invalid="ignore", divide="ignore"):

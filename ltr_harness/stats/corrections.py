@@ -105,20 +105,22 @@ def max_t(d: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int
     that differ anywhere all sign patterns are enumerated (p = #/2**n).
 
     Args:
-        d: (n, m) paired differences; NaN where undefined. The family is the columns with any value.
+        d: (n, m) paired differences; NaN where undefined. The family is the columns with two values or more.
 
     Source: P. Westfall, S. Young, Resampling-Based Multiple Testing (1993), single-step max-T.
     """
     found = moments(d)
     grid, unit = on_grid(d)
     # Flipping signs changes neither n nor the sum of squares: |S| / sqrt(n sum(d**2)) is all t depends on.
-    scale = np.sqrt(found.n * (np.where(np.isnan(d), 0.0, d) ** 2).sum(axis=0))
+    # A single value has no t; as 0 it is never the largest, and leaves the others' as they are.
+    squares = (np.where(np.isnan(d), 0.0, d) ** 2).sum(axis=0)
+    scale = np.where(found.n > 1, np.sqrt(found.n * squares), 0.0)
     freedom = np.maximum(found.n - 1, 0)
 
     def t_of(sums: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(scale > 0, np.minimum(np.abs(sums) * unit / scale, 1.0), 0.0)
-            t: Floats = np.where(share > 0, share * np.sqrt(freedom / (1 - share**2)), 0.0)
+            t: Floats = share * np.sqrt(freedom / (1 - share**2))
         return t
 
     differing = grid[(grid != 0).any(axis=1)]

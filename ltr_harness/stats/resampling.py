@@ -125,6 +125,6 @@ def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -
 
 def _blocks(n: int, draws: int) -> Iterator[int]:
     """Sizes of blocks of draws that together make `draws` and never hold more than `_BLOCK_VALUES` values."""
-    size = max(1, _BLOCK_VALUES // max(n, 1))
+    size = max(1, _BLOCK_VALUES // n)
     for start in range(0, draws, size):
         yield min(size, draws - start)

@@ -109,8 +109,7 @@ class Influence:
         else:
             totals = np.bincount(clusters, influence) / max(n, 1)
             units = int(np.count_nonzero(np.bincount(clusters)))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factor = units / (units - 1) if units > 1 else np.nan
+        factor = units / (units - 1) if units > 1 else np.nan
         return cls(totals, clusters, float(factor * (totals**2).sum()), float(units - 1), units)
 
     def covariance(self, other: Influence) -> float:
@@ -169,12 +168,10 @@ def between(
 ) -> Estimate:
     """The estimate of a difference whose two sides have these influences."""
     variance = one.variance + other.variance
-    freedom = np.nan
-    if variance > 0:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            freedom = variance**2 / (one.variance**2 / one.freedom + other.variance**2 / other.freedom)
-    elif one.freedom > 0 and other.freedom > 0:
-        freedom = one.freedom + other.freedom
+    freedom = one.freedom + other.freedom
+    if variance > 0:  # neither constants nor NaN, the variance of a single unit
+        a, b = one.variance / variance, other.variance / variance
+        freedom = 1 / (a**2 / one.freedom + b**2 / other.freedom)
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
     variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
     return _estimate(value, variance, freedom, alternative, confidence, n, one.units + other.units)
@@ -216,11 +213,15 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
         covariance += influence.T @ influence
         shares.append(share)
     apart = shares[0] - shares[1]
+    distance = float(np.abs(apart).sum() / 2)
     used = np.diag(covariance) > 0
-    if used.sum() < 2:
+    # where all queries are alike, what differs is no chance
+    if np.abs(apart[~used]).max(initial=0.0) > 1e-12:
+        return _SMALLEST_P, distance
+    if not used.any():
         return 1.0, 0.0
     statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
-    return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), float(np.abs(apart).sum() / 2)
+    return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
 
 
 def betting_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
@@ -298,7 +299,7 @@ def _estimate(
         nan = float("nan")
         return Estimate(value, nan, nan, nan, nan, nan, n, units)
     error = float(np.sqrt(variance))
-    if error <= 1e-15 * max(abs(value), 1e-300):  # constants: what differs, differs for certain
+    if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
         sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
         return Estimate(value, value, value, _SMALLEST_P if sided else 1.0, 0.0, freedom, n, units)
     reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error

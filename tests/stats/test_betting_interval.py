@@ -42,3 +42,11 @@ def test_by_the_bets(n: int, confidence: float) -> None:
 
 def test_who_has_seen_nothing_knows_nothing() -> None:
     assert betting_interval(np.array([])) == (0.0, 1.0)
+
+
+def test_where_every_mean_is_refuted_the_mean_itself_remains() -> None:
+    """Bad queries first, good ones after: chance would not deal them so, and both bettors become rich on each m."""
+    dealt = np.repeat([0.0, 1.0], 100)
+    values = np.empty(200)
+    values[np.random.Generator(np.random.PCG64(0)).permutation(200)] = dealt
+    assert betting_interval(values) == (0.5, 0.5)

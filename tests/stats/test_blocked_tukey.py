@@ -59,6 +59,28 @@ def test_little_to_go_by() -> None:
     assert 0 < shifted.p[0, 1] < 1e-100
 
 
+def test_no_whole_query_says_nothing() -> None:
+    found = blocked_tukey(np.array([[1.0, np.nan], [np.nan, 2.0]]))
+    assert (found.n_queries, found.n_dropped) == (0, 2)
+    for matrix in (found.difference, found.p, found.low, found.high):
+        assert np.isnan(matrix).all()
+
+
+def test_two_queries_of_two_rankers_are_enough() -> None:
+    two = np.array([[0.1, 0.2], [0.3, 0.7]])
+    assert blocked_tukey(two).p[0, 1] == pytest.approx(float(paired_t_p(two[:, 1] - two[:, 0])), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_rankers_that_differ_by_constants_differ_by_exactly_these(scale: float) -> None:
+    found = blocked_tukey(scale * np.add.outer(np.arange(9.0), [0.0, 0.1, 1 / 3]))
+    assert np.isnan(found.p.diagonal()).all()
+    apart = ~np.eye(3, dtype=bool)
+    assert (found.p[apart] < 1e-300).all()
+    assert (found.low[apart] == found.difference[apart]).all()
+    assert (found.high[apart] == found.difference[apart]).all()
+
+
 def test_many_rankers() -> None:
     values = np.random.default_rng(1).normal(size=(200, 40))
     found = blocked_tukey(values)
@@ -79,6 +101,20 @@ def test_studentized_range_of_two_is_t_far_into_the_tail() -> None:
     q = np.array([0.0, 1.0, 8.0, 20.0])
     exact = 2 * stats.t.sf(q / np.sqrt(2), 59)
     assert studentized_range_sf(q, 2, 59) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.05, 0.99])
+@pytest.mark.parametrize(("k", "freedom"), [(2, 1), (3, 2), (10, 441), (100, 7)])
+def test_the_quantile_is_exceeded_with_its_probability_to_the_last_digits(
+    p: float, k: int, freedom: int
+) -> None:
+    q = studentized_range_quantile(p, k, freedom)
+    assert studentized_range_sf(np.array([q]), k, freedom)[0] == pytest.approx(p, rel=1e-11)
+
+
+@pytest.mark.parametrize("k", range(2, 40, 3))
+def test_no_range_is_certain_to_be_exceeded(k: int) -> None:
+    assert 1 - 1e-12 < studentized_range_sf(np.zeros(1), k, 30)[0] <= 1.0
 
 
 def test_studentized_range_with_one_degree_of_freedom() -> None:

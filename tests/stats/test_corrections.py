@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -63,6 +65,21 @@ class TestMaxT:
             d = np.random.default_rng(n).normal(0.25, 1, size=(n, 1))
             assert max_t(d).p.tolist() == sign_flip_p(d).tolist()
 
+    @pytest.mark.parametrize("confidence", [0.1, 0.6, 0.95])
+    def test_by_student_t_of_every_sign_pattern(self, confidence: float) -> None:
+        d = np.random.default_rng(7).normal(0.5, 1, size=(8, 3))
+        d[:2, 1] = d[5, 2] = np.nan  # each column's t is that of its own defined queries
+
+        def t_of(flipped: np.ndarray) -> np.ndarray:
+            return np.abs(stats.ttest_1samp(flipped, 0, nan_policy="omit").statistic)
+
+        largest = np.array([t_of(d * np.array(signs)[:, None]).max() for signs in product((1, -1), repeat=8)])
+        found = max_t(d, confidence=confidence)
+        assert found.p.tolist() == [np.mean(largest >= t - 1e-9) for t in t_of(d)]
+        reached = [np.mean(largest >= t - 1e-9) for t in largest]
+        insignificant = largest[np.array(reached) >= 1 - confidence - 1e-9]
+        assert found.critical == pytest.approx(insignificant.max())
+
     def test_identical_columns_cost_nothing(self) -> None:
         column = np.random.default_rng(1).normal(0.2, 1, size=(100, 1))
         assert max_t(np.repeat(column, 10, axis=1)).p == pytest.approx(np.full(10, float(max_t(column).p[0])))
@@ -122,6 +139,19 @@ class TestMaxT:
         found = max_t(d)
         assert np.isnan([found.p[2], found.low[2], found.high[2]]).all()
         assert found.p[:2].tolist() == max_t(d[:, :2]).p.tolist()
+
+    @pytest.mark.parametrize("n", [12, 90])
+    def test_a_single_query_is_no_hypothesis(self, n: int) -> None:
+        d = np.random.default_rng(4).normal(0.5, 1, size=(n, 3))
+        d[1:, 1] = np.nan
+        found, without = max_t(d), max_t(d[:, [0, 2]])
+        assert np.isnan([found.p[1], found.low[1], found.high[1]]).all()
+        assert found.p[[0, 2]].tolist() == without.p.tolist()
+        assert found.low[[0, 2]] == pytest.approx(without.low)
+
+    @pytest.mark.parametrize("n", [12, 90])
+    def test_no_columns(self, n: int) -> None:
+        assert max_t(np.empty((n, 0))).p.tolist() == []
 
     def test_all_zero(self) -> None:
         found = max_t(np.zeros((30, 2)))

@@ -91,6 +91,13 @@ def test_bootstrap_of_each_column_is_its_own() -> None:
         assert (low[j], high[j]) == (float(alone[0]), float(alone[1]))
 
 
+def test_the_middle_share_of_what_two_queries_can_become() -> None:
+    # Their resampled mean is 0, 1/2 or 1 in a quarter, a half and a quarter of the draws.
+    for confidence, ends in ((0.95, (0.0, 1.0)), (0.4, (0.5, 0.5))):
+        low, high = bootstrap_interval(np.array([0.0, 1.0]), confidence, method="percentile")
+        assert (float(low), float(high)) == ends
+
+
 def test_bootstrap_edges() -> None:
     constant = bootstrap_interval(np.full(20, 0.25), draws=200)
     assert (float(constant[0]), float(constant[1])) == (0.25, 0.25)

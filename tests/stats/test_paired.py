@@ -217,6 +217,29 @@ class TestOthers:
         lower = stats.ttest_1samp(column, -0.4, alternative="greater").pvalue
         assert float(equivalence_p(column, 0.4)) == pytest.approx(max(upper, lower), rel=1e-10)
 
+    def test_two_queries_have_one_degree_of_freedom_and_one_has_none(self) -> None:
+        pair = np.array([0.1, 0.3])
+        outside = stats.ttest_1samp(pair, 0.4, alternative="less").pvalue
+        assert float(equivalence_p(pair, 0.4)) == pytest.approx(outside, rel=1e-10)
+        for of_one in (equivalence_p(pair[:1], 0.4), effect_size(np.zeros(1)), paired_t_p(np.zeros(1))):
+            assert np.isnan(of_one)
+
+    def test_one_decided_query_proves_nothing(self) -> None:
+        assert float(sign_test_p(np.array([0.5, 0.0, 0.0]))) == 1.0
+        assert float(sign_test_p(np.array([0.5, -0.5]))) == 1.0
+
+    def test_equal_differences_lie_inside_the_margin_or_outside_for_certain(self) -> None:
+        assert 0 < float(equivalence_p(np.full(4, 0.125), 0.25)) < 1e-300
+        assert float(equivalence_p(np.full(4, -0.5), 0.25)) == 1.0
+
+    def test_each_column_of_the_bootstrap_has_its_own_unit(self) -> None:
+        d = np.random.default_rng(6).normal(0.1, 1, 50)
+        assert bootstrap_p(np.column_stack([d, d * 1e9])).tolist() == [float(bootstrap_p(d))] * 2
+
+    def test_wilcoxon_goes_on_after_a_column_without_differences(self) -> None:
+        d = np.array([0.3, -0.1, 0.2, 0.4])
+        assert wilcoxon_p(np.column_stack([d * 0, d])).tolist() == [1.0, float(wilcoxon_p(d))]
+
     def test_rounding_noise_is_no_difference(self) -> None:
         one = np.random.default_rng(0).random(200)
         d = paired_differences(one * (1 + 1e-15), one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ltr_harness.stats.resampling import bootstrap_means, flipped_sums, uniform_below
 
@@ -15,13 +16,23 @@ def test_each_resample_takes_whole_words_of_the_stream() -> None:
     assert uniform_below(np.random.PCG64(7), 10, 2, 3).tolist() == wanted
 
 
-def test_each_sign_pattern_takes_whole_words_of_the_stream() -> None:
-    words = np.random.PCG64(7).random_raw(2).tolist()
+@pytest.mark.parametrize(("n", "words"), [(40, 1), (64, 1), (65, 2)])
+def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -> None:
+    stream = np.random.PCG64(7).random_raw(2 * words).tolist()
     bits = [
-        [word >> 8 * byte + place & 1 for byte in range(5) for place in range(7, -1, -1)] for word in words
+        word >> 8 * byte + place & 1 for word in stream for byte in range(8) for place in range(7, -1, -1)
     ]
-    [sums] = flipped_sums(np.eye(40), draws=2, seed=7)
-    assert sums.tolist() == [[2.0 * bit - 1 for bit in row] for row in bits]
+    rows = bits[:n], bits[64 * words : 64 * words + n]  # what is left of a row's last word is left over
+    [sums] = flipped_sums(np.eye(n), draws=2, seed=7)
+    assert sums.tolist() == [[2.0 * bit - 1 for bit in row] for row in rows]
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(10, [7]), (40, [2, 2, 2, 1]), (200, [1] * 7)])
+def test_blocks_hold_a_hundred_values_or_a_single_draw(
+    n: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 100)
+    assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
 
 
 def test_a_resampled_mean_is_the_mean_of_what_was_drawn() -> None:

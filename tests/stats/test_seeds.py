@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.stats.intervals import bootstrap_interval, t_interval
-from ltr_harness.stats.seeds import seed_agreement, two_level_interval
+from ltr_harness.stats.resampling import bootstrap_means, uniform_below
+from ltr_harness.stats.seeds import interval_of_resamples, seed_agreement, two_level_interval
 
 
 def test_agreement_by_hand() -> None:
@@ -46,6 +47,40 @@ def test_two_level_needs_seeds() -> None:
     assert not np.isnan(two_level_interval(values[:3], values[3:])).any()
 
 
+def test_two_level_needs_two_queries() -> None:
+    values = np.random.default_rng(0).random((6, 2))
+    assert not np.isnan(two_level_interval(values[:3], values[3:])).any()
+    values[2, 1] = np.nan
+    assert np.isnan(two_level_interval(values[:3], values[3:])).all()
+
+
+def test_two_level_leaves_out_queries_undefined_for_any_seed() -> None:
+    values = np.random.default_rng(3).random((6, 50))
+    holed = values.copy()
+    holed[1, 7] = holed[4, 9] = np.nan
+    known = np.delete(values, [7, 9], axis=1)
+    assert two_level_interval(holed[:3], holed[3:]) == two_level_interval(known[:3], known[3:])
+
+
+def test_two_level_is_the_interval_of_resampled_queries() -> None:
+    values = np.random.default_rng(4).random((6, 50))
+    means = bootstrap_means(values.T, 500, 5)
+    found = two_level_interval(values[:3], values[3:], confidence=0.9, draws=500, seed=5)
+    assert found == interval_of_resamples(means[:, :3], means[:, 3:], confidence=0.9, seed=5)
+    undefined = np.full_like(means, np.nan)
+    assert np.isnan(interval_of_resamples(means, undefined)).all()
+    assert np.isnan(interval_of_resamples(undefined, means)).all()
+
+
+def test_seeds_are_drawn_from_a_stream_of_their_own() -> None:
+    means = np.random.default_rng(5).random((400, 3))
+    drawn = uniform_below(np.random.PCG64([6, 1]), 3, 400, 3)  # for each resample, three of the three seeds
+    picked = np.array([row[seeds].mean() for row, seeds in zip(means, drawn, strict=True)])
+    spread = means.mean(axis=1) + np.sqrt(3 / 2) * (picked - means.mean(axis=1))
+    found = interval_of_resamples(means, np.zeros((400, 1)), confidence=0.9, seed=6)
+    assert found == pytest.approx(tuple(np.quantile(spread, [0.05, 0.95])))
+
+
 def test_two_level_same_seed_same_interval() -> None:
     values = np.random.default_rng(0).random((6, 50))
     assert two_level_interval(values[:3], values[3:]) == two_level_interval(values[:3], values[3:])
@@ -74,6 +109,13 @@ def test_two_level_spreads_as_far_as_seeds_do() -> None:
     one = np.repeat([[-0.1], [0.0], [0.1]], 50, axis=1)
     low, high = two_level_interval(one, np.zeros((1, 50)))
     assert (low, high) == pytest.approx((-0.1 * np.sqrt(3 / 2), 0.1 * np.sqrt(3 / 2)))
+
+
+def test_two_level_is_as_lopsided_as_seeds_are() -> None:
+    # Two seeds at 0 and one at 1: three draws have the mean 0 in 8 of 27 cases, and 1 in one of 27 (3.7 %).
+    one = np.repeat([[0.0], [0.0], [1.0]], 50, axis=1)
+    found = two_level_interval(one, np.zeros((1, 50)))
+    assert found == pytest.approx((1 / 3 - np.sqrt(3 / 2) * 1 / 3, 1 / 3 + np.sqrt(3 / 2) * 2 / 3))
 
 
 def test_seeds_that_are_all_alike_leave_the_bootstrap_over_queries() -> None:

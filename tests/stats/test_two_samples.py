@@ -12,6 +12,7 @@ from ltr_harness.stats.decomposition import decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, kolmogorov_smirnov, psi
 from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.two_samples import (
+    Alternative,
     Influence,
     Sample,
     betting_interval,
@@ -135,6 +136,102 @@ def test_profiles_ignore_the_total() -> None:
         for _ in range(300)
     )
     assert rejected <= 0.09 * 300
+
+
+def test_strata_without_a_share_in_the_first_sample_say_nothing() -> None:
+    """No Sundays in `one`: the Sundays of `other` neither move the reference nor add to what is known of it."""
+    one = Sample(np.array([0.4, 0.9, 0.1]), strata=np.array([0, 0, 1]))
+    week, who = np.array([0, 0, 1, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 2, 5, 6])
+    values = np.array([0.2, 0.3, 0.5, 0.8, 0.6, 1.0, 0.0])
+    for clusters in (None, who):
+        known = week < 2
+        among = Sample(values[known], None if clusters is None else clusters[known], week[known])
+        expected = difference(one, among)
+        found = difference(one, Sample(values, clusters, week))
+        assert (found.value, found.error) == pytest.approx((expected.value, expected.error), rel=1e-12)
+        assert (found.freedom, found.clusters) == pytest.approx((expected.freedom, expected.clusters))
+
+
+def test_the_error_of_a_weighted_mean_by_hand() -> None:
+    one = Sample(np.array([1.0, 0.5, 0.0, 0.2]), strata=np.array([0, 0, 0, 1]))  # shares 3/4 and 1/4
+    other = Sample(np.array([0.1, 0.5, 0.3, 0.7]), strata=np.array([0, 0, 1, 1]))
+    # each query pulls by share / number in its stratum * (value - mean of its stratum); n / (n - 1) of the squares
+    ours = 4 / 3 * (1 / 16 * 0.5**2 + 0 + 1 / 16 * 0.5**2 + 0)
+    theirs = 4 / 3 * (2 * (3 / 8 * 0.2) ** 2 + 2 * (1 / 8 * 0.2) ** 2)
+    assert difference(one, other).error == pytest.approx(np.sqrt(ours + theirs))
+
+
+def test_only_users_of_both_periods_covary() -> None:
+    one = Influence.of(np.array([2.0, -1.0, -1.0]), np.array([0, 1, 1]))  # totals 2/3, -2/3
+    other = Influence.of(
+        np.array([3.0, 1.0, -2.0, -2.0]), np.array([1, 2, 3, 3])
+    )  # totals 3/4, 1/4, -1 from 1 on
+    by_hand = (-2 / 3 * 3 / 4) * 3 / 2  # user 1 alone; units / (units - 1) of the larger side
+    assert one.covariance(other) == other.covariance(one) == pytest.approx(by_hand)
+    alone = Influence.of(np.array([1.0, -1.0]), np.array([0, 0]))
+    assert alone.covariance(alone) == 0.0
+
+
+def test_a_missing_side_still_says_how_many_queries_there_were() -> None:
+    found = difference(Sample(np.empty(0)), Sample(np.ones(3)))
+    assert (found.n, found.clusters) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "of_equals", "of_a_rise"),
+    [("drop", 1.0, 1.0), ("rise", 1.0, 0.0), ("change", 1.0, 0.0)],
+)
+def test_constants_for_each_alternative(alternative: Alternative, of_equals: float, of_a_rise: float) -> None:
+    low, high = Sample(np.zeros(5)), Sample(np.ones(4))
+    assert difference(low, low, alternative=alternative).p == of_equals
+    found = difference(high, low, alternative=alternative)
+    assert found.p == pytest.approx(of_a_rise, abs=1e-300)
+    assert (found.low, found.high, found.freedom) == (1.0, 1.0, 4 + 3)
+
+
+def test_two_places_are_a_test_of_one_share() -> None:
+    """The share of place one is a ratio, clicks there / clicks, so Wald's chi-square is the square of its z."""
+    one = np.array([[3, 0], [1, 1], [2, 0], [0, 2], [1, 0]], dtype=float)
+    other = np.array([[1, 2], [0, 1], [1, 1], [0, 0]], dtype=float)
+    shares, variance = [], 0.0
+    for counts in (one, other):
+        share = counts[:, 0].sum() / counts.sum()
+        shares.append(share)
+        variance += sum((a - (a + b) * share) ** 2 for a, b in counts) / counts.sum() ** 2
+    z = (shares[0] - shares[1]) / np.sqrt(variance)
+    assert profile_p(one, other) == pytest.approx((2 * stats.norm.sf(abs(z)), shares[0] - shares[1]))
+    assert profile_p(one, one) == (1.0, 0.0)
+
+
+def test_of_shares_that_add_up_to_one_any_may_be_left_out() -> None:
+    random = np.random.default_rng(6)
+    one, other = (random.poisson(rates, (40, 3)).astype(float) for rates in ([3, 2, 1], [2, 2, 2]))
+    shares, covariance = [], np.zeros((3, 3))
+    for counts in (one, other):
+        shares.append(counts.sum(axis=0) / counts.sum())
+        pull = counts - counts.sum(axis=1, keepdims=True) * shares[-1]
+        covariance += pull.T @ pull / counts.sum() ** 2
+    apart = (shares[0] - shares[1])[:2]
+    p = stats.chi2.sf(apart @ np.linalg.inv(covariance[:2, :2]) @ apart, 2)
+    assert profile_p(one, other)[0] == pytest.approx(p, rel=1e-6)
+    unseen = np.zeros((40, 1))  # a place that nobody ever clicks is no further place
+    assert profile_p(np.hstack([one, unseen]), np.hstack([other, unseen]))[0] == pytest.approx(p, rel=1e-6)
+
+
+def test_profiles_of_too_little() -> None:
+    some = np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert np.isnan(profile_p(some, np.zeros((5, 2)))).all()
+    assert np.isnan(profile_p(some[:1], some)).all()
+
+
+def test_profiles_without_any_spread_are_the_same_or_differ_for_certain() -> None:
+    first, second = np.tile([1.0, 0.0, 0.0], (50, 1)), np.tile([0.0, 1.0, 0.0], (50, 1))
+    assert profile_p(first, first) == (1.0, 0.0)
+    p, distance = profile_p(first, second)
+    assert (0 < p < 1e-300, distance) == (True, 1.0)
+    varied = np.eye(3)[[0, 1] * 25]  # places one and two, against the third alone
+    p, distance = profile_p(varied, np.tile([0.0, 0.0, 1.0], (50, 1)))
+    assert (0 < p < 1e-300, distance) == (True, 1.0)
 
 
 cells = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=30)
