@@ -81,25 +81,54 @@ def grades_from_match(
 
 
 def satisfied_clicks(
-    clicks: NDArray[np.integer], dwell: Floats, rule: Dwell, segments: Mapping[str, NDArray[np.str_]]
-) -> NDArray[np.integer]:
-    """Clicks after which the user stayed; a missing dwell time is the visit's last click, which satisfied."""
+    clicks: NDArray[np.integer],
+    dwell: Floats,
+    rule: Dwell,
+    segments: Mapping[str, NDArray[np.str_]],
+    boundaries: NDArray[np.int64],
+) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
+    """Clicks after which the user stayed.
+
+    Nobody measures how long a user stayed on what was clicked last, so a missing dwell time is that of the visit's
+    last click, which satisfied. A visit has one last click: of several without a time it is the lowest, as users
+    read downwards.
+
+    Args:
+        clicks: (n_rows,) in order of query and rank.
+        dwell: (n_rows,) seconds, NaN where missing.
+        rule: the thresholds.
+        segments: column to (n_rows,) value, for thresholds by segment.
+        boundaries: (n_queries + 1,) where each query begins.
+
+    Returns:
+        The clicks, 0 where they did not satisfy, and whether a row's click has no dwell time that it should have.
+
+    Source: Y. Kim, A. Hassan, R. White, I. Zitouni, WSDM 2014: 30 s, and that one threshold does not suit all pages.
+    """
     least = np.full(clicks.size, rule.satisfied)
     for segment, thresholds in rule.by.items():
         for value, threshold in thresholds.items():
             least[segments[segment] == value] = threshold
-    kept: NDArray[np.integer] = np.where(np.isnan(dwell) | (dwell >= least), clicks, 0)
+    untimed = np.isnan(dwell) & (clicks > 0)
+    unknown = untimed & (np.arange(clicks.size) != _last(untimed, boundaries))
+    kept: NDArray[np.integer] = np.where((dwell >= least) | (untimed & ~unknown), clicks, 0)
+    return kept, unknown
+
+
+def examined(happened: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Rows down to the last one of the query with which something happened; all rows where nothing did.
+
+    Rows are in rank order.
+    """
+    last = _last(happened, boundaries)
+    kept: NDArray[np.bool_] = (last < 0) | (np.arange(happened.size) <= last)
     return kept
 
 
-def examined(grades: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Rows down to each query's last positive one; all rows of a query without any. Rows are in rank order."""
-    n = grades.size
-    at = np.where(grades > 0, np.arange(n), -1)
-    last = np.maximum.reduceat(at, boundaries[:-1])
-    query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))
-    kept: NDArray[np.bool_] = (last[query] < 0) | (np.arange(n) <= last[query])
-    return kept
+def _last(holds: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For every row the last row of its query where it holds, -1 where it holds nowhere."""
+    at = np.where(holds, np.arange(holds.size), -1)
+    return np.repeat(np.maximum.reduceat(at, boundaries[:-1]), np.diff(boundaries))
 
 
 def _amount(rule: Relevance, count: NDArray[np.integer]) -> Floats:
@@ -123,7 +152,9 @@ def describe(rule: Relevance) -> str:
     }[rule.chosen]
     extra = []
     if rule.dwell:
-        extra.append(f"a {rule.dwell.event} counts from {rule.dwell.satisfied:g} s of dwell time on")
+        others = [f", {by} {of} from {s:g} s" for by, each in rule.dwell.by.items() for of, s in each.items()]
+        start = f"a {rule.dwell.event} counts from {rule.dwell.satisfied:g} s of dwell time on"
+        extra.append("".join([start, *others]))
     if rule.negative:
         extra.append(f"{', '.join(rule.negative)} makes a row worth 0")
     if rule.count == "log1p" and rule.from_events:

@@ -48,6 +48,10 @@ CHECKS = {
         "error", "rows", "grades are no whole numbers, and a metric has exponential gain",
         "use ndcg(gain=linear)@K, or whole grades",
     ),
+    "grade_too_high": _Check(
+        "error", "rows", "grades are above 30, the highest that both boosters can train on, and the gain doubles "
+        "with each", "use ndcg(gain=linear)@K, or fewer grades",
+    ),
     "grade_off_scale": _Check(
         "error", "rows", "grades are above the top of the scale",
         "raise relevance.max_grade, or mend the labels",
@@ -55,6 +59,10 @@ CHECKS = {
     "grade_missing": _Check(
         "warning", "rows", "rows have no label, which is seldom by chance: what stood low was looked at less",
         "label them, or read the numbers as those of the labelled rows",
+    ),
+    "dwell_missing": _Check(
+        "warning", "rows", "clicks have no dwell time and a later one of the query has none either: no last click; "
+        "they do not count", "log how long users stayed; only a visit's last click may lack it",
     ),
     "event_invalid": _Check("error", "rows", "event counts are negative or no numbers", "0, 1, 2 … per row"),
     "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
@@ -101,6 +109,9 @@ CHECKS = {
     "score_tied": _Check(
         "note", "queries", "queries have tied scores; ties count as the mean over their orders",
         "",
+    ),
+    "no_event": _Check(
+        "note", "rows", "rows have no event; they count as not relevant, whether users looked at them or not", ""
     ),
     "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
     "shorter_than_k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),

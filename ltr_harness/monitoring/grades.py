@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.attribution import grades_from_events, grades_from_match, satisfied_clicks
 from ltr_harness.monitoring.batch import Rows
-from ltr_harness.monitoring.config import MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.contract import Contract
 from ltr_harness.monitoring.events import column_of, counts_of_lists
 from ltr_harness.monitoring.queries import Category
@@ -38,15 +38,23 @@ def grades_of_rows(
     counts = _event_counts(rows, config, contract)
     if counts is None:
         return {}, None
+    contract.check("no_event", ~anything_happened(counts), rows.name)
     judged = dict(counts)
     if rule.dwell:
         texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
-        judged[rule.dwell.event] = satisfied_clicks(
-            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts
-        ).astype(np.int32)
+        stayed, unknown = satisfied_clicks(
+            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
+        )
+        contract.check("dwell_missing", unknown, rows.name)
+        judged[rule.dwell.event] = stayed.astype(np.int32)
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
     grades = grades_from_events(rule, judged, columns)
     return counts, _checked_grades(grades, rows, config, contract)
+
+
+def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
+    return np.logical_or.reduce([count > 0 for count in counts.values()])
 
 
 def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
@@ -55,6 +63,7 @@ def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract:
     exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
     if exponential:
         sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
+        sound &= contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
     if config.relevance.max_grade is not None:
         sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
     return grades if sound else None

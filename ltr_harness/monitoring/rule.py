@@ -61,7 +61,7 @@ class Dwell(Part):
     """A click counts only when the user stayed."""
 
     column: str = Field(
-        description="Seconds on the item; missing counts as satisfied (the visit ended there)."
+        description="Seconds on the item; missing on a query's last click counts as satisfied: the visit ended there."
     )
     event: str = Field(default="click", description="The event that needs it.")
     satisfied: float = Field(default=30.0, gt=0, description="From this many seconds on.")
@@ -185,6 +185,8 @@ class Relevance(Part):
                     raise ValueError(
                         f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
                     )
+        if self.unseen != "zero" and not self.from_events:
+            raise ValueError(f"unseen {self.unseen} with mode {mode}, which knows no clicks; expected zero")
         if self.unlabelled != "refuse" and mode != "label":
             raise ValueError(f"unlabelled with mode {mode}; there a row without an event is worth 0")
         if self.list_column and self.event_log:

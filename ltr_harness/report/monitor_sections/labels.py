@@ -20,6 +20,14 @@ def section(result: MonitorResult) -> list[Block]:
                 "note",
             )
         )
+    without = {f.log: f for f in result.findings if f.check == "no_event"}
+    if without:
+        covered = ", ".join(f"{1 - f.share:.1%} of {log}'s rows" for log, f in without.items())
+        blocks.append(
+            Paragraph(
+                f"Users did something with {covered}; all others count as not relevant, looked at or not.", "note"
+            )
+        )
     missing = {f.log: f for f in result.findings if f.check == "grade_missing"}
     if missing:
         covered = ", ".join(f"{1 - f.share:.1%} of {log}'s rows" for log, f in missing.items())
