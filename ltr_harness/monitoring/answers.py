@@ -171,8 +171,8 @@ class FeatureDrift:
     Attributes:
         psi, psi_threshold, drifted: population stability index, and from which value on it is called drift.
         distance, p: Kolmogorov-Smirnov of a number; Jensen-Shannon divergence of a segment, without p.
-        shift: of the mean, in the baseline's standard deviations.
-        carried: Wasserstein distance in the baseline's standard deviations.
+        shift: of the mean, in the baseline's standard deviations (of items, where the feature is one of items).
+        carried: Wasserstein distance likewise.
         mix, explains: the part of the change due to other shares of its bins, and its share of the change.
         gain: its share of the model's gain, NaN where no model is given.
     """

@@ -2,10 +2,17 @@
 
 A feature may drift a lot and matter nothing. What links drift to the drop is the mix term: with queries in
 bins of the feature, the part of the drop that comes from other shares of the bins. Features are ranked by it.
+
+Queries are tested, never rows: items of one query are alike, and a test over rows of a feature that is constant in
+its query finds drift every time (with an intra-query correlation of .3, 40 times in 100). An item feature
+becomes its mean, max and standard deviation per query, and tests of those hold their level. Means of many
+items vary little, so their PSI is large for a shift that is small for an item; shifts are therefore in standard
+deviations of the *items*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,12 +86,20 @@ def gain_shares(path: Path) -> dict[str, float]:
     }
 
 
+def _item_spread(name: str, features: Mapping[str, Floats]) -> float:
+    """Standard deviation of the feature over items, queries counting alike: within plus between queries."""
+    base = name if f"{name}:std" in features else name.rpartition(":")[0]
+    within, between = features[f"{base}:std"], features[f"{base}:mean"]
+    known = ~np.isnan(between)
+    return float(np.sqrt((within[known] ** 2).mean() + between[known].var())) if known.any() else float("nan")
+
+
 def _numeric(name: str, now: Floats, before: Floats, periods: Periods, m: int) -> FeatureDrift:
     rule = periods.config.drift
     edges = bin_edges(before, rule.bins)
     one, two = binned(now, edges), binned(before, edges)
     distance, p, carried = distances(now, before)
-    spread = np.nanstd(before) if np.any(~np.isnan(before)) else np.nan
+    spread = _item_spread(name, periods.before.features or {})
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
         shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")

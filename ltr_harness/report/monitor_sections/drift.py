@@ -33,7 +33,7 @@ def section(result: MonitorResult) -> list[Block]:
         Column("PSI", "number"),
         Column("PSI limit", "number", hint="The floor, or what chance would reach at this many queries."),
         Column("Drift"),
-        Column("Shift in sd", "number"),
+        Column("Shift in sd", "number", hint="Of the baseline; of items, where items of a query differ."),
         Column("Wasserstein in sd", "number", hint="How far the values have to be carried, on average."),
         Column(
             "KS or JS",

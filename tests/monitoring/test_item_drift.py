@@ -1,0 +1,64 @@
+"""Features of items are tested by queries: rows of one query are alike, and tests over rows cry wolf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.answers import FeatureDrift
+from ltr_harness.stats.drift import kolmogorov_smirnov
+
+N, ITEMS, FEATURES = 300, 20, 250
+
+
+def frame(seed: int, correlation: float, shift: float = 0.0, features: int = FEATURES) -> pd.DataFrame:
+    """Features whose values in one query share `correlation` of their variance."""
+    random = np.random.default_rng(seed)
+    of_query = np.repeat(random.standard_normal((N, features)), ITEMS, axis=0)
+    values = np.sqrt(correlation) * of_query + np.sqrt(1 - correlation) * random.standard_normal(
+        of_query.shape
+    )
+    rows = pd.DataFrame(values + shift, columns=[f"f{at}" for at in range(features)])
+    rows["query_id"] = np.repeat([f"{seed}-{at:04d}" for at in range(N)], ITEMS)
+    rows["rank"] = np.tile(np.arange(1, ITEMS + 1), N)
+    rows["relevance"] = random.integers(0, 2, N * ITEMS)
+    return rows
+
+
+def drift(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, FeatureDrift]:
+    names = [name for name in now if name.startswith("f")]
+    config: dict[str, Any] = {
+        "columns": {"rank": "rank", "features": names}, "metrics": ["ndcg@10"], "slices": {"features": False},
+    }  # fmt: skip
+    return {found.name: found for found in monitor(config, log=now, baseline=before).drift}
+
+
+@pytest.mark.parametrize(("correlation", "rows_cry_wolf"), [(1.0, 0.95), (0.3, 0.25)])
+def test_healthy_features_are_called_drifted_at_most_as_often_as_promised(
+    correlation: float, rows_cry_wolf: float
+) -> None:
+    now, before = frame(1, correlation), frame(2, correlation)
+    found = drift(now, before)
+    kinds = {name.partition(":")[2] for name in found}
+    assert kinds == ({""} if correlation == 1 else {"mean", "max", "std"})
+    for kind in kinds:
+        flagged = [f.p <= 0.05 for name, f in found.items() if name.partition(":")[2] == kind]
+        assert len(flagged) == FEATURES
+        assert np.mean(flagged) <= 0.08
+    assert not any(f.drifted for f in found.values())
+    naive = [kolmogorov_smirnov(now[f"f{at}"].to_numpy(), before[f"f{at}"].to_numpy())[1] for at in range(60)]
+    assert np.mean(np.array(naive) <= 0.05) > rows_cry_wolf
+
+
+def test_a_shift_of_items_is_said_in_their_own_standard_deviations() -> None:
+    found = drift(frame(1, 0.0, 0.3, features=2), frame(2, 0.0, features=2))
+    assert found["f0:mean"].shift == pytest.approx(0.3, abs=0.03)  # of a mean's, it would be 1.3
+    assert found["f0:mean"].carried == pytest.approx(0.3, abs=0.03)
+    assert found["f0:mean"].psi > 1
+    assert found["f0:mean"].drifted
+    same = drift(frame(1, 1.0, 0.3, features=2), frame(2, 1.0, features=2))
+    assert same["f0"].shift == pytest.approx(0.3, abs=0.15)
