@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -92,8 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # then sleep. By default they spin so long that small trainings take ten times as long on a busy machine.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    # Loading makes a million objects of which hardly one is garbage: by default they are searched hundreds of times.
+    gc.set_threshold(50_000, 20, 100)
     code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))
     # after everything is said, so that an error message does not wait for worker processes to end
     if starting := sys.modules.get("ltr_harness.experiment.starting"):
         starting.wait_until_gone()
+    gc.freeze()  # or all of them are searched once more on the way out, which takes half a second
     sys.exit(code)

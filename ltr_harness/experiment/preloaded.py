@@ -6,6 +6,7 @@ start a thread: a forked child has none of its parent's, and OpenMP would wait f
 
 from __future__ import annotations
 
+import gc
 import importlib
 from contextlib import suppress
 
@@ -20,6 +21,7 @@ MODULES = (
     "pyarrow.parquet",
 )
 
+gc.disable()
 # What cannot be loaded here fails again in the worker that needs it, where the failure is told.
 with suppress(Exception):
     for module in MODULES:
@@ -29,3 +31,5 @@ with suppress(Exception):
     evaluate(
         [0, 1], [0.5, 0.1], group_sizes=[2], metrics=["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
     )
+gc.freeze()  # what is loaded stays: nobody need look through it, and the copies go on sharing its memory
+gc.enable()

@@ -31,6 +31,7 @@ from ltr_harness.rankers.ranker import (
 )
 
 _THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
+_LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
 class LightGBMRanker(DataParallelRanker):
@@ -209,7 +210,8 @@ class LightGBMModel(TreeModel):
 
     @property
     def n_leaves(self) -> int:
-        return sum(tree["num_leaves"] for tree in self.booster.dump_model()["tree_info"])
+        # one line for each tree; `dump_model` says the same as JSON of every node
+        return sum(map(int, _LEAVES.findall(self.booster.model_to_string())))
 
     def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
         return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)

@@ -8,6 +8,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -72,9 +73,7 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
     digests = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
     record = record.model_copy(update={"files": digests})
     (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    for path in folder.iterdir():
-        _to_disk(path)
-    _to_disk(folder)
+    _to_disk(*folder.iterdir(), folder)
     if not try_rename(folder, target):
         existing = read_record(target)
         if existing is not None and existing.status == "complete" and record.status == "failed":
@@ -84,7 +83,7 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
                 with suppress(FileNotFoundError):  # another process is replacing it too
                     target.rename(aside / "replaced")
                 try_rename(folder, target)
-    _to_disk(target.parent)
+    _fsync(target.parent)
     return target
 
 
@@ -114,10 +113,10 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
         files = dict(record.files) | {name: file_sha256(folder / name) for name in changed}
         record = record.model_copy(update={"files": files})
         (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _to_disk(*folder.iterdir())
         for name in (*changed, RECORD):
-            _to_disk(folder / name)
             (folder / name).replace(target / name)
-    _to_disk(target)
+    _fsync(target)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -184,8 +183,14 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _to_disk(path: Path) -> None:
-    """fsync; folders too, where the system allows it."""
+def _to_disk(*paths: Path) -> None:
+    """Wait until all are on the disk: at once, because a disk takes them in one go but is slow to answer."""
+    with ThreadPoolExecutor(len(paths)) as pool:
+        list(pool.map(_fsync, paths))
+
+
+def _fsync(path: Path) -> None:
+    """Folders too, where the system allows it."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.runs.run import Run
@@ -26,11 +26,11 @@ def stood_on(names: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     waiting = list(names)
     while waiting:
-        package = _distribution(waiting.pop())
-        if package is None or _normal(package.name) in found:
+        package = _metadata(waiting.pop())
+        if package is None or _normal(package["Name"]) in found:
             continue
-        found[_normal(package.name)] = package.version
-        needs = [need for need in package.requires or () if "extra ==" not in need]
+        found[_normal(package["Name"])] = package["Version"]
+        needs = [need for need in package.get_all("Requires-Dist", ()) if "extra ==" not in need]
         waiting += [match.group() for need in needs if (match := _NAME.match(need))]
     return dict(sorted(found.items()))
 
@@ -82,10 +82,11 @@ def _heading(runs: Sequence[Run]) -> Iterable[str]:
     return (f"# {names}", *(f"# made with {where}" for where in sorted(made)))
 
 
-def _distribution(name: str) -> Distribution | None:
+@cache
+def _metadata(name: str) -> PackageMetadata | None:
     for candidate in (name, f"{name}-cpu"):
         try:
-            return distribution(candidate)
+            return metadata(candidate)  # a file that is parsed each time
         except PackageNotFoundError:
             pass
     return None

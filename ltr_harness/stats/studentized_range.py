@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
 
 from ltr_harness.stats.moments import Floats
 
 _FAR = 39.0  # the largest of the normals is never beyond, except with a probability below 1e-300
-_Z, _Z_WEIGHT = np.polynomial.legendre.leggauss(320)
-_S, _S_WEIGHT = np.polynomial.legendre.leggauss(64)
+
+
+@cache
+def _nodes(n: int) -> tuple[Floats, Floats]:
+    """Places and weights of a sum; not at import, because eigenvalues start NumPy's threads."""
+    return np.polynomial.legendre.leggauss(n)
 
 
 def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
@@ -28,11 +34,12 @@ def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
     """
     lowest = np.sqrt(2 * gammaincinv(freedom / 2, 1e-18) / freedom)
     highest = np.sqrt(2 * gammainccinv(freedom / 2, 1e-18) / freedom)
-    at = (_S + 1) / 2
+    places, weights = _nodes(64)
+    at = (places + 1) / 2
     s = lowest + (highest - lowest) * at**3  # denser near 0, where few degrees of freedom decide
     half = freedom / 2
     log_density = np.log(2) + half * np.log(half) - gammaln(half) + (freedom - 1) * np.log(s) - half * s**2
-    weight = np.exp(log_density) * _S_WEIGHT * (highest - lowest) * 1.5 * at**2
+    weight = np.exp(log_density) * weights * (highest - lowest) * 1.5 * at**2
     p = np.zeros(np.shape(q))
     for share, value in zip(weight, s, strict=True):
         p += share * _range_sf(q * value, k)
@@ -70,9 +77,10 @@ def _range_sf(w: Floats, k: int) -> Floats:
     The integrand is k phi(z) (Phi(z)**(k-1) - (Phi(z) - Phi(z - w))**(k-1)).
     """
     left, right = -9.0, _FAR
-    z = left + (right - left) * (_Z + 1) / 2
+    places, weights = _nodes(320)
+    z = left + (right - left) * (places + 1) / 2
     weight = k * np.exp(-(z**2) / 2 + (k - 1) * log_ndtr(z)) / np.sqrt(2 * np.pi)
-    weight *= _Z_WEIGHT * (right - left) / 2
+    weight *= weights * (right - left) / 2
     share = ndtr(z - w[:, None]) / ndtr(z)  # of the others, below z - w
     with np.errstate(divide="ignore"):
         outside = -np.expm1((k - 1) * np.log1p(-np.minimum(share, 1.0)))

@@ -66,3 +66,11 @@ if __name__ == "__main__":
     file.write_text(script)
     said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=True)
     assert said.stdout == "{'complete'} {2}\n"
+
+
+def test_what_is_loaded_before_the_fork_is_no_work_for_the_garbage_collector() -> None:
+    loaded = (
+        "import gc, ltr_harness.experiment.preloaded; print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
+    )
+    said = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert said.stdout == "True True\n"

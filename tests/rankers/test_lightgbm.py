@@ -62,6 +62,8 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     np.testing.assert_array_equal(
         model.score(test.features), booster.predict(test.features, num_iteration=best, raw_score=True)
     )
+    described = alone(objective, params, train, seed=5, rounds=best).dump_model()["tree_info"]
+    assert model.n_leaves == sum(tree["num_leaves"] for tree in described)
 
 
 def test_the_value_at_the_best_round_is_that_of_the_loaded_model(

@@ -215,5 +215,27 @@ def test_identity_changes_with_whatever_can_move_a_tree_and_with_nothing_else() 
     assert evaluation_identity(first, ["ndcg@10"], "x") != evaluation_identity(first, ["ndcg@5"], "x")
 
 
+def test_everything_is_on_the_disk_before_the_name_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[int | str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(handle: int) -> None:
+        fsync(handle)
+        happened.append(os.fstat(handle).st_ino)
+
+    def renamed(self: Path, target: Path) -> Path:
+        happened.append("renamed")
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    run = make(tmp_path)
+    before = set(happened[: happened.index("renamed")])
+    assert before == {path.stat().st_ino for path in (run, run / "model.txt", run / "record.json")}
+    assert happened[-1] == tmp_path.stat().st_ino  # and the name itself after
+
+
 def _write(path: Path, text: str) -> None:
     path.write_text(text)
