@@ -24,7 +24,7 @@ from ltr_harness.monitoring.answers import FeatureDrift
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import together
 from ltr_harness.stats.decomposition import decompose
-from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold
+from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
 
 Floats = NDArray[np.float64]
 
@@ -98,13 +98,14 @@ def _numeric(name: str, now: Floats, before: Floats, periods: Periods, m: int) -
     rule = periods.config.drift
     edges = bin_edges(before, rule.bins)
     one, two = binned(now, edges), binned(before, edges)
-    distance, p, carried = distances(now, before)
+    independent = _worth(one, two, edges.size + 2, periods)
+    distance, p, carried = distances(now, before, (independent[0] / now.size, independent[1] / before.size))
     spread = _item_spread(name, periods.before.features or {})
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
         shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")
         carried = float(carried / spread) if spread > 0 else float("nan")
-    return _drift(name, "number", one, two, edges.size + 2, periods, m, distance, p, shift, carried,
+    return _drift(name, "number", one, two, edges.size + 2, independent, periods, m, distance, p, shift, carried,
                   float(np.isnan(before).mean()), float(np.isnan(now).mean()))  # fmt: skip
 
 
@@ -113,19 +114,29 @@ def _categorical(name: str, periods: Periods, m: int) -> FeatureDrift:
     size = one.names.size
     now, before = (np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (one, two))
     counts = [np.bincount(c, minlength=size + 1).astype(np.float64) for c in (now, before)]
-    return _drift(name, "segment", now, before, size + 1, periods, m, jensen_shannon(*counts), float("nan"),
-                  float("nan"), float("nan"), float((two.codes < 0).mean()), float((one.codes < 0).mean()))  # fmt: skip
+    independent = _worth(now, before, size + 1, periods)
+    apart, nan = jensen_shannon(*counts), float("nan")
+    return _drift(name, "segment", now, before, size + 1, independent, periods, m, apart, nan, nan, nan,
+                  float((two.codes < 0).mean()), float((one.codes < 0).mean()))  # fmt: skip
+
+
+def _worth(
+    now: NDArray[np.int64], before: NDArray[np.int64], size: int, periods: Periods
+) -> tuple[float, float]:
+    """Independent queries on both sides: what users repeat is said once."""
+    return worth(now, size, periods.clusters[0]), worth(before, size, periods.clusters[1])
 
 
 def _drift(
-    name: str, kind: str, now: NDArray[np.int64], before: NDArray[np.int64], size: int, periods: Periods, m: int,
-    distance: float, p: float, shift: float, carried: float, missing_before: float, missing_now: float,
+    name: str, kind: str, now: NDArray[np.int64], before: NDArray[np.int64], size: int,
+    independent: tuple[float, float], periods: Periods, m: int, distance: float, p: float, shift: float,
+    carried: float, missing_before: float, missing_now: float,
 ) -> FeatureDrift:  # fmt: skip
     rule = periods.config.drift
     counts = [np.bincount(codes, minlength=size).astype(np.float64) for codes in (now, before)]
     used = int(np.count_nonzero(counts[0] + counts[1]))
     moved = psi(*counts)
-    threshold = psi_threshold(now.size, before.size, used, rule.alpha / m, rule.psi_floor)
+    threshold = psi_threshold(*independent, used, rule.alpha / m, rule.psi_floor)
     parts = decompose(periods.sample_now(), now, periods.reference, before, periods.config.compare.confidence)
     explains = parts.mix.value / parts.total.value if parts.total.value else float("nan")
     return FeatureDrift(

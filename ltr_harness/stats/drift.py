@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.two_samples import Codes
 
 _FLOOR = 1e-4  # a share of 0 would make PSI infinite
+_THRESHOLDS = 12
 
 
 def bin_edges(baseline: Floats, bins: int) -> Floats:
@@ -45,11 +47,49 @@ def psi(one: Floats, other: Floats) -> float:
     return float(((p - q) * np.log(p / q)).sum())
 
 
-def psi_threshold(n: int, m: int, bins: int, alpha: float, floor: float = 0.1) -> float:
+def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
+    """How many independent values these are worth: fewer where those of one cluster (a user) are alike.
+
+    n over the design effect, the mean over all thresholds of var(share below it, by cluster) / var(share below it).
+
+    Args:
+        codes: (n,) bins in 0 … size - 1.
+        clusters: (n,) codes; None where every value is its own.
+
+    Example:
+        Four users of five queries each, all alike, are worth three values.
+
+        >>> users = np.repeat(np.arange(4), 5)
+        >>> round(worth(users % 2, 2, users), 1)
+        3.0
+
+    Source: J. Rao, A. Scott, JASA 76 (1981).
+    """
+    if clusters is None:
+        return float(codes.size)
+    n, units = codes.size, int(clusters.max(initial=-1)) + 1
+    if size > _THRESHOLDS:  # a dozen thresholds tell; ten thousand would not fit into the memory
+        codes, size = codes * _THRESHOLDS // size, _THRESHOLDS
+    below = np.bincount(clusters * np.int64(size) + codes, minlength=units * size).reshape(units, size)
+    below = below[below.any(axis=1)].cumsum(axis=1)  # per cluster and threshold; the last column counts all
+    share = below[:, :-1].sum(axis=0) / max(n, 1)
+    used = (share > 0) & (share < 1)
+    if len(below) < 2 or not used.any():
+        return 1.0 if len(below) == 1 else float(n)
+    share, many = share[used], len(below)
+    off = below[:, :-1][:, used] - np.outer(below[:, -1], share)
+    effects = (off**2).sum(axis=0) * many / (many - 1) / (n * share * (1 - share))
+    return float(n / max(1.0, effects.mean()))
+
+
+def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.1) -> float:
     """From which PSI on there is drift: a size that matters *and* that chance would not produce.
 
     Without drift PSI is about chi-square with bins - 1 degrees of freedom times (1/n + 1/m): for 100 queries
     against 100 it exceeds the customary 0.1 in 84 % of cases. So: max(floor, quantile * (1/n + 1/m)).
+
+    Args:
+        n, m: values on both sides, or what they are `worth`.
     """
     if min(n, m) == 0 or bins < 2:
         return float("inf")
@@ -73,8 +113,11 @@ def kolmogorov_smirnov(one: Floats, other: Floats) -> tuple[float, float]:
     return distances(one, other)[:2]
 
 
-def distances(one: Floats, other: Floats) -> tuple[float, float, float]:
+def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
     """How far two distributions are apart; NaN left out.
+
+    Args:
+        shares: of `one` and of `other` that are independent values (see `worth`); they make p larger.
 
     Returns:
         The Kolmogorov-Smirnov distance (largest difference of the distribution functions), its asymptotic p, and
@@ -96,7 +139,8 @@ def distances(one: Floats, other: Floats) -> tuple[float, float, float]:
         np.searchsorted(a, everywhere, side="right") / a.size
         - np.searchsorted(b, everywhere, side="right") / b.size
     )
-    effective = np.sqrt(a.size * b.size / (a.size + b.size))
+    n, m = a.size * shares[0], b.size * shares[1]
+    effective = np.sqrt(n * m / (n + m))
     finite = np.where(np.isfinite(everywhere), everywhere, 0.0)
     carried = float(apart[:-1] @ np.diff(finite))
     return float(apart.max()), float(kolmogorov(effective * apart.max())), carried

@@ -62,3 +62,40 @@ def test_a_shift_of_items_is_said_in_their_own_standard_deviations() -> None:
     assert found["f0:mean"].drifted
     same = drift(frame(1, 1.0, 0.3, features=2), frame(2, 1.0, features=2))
     assert same["f0"].shift == pytest.approx(0.3, abs=0.15)
+
+
+@pytest.mark.parametrize("correlation", [1.0, 0.3])
+def test_features_of_users_are_tested_by_users(correlation: float) -> None:
+    """200 users ask 10 times each: what is theirs is said once, not ten times."""
+
+    def period(seed: int) -> pd.DataFrame:
+        random = np.random.default_rng(seed)
+        user = np.repeat(np.arange(200), 10)
+        of_user = random.standard_normal((200, FEATURES))[user]
+        values = np.sqrt(correlation) * of_user + np.sqrt(1 - correlation) * random.standard_normal(
+            of_user.shape
+        )
+        rows = pd.DataFrame(values, columns=[f"f{at}" for at in range(FEATURES)])
+        rows["loyal"] = np.where(random.random(200) < 0.3, "yes", "no")[user]
+        return rows.assign(
+            query_id=[f"{seed}-{at}" for at in range(2000)], user=[f"{seed}-{at}" for at in user], rank=1,
+            relevance=1,
+        )  # fmt: skip
+
+    config: dict[str, Any] = {
+        "columns": {
+            "rank": "rank", "cluster_id": "user", "segments": ["loyal"],
+            "features": [f"f{at}" for at in range(FEATURES)],
+        },
+        "metrics": ["ndcg@10"],
+        "slices": {"features": False, "max_predicates": 1},
+        "drift": {"psi_floor": 0.001},
+    }  # fmt: skip
+    now, before = period(1), period(2)
+    found = monitor(config, log=now, baseline=before).drift
+    numbers = [f for f in found if f.kind == "number"]
+    assert np.mean([f.p <= 0.05 for f in numbers]) <= 0.08
+    assert sum(f.drifted for f in found) <= 2  # one test among them in twenty runs
+    alone = {**config, "columns": {**config["columns"], "cluster_id": None}}
+    careless = monitor(alone, log=now, baseline=before).drift
+    assert np.mean([f.p <= 0.05 for f in careless if f.kind == "number"]) > 0.15

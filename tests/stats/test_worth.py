@@ -1,0 +1,46 @@
+"""How many independent values clustered ones are worth: by hand, at both ends, and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness.stats.drift import distances, worth
+
+
+def test_both_ends() -> None:
+    users = np.repeat(np.arange(50), 4)
+    random = np.random.default_rng(0)
+    assert worth(random.integers(0, 5, 200), 5, None) == 200
+    assert worth(random.integers(0, 5, 50)[users], 5, users) == pytest.approx(
+        50 * 49 / 50
+    )  # n / (4 units / (units - 1))
+    assert worth(np.zeros(200, dtype=np.int64), 1, users) == 200  # nothing varies
+    assert worth(random.integers(0, 5, 9), 5, np.zeros(9, dtype=np.int64)) == 1  # one user says one thing
+    assert worth(random.integers(0, 5, 200), 5, np.arange(200)) == pytest.approx(200 * 199 / 200)
+
+
+def test_by_hand_for_one_threshold() -> None:
+    # users a (1, 1), b (1, 0), c (0, 0): share 1/2, off by +1, 0, -1
+    effect = (1 + 0 + 1) * 3 / 2 / (6 * 0.25)
+    assert worth(np.array([0, 0, 0, 1, 1, 1]), 2, np.array([0, 0, 1, 1, 2, 2])) == pytest.approx(6 / effect)
+
+
+def test_many_categories_cost_no_memory() -> None:
+    random = np.random.default_rng(1)
+    codes = random.integers(0, 10_000, 300_000)
+    assert worth(codes, 10_000, np.arange(300_000) // 2) == pytest.approx(300_000, rel=0.03)
+
+
+def test_gaps_in_the_clusters_codes_count_for_nothing() -> None:
+    random = np.random.default_rng(2)
+    codes, users = random.integers(0, 3, 60), np.repeat(np.arange(20), 3)
+    assert worth(codes, 3, users * 7 + 5) == worth(codes, 3, users)
+
+
+def test_a_share_of_independent_values_makes_p_larger() -> None:
+    random = np.random.default_rng(3)
+    one, other = random.standard_normal(400), random.standard_normal(400) + 0.1
+    whole, half = distances(one, other), distances(one, other, (0.5, 0.5))
+    assert whole[::2] == half[::2]
+    assert half[1] > whole[1]
