@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from ltr_harness.monitoring.answers import Cell, Change, Interval, Split
 from ltr_harness.monitoring.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.queries import QueryTable, together
+from ltr_harness.monitoring.windows import THURSDAY, local_days
 from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.two_samples import (
-    Sample,
-    difference,
-    mean_estimate,
-)
+from ltr_harness.stats.several_samples import welch_anova_p
+from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
+
+_DAY_AT_LEAST = 20  # queries of a weekday to say something of it
+_CERTAIN = 1e-3  # for a recommendation that nobody asked for
 
 Floats = NDArray[np.float64]
 
@@ -125,27 +126,9 @@ def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Per
     return Split(column, interval(parts.within), interval(parts.mix), parts.adjusted, cells, improved)
 
 
-def weekday_effect(table: QueryTable, weekday: NDArray[np.int64]) -> bool:
-    """Whether the metric depends on the day of the week: Welch's analysis of variance, far below chance."""
-    from scipy.special import fdtrc
-
-    values = table.primary
-    keep = ~np.isnan(values)
-    values, weekday = values[keep], weekday[keep]
-    n = np.bincount(weekday, minlength=7).astype(np.float64)
-    used = n > 20
-    k = int(used.sum())
-    if k < 3:
+def weekday_effect(table: QueryTable, timezone: str) -> bool:
+    """Whether the metric depends on the day of the week, far beyond chance."""
+    if table.time is None:
         return False
-    total = np.bincount(weekday, values, minlength=7)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total / n
-        variance = np.bincount(weekday, (values - mean[weekday]) ** 2, minlength=7) / (n - 1)
-    mean, variance, n = mean[used], variance[used], n[used]
-    if not (variance > 0).all():
-        return False
-    weight = n / variance
-    centre = (weight * mean).sum() / weight.sum()
-    spread = ((1 - weight / weight.sum()) ** 2 / (n - 1)).sum()
-    statistic = (weight * (mean - centre) ** 2).sum() / (k - 1) / (1 + 2 * (k - 2) / (k**2 - 1) * spread)
-    return bool(fdtrc(k - 1, (k**2 - 1) / (3 * spread), statistic) < 1e-3)
+    weekday = (local_days(table.time, timezone) + THURSDAY) % 7
+    return welch_anova_p(table.primary, weekday, least=_DAY_AT_LEAST) < _CERTAIN

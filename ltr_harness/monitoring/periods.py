@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.monitoring.answers import Interval
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import Category, QueryTable, together
-from ltr_harness.monitoring.windows import local_days
+from ltr_harness.monitoring.windows import THURSDAY, local_days
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample
 
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
@@ -66,7 +66,9 @@ class Periods:
         if self.config.windows.season == "none" or self.now.time is None or self.before.time is None:
             return None, None
         zone = self.config.windows.timezone
-        return (local_days(self.now.time, zone) + 3) % 7, (local_days(self.before.time, zone) + 3) % 7
+        return (local_days(self.now.time, zone) + THURSDAY) % 7, (
+            local_days(self.before.time, zone) + THURSDAY
+        ) % 7
 
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """Production's values (of the primary metric unless given), or those of some queries."""

@@ -258,14 +258,10 @@ def _compared(
     changes = change.changes(periods)
     changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
     rows, level = window_tests.with_cusum(rows, periods, past)
-    if config.windows.season == "none" and baseline.time is not None:
-        from ltr_harness.monitoring.windows import local_days
-
-        weekday = (local_days(baseline.time, config.windows.timezone) + 3) % 7
-        if change.weekday_effect(baseline, weekday):
-            notices.append(
-                "the metric depends on the day of the week; windows.season: weekday would compare Mondays with Mondays"
-            )
+    if config.windows.season == "none" and change.weekday_effect(baseline, config.windows.timezone):
+        notices.append(
+            "the metric depends on the day of the week; windows.season: weekday would compare Mondays with Mondays"
+        )
     mature = np.flatnonzero(whole_cut.mature)
     every = Periods(production.take(mature), baseline, config)
     clicks = config.relevance.from_events or config.propensity is not None

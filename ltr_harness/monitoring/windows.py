@@ -12,7 +12,7 @@ from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.monitoring.rule import seconds
 
 _DAY = 86_400 * 10**9
-_THURSDAY = 3  # 1970-01-01
+THURSDAY = 3  # 1970-01-01
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         labels,
         np.array(starts),
         np.array(ends),
-        (day + _THURSDAY) % 7,
+        (day + THURSDAY) % 7,
         mature,
     )
 
