@@ -73,9 +73,7 @@ class BPref(BinaryMetric):
         start = 0
         while start < out.size:
             end = int(ranking.tie_end[start])
-            head = replace(
-                ranking, offsets=np.array([0, end]), rows=ranking.rows[:end], tie_end=ranking.tie_end[:end]
-            )
+            head = replace(ranking, offsets=np.array([0, end]))  # the list down to here
             total = float(np.nan_to_num(values_of(head)[0, 0])) * n_relevant
             relevant = is_relevant[ranking.rows[start:end]]
             out[start:end][relevant] = (total - before) / max(int(relevant.sum()), 1)

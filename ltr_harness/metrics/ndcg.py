@@ -29,7 +29,7 @@ class NDCG(DCG):
         gain: ``exp`` 2^g - 1 (whole grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
         ideal: ``pool`` sorts all rows of the query; ``shown`` leaves out rows scored -inf, which is how rows
-            that were never shown are marked.
+            that were never shown are marked, from both lists.
         short_list: ``zero`` gives 0 to queries with fewer than K rows, as LETOR 4.0's script does.
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008.
@@ -66,12 +66,14 @@ class NDCG(DCG):
         pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
 
         def values(ranking: Ranking) -> Values:
-            ideal, nothing = pool_ideal, is_empty
-            if self.ideal == "shown":
+            if self.ideal == "pool":
+                nothing, ideal = is_empty, pool_ideal
+                out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
+            else:
                 shown = np.where(ranking.scores == -np.inf, 0.0, gain)
                 ideal = cumulated(by_gain.rank(shown), cutoffs, shown, factor)
                 nothing, ideal = ideal[-1] <= 0.0, _positive(ideal)
-            out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
+                out = cumulated(ranking, cutoffs, shown, factor)
             out /= ideal
             np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
             if self.short_list == "zero":

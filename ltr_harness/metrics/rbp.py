@@ -85,7 +85,7 @@ class RBP(BinaryMetric):
 
     def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
         assert self.p is not None
-        return {"looks": (1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks))}
+        return {"looks": np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))}
 
     def utility(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), what each row is worth to the user, in [0, 1]."""
@@ -96,6 +96,4 @@ class RBP(BinaryMetric):
 
     def rank_weights(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
         """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r."""
-        assert self.p is not None
-        n_ranks = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
-        return np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))
+        return self.rank_facts(int(min(judgments.groups.sizes.max(), cutoffs[-1])))["looks"]

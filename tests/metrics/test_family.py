@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ltr_harness.metrics
+from ltr_harness.errors import MetricError
 from ltr_harness.metrics import ALIASES, METRICS, Metric, catalog
 
 FOLDER = Path(ltr_harness.metrics.__file__).parent
@@ -53,6 +54,15 @@ def test_every_metric_declares_itself(name: str) -> None:
     assert low < high
     assert kind.source
     assert dataclasses.is_dataclass(kind)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_refuses_what_none_understands(name: str) -> None:
+    kind: type[Metric] = catalog.load(name)
+    needed = {"p": 0.8} if "p" in {field.name for field in dataclasses.fields(kind)} else {}
+    kind(**needed)
+    with pytest.raises(MetricError, match=f"{name}: empty='sometimes'; expected one of skip, zero, one"):
+        kind(**needed, empty="sometimes")
 
 
 @pytest.mark.parametrize("name", METRICS)

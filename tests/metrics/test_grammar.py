@@ -138,6 +138,8 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("map(relevant=0)", r"map: relevant=0; expected a grade above 0"),
         ("rbp", r"rbp needs its persistence: rbp\(p=0.8\)"),
         ("rbp(p=1)", r"rbp: p=1; expected a probability between 0 and 1"),
+        ("rbp(p=0)", r"rbp: p=0; expected a probability between 0 and 1"),
+        ("rbp(p=0.8,graded=true,max_grade=0)", r"rbp: max_grade=0; expected a grade above 0"),
         ("rbp(p=0.8,graded=yes)", r"rbp: graded='yes'; expected true or false"),
         ("rbp(p=0.8,max_grade=4)", r"max_grade means nothing without graded=true"),
         ("rbp(p=0.8,graded=true,relevant=2)", r"graded=true has no threshold; leave out relevant=2"),
@@ -156,6 +158,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ({"metric": "ndcg", "k": True}, r"ndcg: k=True; expected a whole number"),
         ({"metric": "ndcg", "as": 3}, r"ndcg: as=3; expected the name of a tool"),
         ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every whole number from 0 on"),
+        ({"metric": "ndcg", "gain": 5}, r"gain=5; expected exp, linear, or a table"),
         ({"metric": "ndcg", "gain": [0, -1]}, r"expected finite values >= 0"),
     ],
 )

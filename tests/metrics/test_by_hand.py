@@ -1,0 +1,82 @@
+"""Short lists computed by hand: absolute values, where ratios would hide a factor, and what lies just at an edge."""
+
+from __future__ import annotations
+
+from math import log2
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import DCG, NDCG, RBP, BPref, Metric
+from ltr_harness.metrics.gains import discounts
+from ltr_harness.metrics.ranking import Ranker
+
+
+def of_one_query(metric: Metric, labels: list[float], scores: list[float] | None = None) -> float:
+    """The metric of one query, whose rows come in the order of the list unless scores are given."""
+    order = list(range(len(labels), 0, -1)) if scores is None else scores
+    return float(evaluate(labels, order, group_sizes=[len(labels)], metrics=[metric])[metric].per_query[0])
+
+
+def test_letors_discount_leaves_two_ranks_whole() -> None:
+    dcg = DCG(gain="linear", discount="letor")
+    assert of_one_query(dcg, [1, 1, 1, 1]) == pytest.approx(1 + 1 + 1 / log2(3) + 1 / log2(4))
+
+
+def test_a_table_of_discounts_may_be_longer_than_the_list() -> None:
+    assert discounts("1_0.5_0.25", 2, "dcg").tolist() == [1.0, 0.5]
+    dcg = DCG(gain="linear", discount=[1, 0.5, 0.25], k=2)
+    assert of_one_query(dcg, [1, 1, 1, 1]) == 1.5
+
+
+def test_a_grade_just_beyond_the_table_has_no_gain() -> None:
+    assert of_one_query(DCG(gain=[0, 5], k=1), [1, 0]) == 5.0
+    with pytest.raises(
+        MetricError, match=r"label 2 in query .* the gain table ends at grade 1; add its gain"
+    ):
+        of_one_query(DCG(gain=[0, 5]), [2, 0])
+
+
+def test_how_many_users_look_at_each_rank() -> None:
+    assert RBP(p=0.75).rank_facts(3)["looks"].tolist() == [1 / 4, 3 / 16, 9 / 64]
+    assert of_one_query(RBP(p=0.75, k=2), [1, 0, 1]) == 1 / 4
+    graded = RBP(p=0.75, graded=True, max_grade=4)
+    assert (
+        of_one_query(graded, [1, 8, 4]) == 1 / 4 * 1 / 4 + 3 / 16 * 1 + 9 / 64
+    )  # grades above the highest are full
+
+
+SHOWN = NDCG(gain="linear", ideal="shown", k=3)
+
+
+def test_the_ideal_of_what_was_shown() -> None:
+    # of grades 1, 2, 4, the last was never shown: the best list of the others is 2, 1
+    scores = [2.0, 1.0, -np.inf]
+    assert of_one_query(SHOWN, [1, 2, 4], scores) == pytest.approx((1 + 2 / log2(3)) / (2 + 1 / log2(3)))
+    # a query whose relevant rows were not shown is as undefined as one that has none
+    assert np.isnan(of_one_query(SHOWN, [0, 0, 4], scores))
+    assert of_one_query(NDCG(k=3), [0, 0, 4], scores) == pytest.approx(1 / log2(4))
+    # half a grade is little, but not nothing
+    assert of_one_query(SHOWN, [0.5, 0, 4], scores) == 1.0
+
+
+def test_the_divisor_of_what_was_shown() -> None:
+    judgments = Judgments.checked([1, 2, 4], QueryGroups.from_sizes([3]))
+    ranking = Ranker(judgments, "expected", None).rank(np.array([2.0, 1.0, -np.inf]))
+    said, divisor = SHOWN.divisor_at(judgments, ranking, np.array([1, 3]))
+    assert (said, divisor.tolist()) == ("ideal DCG", pytest.approx([2, 2 + 1 / log2(3)]))
+
+
+def test_what_each_relevant_row_adds_to_bpref() -> None:
+    judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([4]))
+    ranker, bpref = Ranker(judgments, "expected", None), BPref()
+    in_order = ranker.rank(np.array([4.0, 3.0, 2.0, 1.0]))  # of two against, 0 and 1 above
+    assert bpref.contributions(judgments, in_order).tolist() == [1, 0, 1 - 1 / 2, 0]
+    tied = ranker.rank(np.array([4.0, 4.0, 2.0, 1.0]))  # the first row has 0 or 1 above, on average a half
+    by_row = dict(zip(tied.rows.tolist(), bpref.contributions(judgments, tied).tolist(), strict=True))
+    assert by_row == {0: 1 - 1 / 4, 1: 0, 2: 1 - 1 / 2, 3: 0}
+    said, divisor = bpref.divisor_at(judgments, tied, np.array([4]))
+    assert (said, divisor.tolist()) == ("R", [2])
