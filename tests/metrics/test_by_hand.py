@@ -80,3 +80,20 @@ def test_what_each_relevant_row_adds_to_bpref() -> None:
     assert by_row == {0: 1 - 1 / 4, 1: 0, 2: 1 - 1 / 2, 3: 0}
     said, divisor = bpref.divisor_at(judgments, tied, np.array([4]))
     assert (said, divisor.tolist()) == ("R", [2])
+
+
+def test_a_whole_is_never_exceeded_by_rounding() -> None:
+    """Of n tied rows with r relevant ones, each is expected to be r / n of a hit; which add up to r or a bit more."""
+    shares = [(n, r) for n in range(1, 41) for r in range(1, n + 1)]
+    assert any(sum([r / n] * n) > r for n, r in shares)
+    rows = np.concatenate([np.arange(n) < r for n, r in shares])
+    ev = evaluate(
+        rows.astype(float),
+        np.zeros(rows.size),
+        group_sizes=[n for n, _ in shares],
+        judged=rows,
+        metrics=["recall", "judged(ties=stable)", "rprec", "map", "bpref", "q", "nerr(max_grade=1)", "ndcg"],
+    )
+    for metric in ev.metrics:
+        assert ev[metric].per_query.max() <= 1.0, metric
+    assert ev["recall"].per_query == pytest.approx(np.ones(len(shares)), abs=1e-12)
