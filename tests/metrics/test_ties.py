@@ -98,10 +98,6 @@ def recall(labels: Sequence[float], k: int | None) -> float:
     return sum(g >= 1 for g in labels[:k]) / sum(g >= 1 for g in labels)
 
 
-def recall_at_best(labels: Sequence[float], k: int | None) -> float:
-    return sum(g >= 1 for g in labels[:k]) / sum(g >= 1 for g in sorted(labels, reverse=True)[:k])
-
-
 def f1(labels: Sequence[float], k: int | None) -> float:
     p, r = precision(labels, k), recall(labels, k)
     return 2 * p * r / (p + r) if p + r else 0.0
@@ -174,7 +170,7 @@ PLAIN: dict[str, Plain] = {
     "precision": precision,
     "precision(denominator=min_kn)": precision_short,
     "recall": recall,
-    "recall(denominator=min_rk)": recall_at_best,
+    "recall(denominator=min_rk)": lambda labels, k: recall(labels, k) / recall(sorted(labels)[::-1], k),
     "f1": f1,
     "success": success,
     "rprec": rprec,
