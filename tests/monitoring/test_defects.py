@@ -244,6 +244,7 @@ def test_a_query_without_relevant_rows_is_never_perfect_by_default() -> None:
     found = monitor({"columns": {"rank": "rank"}, "metrics": ["ndcg@2"]}, log=rows)
     c = found.conventions[0]
     value = 1 / np.log2(3)
+    assert dict(found.windows[0].means) == {"ndcg@2": pytest.approx(value)}  # not the mean of it and 1
     assert (c.skip, c.zero, c.one) == (
         pytest.approx(value),
         pytest.approx(value / 2),
