@@ -60,8 +60,7 @@ class NDCG(DCG):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
-        depth = None if cutoffs[-1] >= judgments.groups.sizes.max() else int(cutoffs[-1])
-        by_gain = Ranker(judgments, "stable", depth)
+        by_gain = Ranker(judgments, "stable", int(cutoffs[-1]))
         too_short = judgments.groups.sizes[np.newaxis, :] < cutoffs[:, np.newaxis]
         pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
 

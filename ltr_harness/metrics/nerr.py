@@ -46,16 +46,15 @@ class NERR(ERR):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         stops = self.stop_probabilities(judgments)
-        depth = None if cutoffs[-1] >= judgments.groups.sizes.max() else int(cutoffs[-1])
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
-        ideal = self.expected(Ranker(judgments, "stable", depth).rank(judgments.labels), cutoffs, stops)
+        best = Ranker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
+        ideal = self.expected(best, cutoffs, stops)
         attained = super().prepare(judgments, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            out = attained(ranking)
+            out = attained(ranking)  # where nothing is relevant, it is what `empty` says
             np.divide(out, ideal, out=out, where=ideal > 0.0)
-            np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
-            return self.apply_empty(out, ideal[-1] <= 0.0)
+            return np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
 
         return values
 

@@ -92,7 +92,7 @@ def test_a_whole_is_never_exceeded_by_rounding() -> None:
         np.zeros(rows.size),
         group_sizes=[n for n, _ in shares],
         judged=rows,
-        metrics=["recall", "judged(ties=stable)", "rprec", "map", "bpref", "q", "nerr(max_grade=1)", "ndcg"],
+        metrics=["recall", "judged(ties=stable)", "rprec", "map", "bpref", "q", "nerr(max_grade=1)", "ndcg", "success"],
     )
     for metric in ev.metrics:
         assert ev[metric].per_query.max() <= 1.0, metric
