@@ -284,6 +284,17 @@ def test_a_mean_is_printed_with_its_count() -> None:
     ev = evaluate([1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["ndcg@10"])
     assert str(ev["ndcg@10"]) == "ndcg@10 1.0000 over 1 of 2 queries; 1 have no relevant row"
     assert "<td>ndcg@10</td><td>1.0000</td><td>1</td><td>1</td>" in ev._repr_html_()
+    whole = evaluate([1, 0], [2.0, 1.0], group_sizes=[2], metrics=["ndcg@10", "mrr"])
+    assert repr(whole) == "ndcg@10 1.0000 over 1 of 1 queries\nmrr 1.0000 over 1 of 1 queries"
+
+
+def test_equal_judgments_have_equal_fingerprints_whatever_the_scores() -> None:
+    def fingerprint(labels: list[int], scores: list[float]) -> str:
+        return evaluate(labels, scores, group_sizes=[2], metrics=["mrr"]).judgments_fingerprint
+
+    assert (
+        fingerprint([1, 0], [2.0, 1.0]) == fingerprint([1, 0], [1.0, 2.0]) != fingerprint([0, 1], [1.0, 2.0])
+    )
 
 
 def test_frame() -> None:
