@@ -105,9 +105,9 @@ class Influence:
         """From one influence per query; their mean should be 0."""
         n = influence.size
         if clusters is None:
-            totals, units = influence / max(n, 1), n
+            totals, units = influence / n, n
         else:
-            totals = np.bincount(clusters, influence) / max(n, 1)
+            totals = np.bincount(clusters, influence) / n
             units = int(np.count_nonzero(np.bincount(clusters)))
         factor = units / (units - 1) if units > 1 else np.nan
         return cls(totals, clusters, float(factor * (totals**2).sum()), float(units - 1), units)
@@ -280,7 +280,7 @@ def _weighted(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Inf
             strata[used],
             None if sample.clusters is None else sample.clusters[used],
         )
-        factor = factor * (values.size / max(sample.values.size, 1))
+        factor = factor * (values.size / sample.values.size)
     else:
         clusters = sample.clusters
     return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
@@ -295,7 +295,7 @@ def _estimate(
     n: int,
     units: int,
 ) -> Estimate:
-    if np.isnan(value) or np.isnan(variance) or not freedom > 0:
+    if np.isnan(value) or np.isnan(variance):  # of a single unit
         nan = float("nan")
         return Estimate(value, nan, nan, nan, nan, nan, n, units)
     error = float(np.sqrt(variance))

@@ -34,6 +34,7 @@ def test_welch_is_scipys(alternative: str, theirs: str) -> None:
     assert ours.p == pytest.approx(reference.pvalue, rel=1e-9)
     low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
     assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
+    assert (ours.n, ours.clusters) == (130, 130)
 
 
 def test_the_mean_of_independent_queries_has_the_usual_interval() -> None:
@@ -48,6 +49,9 @@ def test_one_stratum_is_no_stratum() -> None:
     strata = difference(
         Sample(one, strata=np.zeros(20, dtype=int)), Sample(other, strata=np.zeros(30, dtype=int))
     )
+    assert (
+        difference(Sample(one), Sample(other, strata=np.arange(30))) == plain
+    )  # strata of one side alone are none
     assert strata.value == pytest.approx(plain.value, abs=1e-15)
     assert (strata.p, strata.low) == (pytest.approx(plain.p), pytest.approx(plain.low))
 
@@ -93,7 +97,10 @@ def test_coverage_of_clustered_means() -> None:
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_too_little_to_tell(size: int) -> None:
-    assert np.isnan(difference(Sample(np.ones(size)), Sample(np.ones(5))).p)
+    little, enough = Sample(np.full(size, 3.0)), Sample(np.ones(5))
+    for found, sign in ((difference(little, enough), 1), (difference(enough, little), -1)):
+        assert np.isnan([found.p, found.low, found.high]).all()
+        assert found.value == 2.0 * sign if size else np.isnan(found.value)
 
 
 def test_constants_differ_for_certain_or_not_at_all() -> None:
@@ -168,11 +175,14 @@ def test_only_users_of_both_periods_covary() -> None:
     )  # totals 3/4, 1/4, -1 from 1 on
     by_hand = (-2 / 3 * 3 / 4) * 3 / 2  # user 1 alone; units / (units - 1) of the larger side
     assert one.covariance(other) == other.covariance(one) == pytest.approx(by_hand)
+    nobody = Influence.of(np.array([1.0, -1.0]))  # whose queries are nobody's in particular
+    assert one.covariance(nobody) == nobody.covariance(one) == 0.0
     alone = Influence.of(np.array([1.0, -1.0]), np.array([0, 0]))
     assert alone.covariance(alone) == 0.0
 
 
 def test_a_missing_side_still_says_how_many_queries_there_were() -> None:
+    assert np.isnan(mean_estimate(Sample(np.empty(0))).p)
     found = difference(Sample(np.empty(0)), Sample(np.ones(3)))
     assert (found.n, found.clusters) == (3, 0)
 
@@ -222,6 +232,7 @@ def test_profiles_of_too_little() -> None:
     some = np.array([[1.0, 0.0], [0.0, 1.0]])
     assert np.isnan(profile_p(some, np.zeros((5, 2)))).all()
     assert np.isnan(profile_p(some[:1], some)).all()
+    assert profile_p(some, some) == (1.0, 0.0)
 
 
 def test_profiles_without_any_spread_are_the_same_or_differ_for_certain() -> None:
