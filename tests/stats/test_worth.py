@@ -44,3 +44,37 @@ def test_a_share_of_independent_values_makes_p_larger() -> None:
     whole, half = distances(one, other), distances(one, other, (0.5, 0.5))
     assert whole[::2] == half[::2]
     assert half[1] > whole[1]
+
+
+def by_definition(codes: np.ndarray, size: int, users: np.ndarray) -> float:
+    """One threshold after the other, one user after the other."""
+    n, many = codes.size, np.unique(users).size
+    effects = []
+    for threshold in range(1, size):
+        below = codes < threshold
+        share = below.mean()
+        if 0 < share < 1:
+            off = [(below[users == user] - share).sum() for user in np.unique(users)]
+            effects.append(sum(x**2 for x in off) * many / (many - 1) / (n * share * (1 - share)))
+    return n / max(1.0, float(np.mean(effects)))
+
+
+@pytest.mark.parametrize("users", [2, 3, 25])
+@pytest.mark.parametrize(("least", "size"), [(0, 2), (2, 5), (0, 12)])
+def test_by_definition(least: int, size: int, users: int) -> None:
+    random = np.random.default_rng(size)
+    of_user = random.integers(0, users, 60)
+    codes = np.clip(
+        random.integers(least, size, users)[of_user] + random.integers(-1, 2, 60), least, size - 1
+    )
+    assert worth(codes, size, of_user) == pytest.approx(by_definition(codes, size, of_user))
+
+
+def test_no_values_are_worth_more_than_they_are_many() -> None:
+    codes, users = (
+        np.tile([0, 1], 10),
+        np.repeat(np.arange(10), 2),
+    )  # each user says one of each: no spread at all
+    assert worth(codes, 2, users) == 20
+    nothing = np.array([], dtype=np.int64)
+    assert worth(nothing, 5, nothing) == 0
