@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ltr_harness.monitoring.answers import Alert
+from ltr_harness.monitoring.answers import Alert, Interval
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.presentation import CAUTION
 
@@ -28,9 +28,11 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
             if demoted
             else "change is not in alerts.on"
         )
-        notices += [f"{line} (no alert: {why})" for line in lines]
+        notices.append(f"{lines[0].text} (no alert: {why})")
+        if len(lines) > 1:
+            notices.append(f"likewise in {len(lines) - 1} more, the last one {lines[-1].text}")
     else:
-        alerts += [Alert("change", line) for line in lines]
+        alerts += lines
     seen = evidence.presentation
     if seen is not None and seen.ips is not None and evidence.ips_fell and not lines:
         line = f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall"
@@ -39,10 +41,14 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         else:
             notices.append(line)
     for found in evidence.slices:
-        matters = evidence.worse(found.excess.value) >= config.compare.min_drop
-        line = (
-            f"{primary} in {found.predicate} {found.excess} beyond the rest, share {100 * found.share:.1f} %"
-        )
+        # Where halves were asked for, the one that did not choose the slice has the word.
+        excess = found.confirmed or found.excess
+        sure = found.confirmed is not None and found.confirmed.p <= config.slices.alpha
+        matters = evidence.worse(excess.value) >= config.compare.min_drop
+        matters &= sure or not config.slices.confirm_split
+        line = f"{primary} in {found.predicate} {excess} beyond the rest, share {100 * found.share:.1f} %"
+        if config.slices.confirm_split:
+            line += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
         if matters and "slice" in on and not demoted:
             alerts.append(Alert("slice", line))
         else:
@@ -68,21 +74,21 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     return alerts, notices
 
 
-def _change_lines(evidence: Evidence, primary: str) -> list[str]:
+def _change_lines(evidence: Evidence, primary: str) -> list[Alert]:
     lines = []
+
+    def add(difference: Interval, p: float, where: str, window: str = "") -> None:
+        lines.append(Alert("change", f"{primary} {difference} {_p(p)} {where}", window))
+
     change = evidence.change
     if change is not None and change.alert:
-        lines.append(
-            f"{primary} {change.difference} {_p(change.p_corrected)} all of production against the baseline"
-        )
+        add(change.difference, change.p_corrected, "all of production against the baseline")
     for w in evidence.windows:
         if w.alert and w.change is not None:
-            lines.append(f"{primary} {w.change} {_p(w.p_corrected)} window {w.label}")
+            add(w.change, w.p_corrected, f"window {w.label}", w.label)
         elif w.trailing_alert and w.trailing is not None:
             size = evidence.config.windows.trailing
-            lines.append(
-                f"{primary} {w.trailing} {_p(w.trailing_p_corrected)} {size} windows up to {w.label}"
-            )
+            add(w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label)
     return lines
 
 

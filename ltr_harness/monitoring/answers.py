@@ -278,10 +278,17 @@ class WorstQuery:
 
 @dataclass(frozen=True)
 class Alert:
-    """One line on stdout, or, demoted, a notice in the report."""
+    """One line on stdout, or, demoted, a notice in the report.
+
+    Attributes:
+        kind: change, slice, label_rate or contract.
+        text: what, by how much, how sure.
+        window: the one it is about; empty where it is about all of production.
+    """
 
     kind: str
     text: str
+    window: str = ""
 
     def __str__(self) -> str:
         return f"ALERT {self.kind} {self.text}"

@@ -33,11 +33,21 @@ def _window_size(text: str) -> str:
 
 
 def _time_zone(name: str) -> str:
-    if name not in available_timezones():
+    zones = available_timezones()
+    if name not in zones:
+        cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, key=len, reverse=True)}
+        meant = cities.get(name.lower())
+        hint = f"did you mean {meant!r}?" if meant else did_you_mean(name, zones).partition(" (known")[0]
         raise ValueError(
-            f"a time zone; {did_you_mean(name, ['UTC'] if name.islower() else available_timezones()).split('? (')[0]}"
+            f"a time zone such as UTC or Europe/Berlin; {hint if '?' in hint else ''}".rstrip("; ")
         )
     return name
+
+
+def _some(value: Any) -> Any:
+    if value in ([], ()):
+        raise ValueError("at least one metric; the first one raises alerts")
+    return tuple(value) if isinstance(value, list) else value
 
 
 MetricField = Annotated[
@@ -86,7 +96,9 @@ class Columns(Part):
         roles = [*self.segments, *self.features]
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
-            raise ValueError(f"{', '.join(map(repr, twice))} named twice among segments and features")
+            raise ValueError(
+                f"{', '.join(map(repr, twice))} given twice; expected each once among segments and features"
+            )
         return self
 
 
@@ -198,7 +210,7 @@ class Propensity(Part):
         if self.baseline_table and not self.table:
             raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
-            raise ValueError("propensities lie above 0 and at most at 1")
+            raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
         return self
 
 
@@ -236,7 +248,7 @@ class MonitorConfig(Part):
     relevance: Relevance = Relevance()
     metrics: Annotated[
         tuple[MetricField, ...],
-        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        BeforeValidator(_some),
         Field(min_length=1),
     ] = (
         parse_metric("ndcg@10"),

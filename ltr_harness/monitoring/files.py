@@ -97,11 +97,15 @@ def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
     return [
         {
             "window": w.label,
+            "hours": w.hours,
             "status": w.status,
             "n_queries": w.n_queries,
             "n_defined": w.n_defined,
+            "n_clusters": w.n_clusters,
             **w.means,
             **_interval("mean", w.interval, False),
+            "bounded_low": w.bounded and w.bounded[0],
+            "bounded_high": w.bounded and w.bounded[1],
             "p10": w.p10,
             "p50": w.p50,
             "p90": w.p90,
@@ -139,6 +143,7 @@ def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
             **_interval("excess", s.excess),
             "impact": s.impact,
             "q": s.q,
+            **_interval("confirmed", s.confirmed),
         }
         for s in result.slices
     ]

@@ -175,26 +175,34 @@ class Relevance(Part):
         if mode == "ladder" and not self.ladder:
             raise ValueError("mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]")
         if mode == "match" and not (self.prediction and self.positive):
-            raise ValueError("mode match needs prediction: (a column) and positive: (the class that counts)")
+            raise ValueError(
+                "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
+            )
         if any(weight < 0 for weight in self.events.values()):
-            raise ValueError("a negative weight; list the event under negative, which is worth 0")
+            raise ValueError(
+                "a negative weight; expected weights >= 0, and the event under negative, worth 0"
+            )
         known = set(self.events)
         if known:
             for name in self.positive if mode == "sum" else ():
                 if name not in known:
                     raise ValueError(
-                        f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
+                        f"positive event {name!r} is not among events; expected one that is, "
+                        f"{did_you_mean(name, known)}"
                     )
         if self.unseen != "zero" and not self.from_events:
             raise ValueError(f"unseen {self.unseen} with mode {mode}, which knows no clicks; expected zero")
         if self.unlabelled != "refuse" and mode != "label":
-            raise ValueError(f"unlabelled with mode {mode}; there a row without an event is worth 0")
+            raise ValueError(f"unlabelled with mode {mode}; expected none: a row without an event is worth 0")
         if self.list_column and self.event_log:
             raise ValueError("list_column beside event_log; expected one of them")
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
-            raise ValueError(f"mode {mode} does not look at events")
+            raise ValueError(
+                f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
+            )
         if self.dwell and self.dwell.event not in self.event_names:
             raise ValueError(
-                f"dwell.event {self.dwell.event!r} is no event; {did_you_mean(self.dwell.event, self.event_names)}"
+                f"dwell.event {self.dwell.event!r} is no event; expected one that is, "
+                f"{did_you_mean(self.dwell.event, self.event_names)}"
             )
         return self

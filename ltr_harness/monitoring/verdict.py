@@ -63,8 +63,8 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
     change = evidence.change
     assert change is not None
     numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
+    word = "fell" if change.difference.value < 0 else "rose"
     if change.alert:
-        word = "fell" if change.difference.value < 0 else "rose"
         return f"{primary} {word}: {numbers}."
     hit = [w.label for w in evidence.windows if w.alert or w.trailing_alert]
     if hit:
@@ -75,7 +75,8 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
             f"{evidence.config.compare.min_drop:g}: {numbers}; no alert."
         )
     if _significant(change):
-        return f"{primary} changed: {numbers}."
+        worse = evidence.worse(change.difference.value) > 0
+        return f"{primary} {word}: {numbers}{'; no alert after correction' if worse else ''}."
     return f"{primary} did not measurably change: {numbers}."
 
 
@@ -152,9 +153,19 @@ def _cause(evidence: Evidence) -> tuple[str, str]:
                 f"{first.mix.value:+.4f} of {total:+.4f}."
             ),
         )
-    if evidence.slices:
-        return "slice", _slices_sentence(evidence)
     columns = evidence.config.columns
+    if evidence.slices:
+        both = columns.segments and columns.features
+        looked = (
+            "Neither the mix of segments nor a drifted feature explains it"
+            if both
+            else (
+                "The mix of segments does not explain it"
+                if columns.segments
+                else "No drifted feature explains it"
+            )
+        )
+        return "slice", f"{_slices_sentence(evidence)} {looked}: the ranking is the first suspect."
     if not (columns.segments or columns.features):
         return "everywhere", "No segments or features were named in which to look for the cause."
     tail = " Not explained by feature drift." if columns.features else ""

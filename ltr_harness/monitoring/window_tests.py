@@ -58,11 +58,6 @@ def window_rows(
             if kept.size < config.windows.min_queries
             else "untested"
         )
-        all_values = table.values[:, members]
-        with np.errstate(invalid="ignore"):
-            known = ~np.isnan(all_values)
-            means = np.where(known, all_values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-            means[~known.any(axis=1)] = np.nan
         rows.append(
             Window(
                 label=cut.labels[at],
@@ -73,7 +68,9 @@ def window_rows(
                 n_queries=int(members.size),
                 n_defined=int(kept.size),
                 n_clusters=int(units),
-                means=dict(zip(table.metrics, means.tolist(), strict=True)),
+                means={
+                    m: mean_of_known(v[members]) for m, v in zip(table.metrics, table.values, strict=True)
+                },
                 interval=of_mean(mean),
                 bounded=bounded,
                 share_zero=float((kept == low).mean()) if kept.size else float("nan"),

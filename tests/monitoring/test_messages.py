@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.load import json_schema
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -132,6 +134,74 @@ def test_configurations_are_mended_from_the_message(ltr: Cli, tmp_path: Path) ->
     assert "did you mean 'columns'?" in err
     assert "did you mean 'ndcg'?" in err
     assert "m.yaml:3:17" in err
+
+
+WRONG: dict[str, Any] = {
+    "name": 3, "log": {"sed": 1}, "baseline": ["a"], "history": {}, "empty": "zeros", "seed": -1,
+    "metrics": ["ndgc@10"],
+    "columns": {
+        "query_id": 1, "item_id": 1, "rank": 1, "score": 1, "timestamp": 1, "cluster_id": 1, "pair_key": 1,
+        "segments": 1, "features": 1, "online": 1,
+    },
+    "relevance": {
+        "mode": "maxx", "events": {"click": "x"}, "maturity": "7x", "count": "none", "unseen": "all", "clip": 0,
+        "max_grade": -1, "unlabelled": "drop", "ladder": [{"when": "buy"}], "dwell": {"event": "click"},
+        "event_log": {"event": "e"}, "label": 1, "prediction": 1, "positive": 1, "negative": 1, "list_column": 1,
+    },
+    "windows": {"size": "5h", "timezone": "berlin", "trailing": -1, "min_queries": 0, "season": "day"},
+    "compare": {"alternative": "dropp", "alpha": 5, "min_drop": -1, "correct": "bonf", "confidence": 95},
+    "labels": {"alpha": 2, "min_drop": 0},
+    "slices": {
+        "max_predicates": 3, "min_queries": 5, "alpha": 0, "numeric_bins": 1, "features": "maybe", "confirm_split": "x",
+    },
+    "drift": {"bins": 1, "psi_floor": 0, "alpha": 1, "model": 3},
+    "propensity": {
+        "column": 1, "table": 1, "baseline_table": 1, "source": 1, "clip": 0, "estimate": {"design": "swap"},
+    },
+    "alerts": {"on": ["chance"]},
+}  # fmt: skip
+
+
+def test_every_key_is_checked_and_all_at_once(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(WRONG, sort_keys=False, default_flow_style=None))
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
+    assert (code, out) == (2, "")
+    schema = json_schema()
+    assert {*WRONG, "extends"} == {*schema["properties"]}
+    for section, value in WRONG.items():
+        parts = schema["$defs"].get(section.capitalize(), {"properties": {}})["properties"]
+        assert set(value if parts else ()) == {*parts}
+        for key in [f"{section}.{part}" for part in parts] or [section]:
+            told = [line for line in err.splitlines() if re.search(rf" {re.escape(key)}\b| in {key}\b", line)]
+            assert told, key
+            assert re.search(r"m\.yaml:\d+:\d+: .*(; expected |; did you mean |known: )", told[0]), told[0]
+
+
+RANK = {"rank": "rank"}
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"columns": {}}, "columns: neither rank nor score; expected the column with the position or the score"),
+        (
+            {"columns": {**RANK, "segments": ["a", "a"]}},
+            "columns: 'a' given twice; expected each once among segments and features",
+        ),
+        ({"columns": RANK, "metrics": []}, "metrics is []; expected at least one metric"),
+        ({"columns": RANK, "windows": {"timezone": "berlin"}}, "time zone such as UTC or Europe/Berlin; did you mean"),
+        ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: a propensity outside 0 … 1; expected prob"),
+        ({"columns": RANK, "relevance": {"mode": "max"}}, "relevance: mode max without events; expected such as ev"),
+        ({"columns": RANK, "relevance": {"events": {"click": -1}}}, "a negative weight; expected weights >= 0, and"),
+    ],
+)  # fmt: skip
+def test_rules_between_fields_say_what_is_wrong_and_what_was_expected(
+    config: dict[str, Any], told: str, ltr: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
+    assert code == 2
+    assert told in err
 
 
 def test_too_few_queries_to_compare(ltr: Cli, tmp_path: Path) -> None:

@@ -27,10 +27,7 @@ def section(result: MonitorResult) -> list[Block]:
     if verdict.where:
         blocks.append(Paragraph(verdict.where))
     if result.alerts:
-        lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in result.alerts[:_SHOWN]]
-        if len(result.alerts) > _SHOWN:
-            lines.append(f"… and {len(result.alerts) - _SHOWN} more alerts, in the sections below")
-        blocks.append(Bullets(tuple(lines)))
+        blocks.append(_alerts(result))
     if verdict.untold:
         blocks.append(Paragraph(verdict.untold, "note"))
     if result.changes:
@@ -40,6 +37,22 @@ def section(result: MonitorResult) -> list[Block]:
     blocks.append(_conventions(result))
     blocks += [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
     return blocks
+
+
+def _alerts(result: MonitorResult) -> Bullets:
+    """One line each, but for windows: they are red in the chart below, and here only counted."""
+    windows = [alert for alert in result.alerts if alert.window]
+    counted = windows if len(windows) > 1 else []
+    shown = [alert for alert in result.alerts if alert not in counted]
+    lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
+    if len(shown) > _SHOWN:
+        lines.append(f"… and {len(shown) - _SHOWN} more alerts, in the sections below")
+    if counted:
+        first, last = counted[0].window, counted[-1].window
+        lines.append(
+            (strong("change"), f" in {len(counted)} of {len(result.windows)} windows, from {first} to {last}")
+        )
+    return Bullets(tuple(lines))
 
 
 def estimate(found: Interval | None) -> Estimate | None:
@@ -65,7 +78,7 @@ def _changes(result: MonitorResult) -> Table:
     )
     return Table(
         "changes",
-        f"All mature queries of production against {result.baseline_kind}; the first metric raises alerts.",
+        f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
         columns,
         tuple(_row(change, at == 0, result) for at, change in enumerate(result.changes)),
         notes=(f"{result.changes[0].method}. {result.family}.",),

@@ -45,6 +45,7 @@ def _table(result: MonitorResult) -> Table:
     bounded = any(w.bounded for w in result.windows)
     columns = [
         Column("Window"),
+        Column("Verdict"),
         Column("Queries", "count"),
         Column(f"{result.primary} [{label(result)} interval]", "metric"),
         Column("Difference", "difference"),
@@ -52,18 +53,17 @@ def _table(result: MonitorResult) -> Table:
         Column("Trailing", "difference", hint="This window and those before it, together."),
         Column("p corrected ", "p"),
         Column("At 1", "percent"),
-        Column("Verdict"),
     ]
     if bounded:
-        columns.insert(3, Column("Bounded interval"))
+        columns.insert(4, Column("Bounded interval"))
     rows = []
     for w in result.windows:
         cells: list[Cell] = [
-            w.label, w.n_defined, estimate(w.interval), estimate(w.change), w.p_corrected, estimate(w.trailing),
-            w.trailing_p_corrected, w.share_one, status(w),
+            w.label, status(w), w.n_defined, estimate(w.interval), estimate(w.change), w.p_corrected,
+            estimate(w.trailing), w.trailing_p_corrected, w.share_one,
         ]  # fmt: skip
         if bounded:
-            cells.insert(3, "" if w.bounded is None else f"[{w.bounded[0]:.3f}, {w.bounded[1]:.3f}]")
+            cells.insert(4, "" if w.bounded is None else f"[{w.bounded[0]:.3f}, {w.bounded[1]:.3f}]")
         rows.append(tuple(cells))
     return Table("windows", "Every window of production.", tuple(columns), tuple(rows))
 
