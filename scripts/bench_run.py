@@ -6,7 +6,9 @@ library's built-in ndcg@10 evaluated on the validation part after each, and scor
 compares nothing, reports nothing. Both are whole processes, run in turn, with the same number of threads; the
 harness starts without any run and with warm caches (compiled metrics, parsed data).
 
-    scripts/bench run --root /path/to/mq2008 [--runs 3]
+    scripts/bench run --root /path/to/mq2008 [--runs 3] [--threads 1] [--fourth]
+
+With --threads the script trains with as many; with --fourth both also train XGBoost's rank:pairwise.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONFIG = REPOSITORY / "configs" / "mq2008.yaml"
+FOURTH = (
+    "models.xgb-pairwise={ranker: xgboost, objective: 'rank:pairwise', params: {eta: 0.05, max_depth: 4, "
+    "min_child_weight: 1.0, lambda: 5.0, subsample: 0.9, colsample_bytree: 0.7}}"
+)
 
 
 def main() -> None:
@@ -30,6 +36,8 @@ def main() -> None:
     )
     parser.add_argument("--root", type=Path, default=REPOSITORY.parent / "shared" / "data" / "mq2008")
     parser.add_argument("--runs", type=int, default=3, help="pairs of runs (default 3)")
+    parser.add_argument("--threads", type=int, help="of the straight script; default: as many as cores")
+    parser.add_argument("--fourth", action="store_true", help="train a fourth boosted model")
     parser.add_argument("--straight", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.straight:
@@ -40,12 +48,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         job = Path(scratch) / "job.json"
         first = Path(scratch) / "first"
-        harness(arguments.root, first)
-        job.write_text(json.dumps(straight_job(arguments.root.resolve(), first)))
+        overrides = [f"data.root={arguments.root.resolve()}", *([FOURTH] if arguments.fourth else [])]
+        harness(overrides, first)
+        job.write_text(json.dumps(straight_job(overrides, first, arguments.threads)))
         harness_seconds, straight_seconds = [], []
         for i in range(arguments.runs):
             folder = Path(scratch) / f"runs{i}"
-            harness_seconds.append(timed(lambda folder=folder: harness(arguments.root, folder)))
+            harness_seconds.append(timed(lambda folder=folder: harness(overrides, folder)))
             straight_seconds.append(timed(lambda: straight(job)))
             ratio = harness_seconds[-1] / straight_seconds[-1]
             print(
@@ -62,9 +71,11 @@ def timed(action: object) -> float:
     return time.perf_counter() - started
 
 
-def harness(root: Path, runs: Path) -> None:
-    command = [sys.executable, "-m", "ltr_harness", "run", str(CONFIG), "--set", f"data.root={root}"]
-    subprocess.run([*command, "--runs", str(runs), "--quiet"], check=True, capture_output=True)
+def harness(overrides: list[str], runs: Path) -> None:
+    command = [sys.executable, "-m", "ltr_harness", "run", str(CONFIG), "--runs", str(runs), "--quiet"]
+    for override in overrides:
+        command += ["--set", override]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def straight(job: Path) -> str:
@@ -72,13 +83,13 @@ def straight(job: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def straight_job(root: Path, runs: Path) -> dict[str, object]:
+def straight_job(overrides: list[str], runs: Path, threads: int | None) -> dict[str, object]:
     """What the script trains: read from the same configuration and from the runs it led to."""
     from ltr_harness.config import load_experiment
     from ltr_harness.experiment.workers import available_cores
     from ltr_harness.runs import find_runs
 
-    experiment = load_experiment(CONFIG, [f"data.root={root}"])
+    experiment = load_experiment(CONFIG, overrides)
     trainings = [
         {
             "library": run.record.ranker,
@@ -95,7 +106,12 @@ def straight_job(root: Path, runs: Path) -> dict[str, object]:
         name: [list(part) for part in (s.train, s.valid, s.test)]
         for name, s in experiment.data.splits.items()
     }
-    return {"root": str(root), "folds": folds, "trainings": trainings, "threads": available_cores()}
+    return {
+        "root": str(experiment.data.root),
+        "folds": folds,
+        "trainings": trainings,
+        "threads": threads or available_cores(),
+    }
 
 
 def train_straight(job: dict) -> None:  # type: ignore[type-arg]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.contract import Contract
@@ -82,13 +83,24 @@ def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | No
 def _no_duplicates(
     rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: Category, contract: Contract
 ) -> None:
-    import pandas as pd
-
-    key = codes.astype(np.int64) * (item.names.size + 1) + items
-    repeated = pd.Series(key).duplicated().to_numpy() & (items >= 0)
     contract.check(
-        "duplicate_item", repeated, lambda row: f"{rows.name(row)} item {str(item.names[items[row]])!r}"
+        "duplicate_item",
+        _repeated(codes, items, item.names.size),
+        lambda row: f"{rows.name(row)} item {str(item.names[items[row]])!r}",
     )
+
+
+@compiled
+def _repeated(queries: NDArray[np.int32], items: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
+    """Rows whose item stands higher up in the same query; rows are in order of query, -1 is no item."""
+    seen_in = np.full(n_items, -1, dtype=np.int32)
+    repeated = np.zeros(items.size, dtype=np.bool_)
+    for row in range(items.size):
+        item = items[row]
+        if item >= 0:
+            repeated[row] = seen_in[item] == queries[row]
+            seen_in[item] = queries[row]
+    return repeated
 
 
 def numbers_of(column: Any, name: str) -> Floats:
