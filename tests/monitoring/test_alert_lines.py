@@ -1,0 +1,109 @@
+"""What is said first: alerts on the page, demoted ones, and slices that half of the queries must confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.report.blocks import Bullets
+from ltr_harness.report.monitor_report import build_monitor_report
+
+Table = Callable[..., QueryTable]
+Analyse = Callable[..., MonitorResult]
+QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
+
+
+@pytest.fixture(scope="module")
+def found() -> MonitorResult:
+    return monitor(QUICKSTART)
+
+
+def test_windows_are_counted_and_the_slice_is_named(found: MonitorResult) -> None:
+    verdict = build_monitor_report(found).sections[0].blocks
+    bullets = next(block for block in verdict if isinstance(block, Bullets))
+    said = ["".join(part if isinstance(part, str) else part.text for part in item) for item in bullets.items]
+    assert [line.split()[0] for line in said] == ["change", "slice", "change"]
+    assert "all of production" in said[0]
+    assert "country=D" in said[1]
+    assert said[2] == "change in 7 of 14 windows, from 2026-01-26 to 2026-02-01"
+    assert [a.window for a in found.alerts] == [
+        "",
+        *(f"2026-01-{d}" for d in range(26, 32)),
+        "2026-02-01",
+        "",
+    ]
+
+
+def test_the_verdict_says_why(found: MonitorResult) -> None:
+    assert found.verdict.where.endswith(
+        "Neither the mix of segments nor a drifted feature explains it: the ranking is the first suspect."
+    )
+
+
+def test_an_improvement_is_called_one(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(1)
+    values = random.beta(8, 2, (2, 2000))
+    better = analyse(query_table(np.minimum(values[0] + 0.05, 1)), query_table(values[1], prefix="b"))
+    assert better.verdict.cause == "improved"
+    assert better.verdict.what.startswith("ndcg@10 rose: ")
+    assert better.healthy
+
+
+def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
+    clicks: dict[str, Any] = {
+        "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
+        "relevance": {"events": {"click": 1}},
+        "metrics": ["ndcg@10"],
+    }
+    plain: dict[str, Any] = {"days": 10, "queries_per_day": 500, "items": 10}
+    page = SyntheticLog(seed=2, start="2026-01-19", examination=0.5, **plain)
+    told = monitor(clicks, log=page, baseline=SyntheticLog(seed=1, **plain))
+    assert told.healthy
+    about = [notice for notice in told.notices if notice.startswith(("ndcg@10", "likewise"))]
+    assert len(about) == 2
+    assert "all of production against the baseline (no alert: the page changed)" in about[0]
+    assert "likewise in" in about[1]
+
+
+def sliced(seed: int, query_table: Table, drop: float) -> tuple[QueryTable, QueryTable]:
+    random = np.random.default_rng(seed)
+    tables = []
+    for side in range(2):
+        country = random.choice(list("ABCD"), 4000)
+        values = 0.7 + 0.1 * random.standard_normal(4000) - drop * ((country == "D") & (side == 0))
+        tables.append(query_table(values, segments={"country": country}, prefix="nb"[side]))
+    return tables[0], tables[1]
+
+
+def test_the_half_that_did_not_choose_the_slice_has_the_word(query_table: Table, analyse: Analyse) -> None:
+    seen = analyse(*sliced(1, query_table, 0.05), slices={"confirm_split": True})
+    (line,) = (alert.text for alert in seen.alerts if alert.kind == "slice")
+    confirmed = seen.slices[0].confirmed
+    assert confirmed is not None
+    assert str(confirmed) in line
+    assert line.endswith("(confirmed by the other half of the queries)")
+
+
+def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Table, analyse: Analyse) -> None:
+    """The slice is bad in one half only: the searching one."""
+    import zlib
+
+    now, before = sliced(2, query_table, 0.0)
+    country = now.segments["country"].texts() if now.segments else np.empty(0)
+    searched = np.array([zlib.crc32(str(name).encode()) & 1 == 1 for name in now.ids])
+    values = now.values - 0.05 * ((country == "D") & searched)
+    half = query_table(values[0], segments={"country": country}, prefix="n")
+    seen = analyse(half, before, slices={"confirm_split": True})
+    assert [s.predicate for s in seen.slices] == ["country=D"]
+    assert not any(alert.kind == "slice" for alert in seen.alerts)
+    assert any("not confirmed by the other half of the queries" in notice for notice in seen.notices)
+    whole = analyse(half, before)
+    assert any(alert.kind == "slice" for alert in whole.alerts)
