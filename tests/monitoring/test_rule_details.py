@@ -103,6 +103,11 @@ def test_a_log_that_loses_its_dwell_times_raises_an_alert() -> None:
 
 def test_the_thresholds_of_segments_are_part_of_the_rule() -> None:
     rule = {"column": "dwell_s", "by": {"device": {"mobile": 10.0}}}
+    kept, _ = satisfied_clicks(
+        np.ones(3, dtype=int), np.array([12.0, 9.0, 12.0]), Dwell.model_validate(rule),
+        {"device": np.array(["mobile", "mobile", "desktop"])}, np.array([0, 2, 3]),
+    )  # fmt: skip
+    assert kept.tolist() == [1, 0, 0]
     said = describe(Relevance.model_validate({"events": {"click": 1}, "dwell": rule}))
     assert "a click counts from 30 s of dwell time on, device mobile from 10 s" in said
 
