@@ -121,7 +121,8 @@ def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) 
 
     Returns:
         The Kolmogorov-Smirnov distance (largest difference of the distribution functions), its asymptotic p, and
-        the Wasserstein distance (area between them): how far the mass has to be carried, in the values' units.
+        the Wasserstein distance (area between them): how far the mass has to be carried, in the values' units;
+        infinite where not equally much of both is infinite.
 
     Example:
         >>> ks, p, carried = distances(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 2.5]))
@@ -141,6 +142,8 @@ def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) 
     )
     n, m = a.size * shares[0], b.size * shares[1]
     effective = np.sqrt(n * m / (n + m))
-    finite = np.where(np.isfinite(everywhere), everywhere, 0.0)
-    carried = float(apart[:-1] @ np.diff(finite))
+    steps = (everywhere[1:] > everywhere[:-1]) & (
+        apart[:-1] > 0
+    )  # infinities have no distance to their equals
+    carried = float(apart[:-1][steps] @ (everywhere[1:][steps] - everywhere[:-1][steps]))
     return float(apart.max()), float(kolmogorov(effective * apart.max())), carried

@@ -70,10 +70,8 @@ def interval_of_resamples(
     """`two_level_interval` for queries that are resampled already, once for many pairs.
 
     Args:
-        one: (draws, seeds) means of each seed over the same resampled queries; other: likewise.
+        one: (draws, seeds) means of each seed over the same resampled queries; other: likewise. A NaN makes NaN.
     """
-    if np.isnan(one).any() or np.isnan(other).any():
-        return float("nan"), float("nan")
     generator = np.random.PCG64([seed, 1])  # for the seeds; the queries have a stream of their own
     spread = _resample_seeds(one, generator) - _resample_seeds(other, generator)
     low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2])

@@ -39,6 +39,22 @@ def test_nothing_known_makes_one_bin_and_no_distance() -> None:
         assert np.isnan(distances(*pair)).all()
 
 
+def test_infinite_values_are_carried_infinitely_far_or_not_at_all() -> None:
+    ends = np.array([-inf, -inf, inf, inf])
+    assert distances(np.append(ends, [1.0, 2.0]), np.append(ends, [2.0, 4.0]))[2] == pytest.approx(
+        (1 + 2) / 6
+    )
+    assert distances(np.array([1.0, 2.0, inf]), np.array([1.0, 2.0, 3.0]))[2] == inf
+    assert distances(np.array([1.0, 2.0]), np.array([-inf, 2.0]))[2] == inf
+
+
+def test_shares_of_independent_values_count_for_their_own_side() -> None:
+    one, other = np.arange(100.0), np.arange(60.0) + 20
+    largest, p, _ = distances(one, other, (0.5, 0.25))  # as of 50 values and 15
+    assert largest == pytest.approx(0.2)
+    assert p == pytest.approx(stats.kstwobign.sf(0.2 * np.sqrt(50 * 15 / (50 + 15))))
+
+
 def test_the_threshold_of_psi_by_hand() -> None:
     at = 16.9190  # of chi-square with nine degrees of freedom, 5 % lie above
     assert psi_threshold(100, 100, 10, 0.05) == pytest.approx(at * (1 / 100 + 1 / 100), rel=1e-5)

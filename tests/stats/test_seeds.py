@@ -28,6 +28,14 @@ def test_agreement_over_common_queries() -> None:
     assert np.isnan(seed_agreement(one, np.full((1, 2), np.nan)))
 
 
+def test_a_difference_within_the_tolerance_has_no_sign() -> None:
+    one, others = np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.75, 0.75]])
+    assert (
+        seed_agreement(one, others) == seed_agreement(others, one) == 0.5
+    )  # one pair is equal, the other decides
+    assert seed_agreement(one, others, tolerance=0.25) == 1.0  # now all are equal, as the means are
+
+
 def test_two_level_is_wider_when_seeds_matter() -> None:
     rng = np.random.default_rng(0)
     query = rng.random(300)
@@ -60,6 +68,7 @@ def test_two_level_leaves_out_queries_undefined_for_any_seed() -> None:
     holed[1, 7] = holed[4, 9] = np.nan
     known = np.delete(values, [7, 9], axis=1)
     assert two_level_interval(holed[:3], holed[3:]) == two_level_interval(known[:3], known[3:])
+    assert seed_agreement(holed[:3], holed[3:]) == seed_agreement(known[:3], known[3:]) > 0
 
 
 def test_two_level_is_the_interval_of_resampled_queries() -> None:
