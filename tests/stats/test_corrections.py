@@ -143,7 +143,7 @@ class TestMaxT:
     @pytest.mark.parametrize("n", [12, 90])
     def test_a_single_query_is_no_hypothesis(self, n: int) -> None:
         d = np.random.default_rng(4).normal(0.5, 1, size=(n, 3))
-        d[1:, 1] = np.nan
+        d[:, 1] = [3.0] + [np.nan] * (n - 1)
         found, without = max_t(d), max_t(d[:, [0, 2]])
         assert np.isnan([found.p[1], found.low[1], found.high[1]]).all()
         assert found.p[[0, 2]].tolist() == without.p.tolist()
