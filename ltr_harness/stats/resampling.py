@@ -110,7 +110,8 @@ def _resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each of n queries occurs in each resample: float64 (block, n)."""
     generator = np.random.PCG64(seed)
     for block in _blocks(n, draws):
-        cells = uniform_below(generator, n, block, n) + np.arange(block)[:, None] * n
+        cells = uniform_below(generator, n, block, n)
+        cells += np.arange(block)[:, None] * n
         yield np.bincount(cells.ravel(), minlength=block * n).reshape(block, n).astype(np.float64)
 
 
@@ -119,8 +120,10 @@ def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -
     words = -(-columns // 2)
     raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
     # The high half of a 32-bit number times n is uniform up to n / 2**32.
-    scaled = raw.reshape(rows, 2 * words)[:, :columns].astype(np.uint64) * np.uint64(n)
-    return (scaled >> np.uint64(32)).astype(np.int64)
+    scaled = raw.reshape(rows, 2 * words)[:, :columns].astype(np.uint64)
+    scaled *= np.uint64(n)  # in place: these are the largest arrays of a comparison
+    scaled >>= np.uint64(32)
+    return scaled.view(np.int64)
 
 
 def _blocks(n: int, draws: int) -> Iterator[int]:
