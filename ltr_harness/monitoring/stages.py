@@ -17,7 +17,7 @@ from ltr_harness.monitoring.attribution import describe
 from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
 from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.contract import Finding, alerting
-from ltr_harness.monitoring.drift import feature_drift
+from ltr_harness.monitoring.drift import feature_drift, gain_shares
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.history import append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
@@ -99,6 +99,8 @@ def watch(
     history = settings.history if history is None else history
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
+    if settings.drift.model is not None:
+        gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     production, findings, orphans = read_log(log, settings, "production", dask)

@@ -70,15 +70,17 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
     n, units = codes.size, int(clusters.max(initial=-1)) + 1
     if size > _THRESHOLDS:  # a dozen thresholds tell; ten thousand would not fit into the memory
         codes, size = codes * _THRESHOLDS // size, _THRESHOLDS
-    below = np.bincount(clusters * np.int64(size) + codes, minlength=units * size).reshape(units, size)
-    below = below[below.any(axis=1)].cumsum(axis=1)  # per cluster and threshold; the last column counts all
-    share = below[:, :-1].sum(axis=0) / max(n, 1)
+    counts = np.bincount(clusters * np.int64(size) + codes, minlength=units * size).reshape(units, size)
+    below = counts.cumsum(axis=1, dtype=np.float64)  # per cluster and threshold; the last column counts all
+    below, own = below[:, :-1], below[:, -1]
+    many = int(np.count_nonzero(own))
+    share = below.sum(axis=0) / max(n, 1)
     used = (share > 0) & (share < 1)
-    if len(below) < 2 or not used.any():
-        return 1.0 if len(below) == 1 else float(n)
-    share, many = share[used], len(below)
-    off = below[:, :-1][:, used] - np.outer(below[:, -1], share)
-    effects = (off**2).sum(axis=0) * many / (many - 1) / (n * share * (1 - share))
+    if many < 2 or not used.any():
+        return 1.0 if many == 1 else float(n)
+    # the sum over clusters of (below - share * own)**2, without a matrix of differences
+    off = np.einsum("ij,ij->j", below, below) - 2 * share * (own @ below) + share**2 * (own @ own)
+    effects = (off * many / (many - 1))[used] / (n * share * (1 - share))[used]
     return float(n / max(1.0, effects.mean()))
 
 
