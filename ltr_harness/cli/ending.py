@@ -27,9 +27,7 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         return code
     except click.exceptions.Exit as ending:
         return ending.exit_code
-    except click.Abort:
-        return _interrupted()
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except click.ClickException as problem:
         problem.show()
@@ -39,6 +37,8 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as problem:
+        if came_from_ctrl_c(problem):
+            return _interrupted()
         if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
             raise
         code, problems = as_problems(problem)
@@ -60,6 +60,13 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
     found = f"internal error: {type(error).__name__}: {error}"
     blame = "this is a defect of ltr-harness, not of your input; details: "
     return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]
+
+
+def came_from_ctrl_c(error: BaseException | None) -> bool:
+    """Also in the middle of an import, where libraries and Python itself wrap it in an error of their own."""
+    if error is None or isinstance(error, KeyboardInterrupt | click.Abort):
+        return error is not None
+    return came_from_ctrl_c(error.__cause__ or error.__context__)
 
 
 def say_problems(problems: Sequence[Problem]) -> None:

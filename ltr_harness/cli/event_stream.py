@@ -12,7 +12,7 @@ import click
 
 from ltr_harness import __version__
 from ltr_harness.cli import events
-from ltr_harness.cli.ending import INTERRUPTED, as_problems
+from ltr_harness.cli.ending import INTERRUPTED, as_problems, came_from_ctrl_c
 
 
 class EventStream:
@@ -51,7 +51,7 @@ class EventStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         logging.getLogger("ltr_harness").removeHandler(self._warnings)
-        if isinstance(error, KeyboardInterrupt | click.Abort):
+        if came_from_ctrl_c(error):
             self.exit_code = INTERRUPTED
         elif isinstance(error, click.exceptions.Exit):
             self.exit_code = error.exit_code

@@ -73,11 +73,11 @@ def command(
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
-    from ltr_harness.experiment.starting import begin_loading
+    from ltr_harness.experiment.starting import worker_context
 
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
-        begin_loading()
+        worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.cli.watching import TerminalProgress
     from ltr_harness.experiment.cluster import chosen_cluster

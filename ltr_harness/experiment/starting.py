@@ -9,6 +9,7 @@ for ever. Light to import, so that the loading can begin before anything else do
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 import threading
 from concurrent.futures import Executor
@@ -18,20 +19,34 @@ _leaving: list[threading.Thread] = []
 
 
 def worker_context() -> BaseContext:
-    """What makes processes and queues."""
+    """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded"])
+    _serve()
     return context
 
 
-def begin_loading() -> None:
-    """Load what workers need on another core while this process still reads configuration and data."""
-    if worker_context().get_start_method() == "forkserver":
-        from multiprocessing.forkserver import ensure_running
+def _serve() -> None:
+    """Start the process that workers are copies of, deaf to Ctrl-C: it is for the process that owns them to answer.
 
-        ensure_running()
+    A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
+    """
+    from multiprocessing import forkserver, resource_tracker
+
+    resource_tracker.ensure_running()  # first, because it unblocks what it finds blocked
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def stop_workers() -> None:
+    """End the workers of this process at once: nobody waits for what they are doing."""
+    for process in multiprocessing.active_children():
+        process.terminate()
 
 
 def let_go(pool: Executor) -> None:

@@ -15,7 +15,7 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
-from ltr_harness.experiment.starting import let_go, worker_context
+from ltr_harness.experiment.starting import let_go, stop_workers, worker_context
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan
 from ltr_harness.experiment.trial import Outcome, run_trial
@@ -117,6 +117,9 @@ def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Ite
     pool = ProcessPoolExecutor(workers, worker_context(), _start, settings)
     try:
         yield pool
+    except BaseException:  # Ctrl-C, or a defect
+        stop_workers()
+        raise
     finally:
         let_go(pool)
 

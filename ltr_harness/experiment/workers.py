@@ -19,7 +19,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.starting import let_go, worker_context
+from ltr_harness.experiment.starting import let_go, stop_workers, worker_context
 from ltr_harness.runs import Run
 
 Rounds: TypeAlias = "multiprocessing.Queue[Said]"
@@ -84,6 +84,9 @@ def run_in_workers(
     crew = LocalCrew(experiment, plan, reader, threads, workers)
     try:
         yield from dispatch(tasks, crew, progress)
+    except BaseException:  # Ctrl-C, a defect, a caller who wants no more
+        stop_workers()
+        raise
     finally:
         crew.dismiss()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +41,10 @@ def main(version: str) -> None:
             found = {"done": base64.b64encode(answer(json.loads(line), version)).decode()}
         except ValueError as problem:
             found = {"error": str(problem)}
-        print(json.dumps(found), file=answers, flush=True)
+        try:
+            print(json.dumps(found), file=answers, flush=True)
+        except BrokenPipeError:  # who asked was killed
+            os._exit(0)
 
 
 if __name__ == "__main__":

@@ -184,6 +184,18 @@ def test_different_k_is_refused_with_the_reason(ltr: Cli, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
+def test_ctrl_c_that_a_library_wrapped_is_still_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    def loading() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as ctrl_c:
+            raise RuntimeError("Error calling __set_name__ on 'Field' instance") from ctrl_c
+
+    assert run_command(loading, []) == 130
+    assert capsys.readouterr().err.startswith("interrupted; finished runs are kept")
+
+
 def test_a_defect_of_ours_is_one_message_and_a_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,35 @@ def test_interrupted_by_ctrl_c_keeps_what_finished_and_says_so(small_file: Path,
     assert all(run.record.status == "complete" for run in kept)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
+@pytest.mark.parametrize(
+    "training", [False, True], ids=["while workers load", "while they train for minutes"]
+)
+def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(
+    small_file: Path, tmp_path: Path, training: bool
+) -> None:
+    rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
+    process = start(small_file, tmp_path, "--workers", "2", *rounds)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def ready() -> bool:
+        if training:
+            return bool(list(tmp_path.glob("small/.unfinished*")))
+        own = children.read_text().split()
+        return any(b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in own)
+
+    until = time.monotonic() + 60
+    while not ready() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)  # and long before the models are trained
+    # the same to a shell: Python ends by the signal itself if Ctrl-C came while a library was in `exec("…")`
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in said
+    assert said.count("interrupted; finished runs are kept") == 1
+
+
 class Log(Progress):
     """Remembers whose worker died, and what finished."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,22 @@ def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
             return
         subprocess.run(["sleep", "0.05"], check=True)
     pytest.fail("the engine outlived the process that asked")
+
+
+def test_whose_asker_was_killed_ends_without_a_word() -> None:
+    request = json.dumps({"kind": "svg", "spec": SPEC}).encode() + b"\n"
+    process = subprocess.Popen(
+        [sys.executable, "-P", engine_process.__file__, engine.VEGALITE_VERSION],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    process.stdin.write(request)
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
