@@ -29,7 +29,7 @@ class Moments:
     @property
     def standard_error(self) -> Floats:
         """sd / sqrt(n), of the mean."""
-        error: Floats = self.sd / np.sqrt(np.maximum(self.n, 1))
+        error: Floats = self.sd / np.sqrt(self.n)
         return error
 
 

@@ -23,6 +23,14 @@ def test_moments_as_scipy_and_nan_left_out() -> None:
         assert found.skewness[j] == pytest.approx(stats.skew(kept), rel=1e-10)
 
 
+def test_a_constant_column_beside_others_has_no_spread_at_all() -> None:
+    # three times 0.1 has a mean of 0.10000000000000002
+    found = moments(np.column_stack([np.full(3, 0.1), [1.0, 2.0, 3.0], [0.1, 0.1, np.nan]]))
+    assert found.sd.tolist() == [0.0, 1.0, 0.0]
+    assert found.standard_error.tolist() == [0.0, 1 / np.sqrt(3), 0.0]
+    assert found.skewness.tolist() == [0.0, 0.0, 0.0]
+
+
 def test_moments_of_little() -> None:
     found = moments(np.array([[np.nan, 0.1, 0.1], [np.nan, np.nan, 0.1], [np.nan, np.nan, 0.1]]))
     assert found.n.tolist() == [0, 1, 3]
