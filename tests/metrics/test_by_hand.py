@@ -32,6 +32,12 @@ def test_a_table_of_discounts_may_be_longer_than_the_list() -> None:
     assert of_one_query(dcg, [1, 1, 1, 1]) == 1.5
 
 
+def test_grades_up_to_a_thousand_have_an_exponential_gain() -> None:
+    assert of_one_query(DCG(k=1), [1000]) == 2.0**1000
+    with pytest.raises(MetricError, match=r"label 1001 in query .* overflows"):
+        of_one_query(DCG(k=1), [1001])
+
+
 def test_a_grade_just_beyond_the_table_has_no_gain() -> None:
     assert of_one_query(DCG(gain=[0, 5], k=1), [1, 0]) == 5.0
     with pytest.raises(
@@ -92,8 +98,26 @@ def test_a_whole_is_never_exceeded_by_rounding() -> None:
         np.zeros(rows.size),
         group_sizes=[n for n, _ in shares],
         judged=rows,
-        metrics=["recall", "judged(ties=stable)", "rprec", "map", "bpref", "q", "nerr(max_grade=1)", "ndcg", "success"],
+        metrics=[
+            "recall",
+            "judged(ties=stable)",
+            "rprec",
+            "map",
+            "bpref",
+            "q",
+            "nerr(max_grade=1)",
+            "ndcg",
+            "success",
+        ],
     )
     for metric in ev.metrics:
         assert ev[metric].per_query.max() <= 1.0, metric
+    assert (
+        of_one_query(NDCG(gain="linear"), [0.1] * 3, [0, 0, 0]) == 1.0
+    )  # of three times 0.1, a third is more
     assert ev["recall"].per_query == pytest.approx(np.ones(len(shares)), abs=1e-12)
+
+
+def test_a_list_of_just_k_rows_is_not_short() -> None:
+    strict = NDCG(k=2, short_list="zero")
+    assert [of_one_query(strict, [1] * n) for n in (1, 2, 3)] == [0.0, 1.0, 1.0]

@@ -158,6 +158,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ({"metric": "ndcg", "k": True}, r"ndcg: k=True; expected a whole number"),
         ({"metric": "ndcg", "as": 3}, r"ndcg: as=3; expected the name of a tool"),
         ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every whole number from 0 on"),
+        ({"metric": "ndcg", "gain": {}}, r"expected a value for every whole number from 0 on"),
         ({"metric": "ndcg", "gain": 5}, r"gain=5; expected exp, linear, or a table"),
         ({"metric": "ndcg", "gain": [0, -1]}, r"expected finite values >= 0"),
     ],
