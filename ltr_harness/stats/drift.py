@@ -67,21 +67,21 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
     """
     if clusters is None:
         return float(codes.size)
-    n, units = codes.size, int(clusters.max(initial=-1)) + 1
-    if size > _THRESHOLDS:  # a dozen thresholds tell; ten thousand would not fit into the memory
+    n = codes.size
+    if size > _THRESHOLDS:  # a dozen tell as much as ten thousand categories would
         codes, size = codes * _THRESHOLDS // size, _THRESHOLDS
-    counts = np.bincount(clusters * np.int64(size) + codes, minlength=units * size).reshape(units, size)
-    below = counts.cumsum(axis=1, dtype=np.float64)  # per cluster and threshold; the last column counts all
-    below, own = below[:, :-1], below[:, -1]
+    own = np.bincount(clusters).astype(np.float64)
     many = int(np.count_nonzero(own))
-    share = below.sum(axis=0) / max(n, 1)
-    used = (share > 0) & (share < 1)
-    if many < 2 or not used.any():
-        return 1.0 if many == 1 else float(n)
-    # the sum over clusters of (below - share * own)**2, without a matrix of differences
-    off = np.einsum("ij,ij->j", below, below) - 2 * share * (own @ below) + share**2 * (own @ own)
-    effects = (off * many / (many - 1))[used] / (n * share * (1 - share))[used]
-    return float(n / max(1.0, effects.mean()))
+    if many < 2:
+        return float(many)
+    effects = []
+    for threshold in range(size - 1):
+        below = np.bincount(clusters, codes <= threshold)  # per cluster
+        share = below.sum() / n
+        if 0 < share < 1:
+            off = below - share * own
+            effects.append(float(off @ off) * many / (many - 1) / (n * share * (1 - share)))
+    return n / max(1.0, float(np.mean(effects))) if effects else float(n)
 
 
 def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.1) -> float:
