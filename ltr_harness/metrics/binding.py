@@ -57,10 +57,7 @@ class Binding:
         for metric in self.metrics:
             order = (metric.ties, metric.score_precision)
             depths[order] = max(depths.get(order, 0), NO_CUTOFF if metric.k is None else metric.k)
-        self._rankers = {
-            order: Ranker(judgments, order[0], None if depth == NO_CUTOFF else depth)
-            for order, depth in depths.items()
-        }
+        self._rankers = {order: Ranker(judgments, order[0], depth) for order, depth in depths.items()}
         self._families = []
         for family, members in families.items():
             cutoffs = np.array([_cutoff(self.metrics[i]) for i in members])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import DCG, NDCG, RBP, BPref, Metric
+from ltr_harness.metrics import DCG, MRR, NDCG, RBP, BPref, Metric
+from ltr_harness.metrics.binding import bind
 from ltr_harness.metrics.gains import discounts
 from ltr_harness.metrics.ranking import Ranker
 
@@ -121,3 +122,23 @@ def test_a_whole_is_never_exceeded_by_rounding() -> None:
 def test_a_list_of_just_k_rows_is_not_short() -> None:
     strict = NDCG(k=2, short_list="zero")
     assert [of_one_query(strict, [1] * n) for n in (1, 2, 3)] == [0.0, 1.0, 1.0]
+
+
+def test_scores_tie_in_float32_only_where_asked_for() -> None:
+    scores = [1.0, 1.0 + 1e-9]
+    assert of_one_query(MRR(), [1, 0], scores) == 1 / 2
+    assert of_one_query(MRR(score_precision="float32"), [1, 0], scores) == (1 + 1 / 2) / 2
+
+
+def test_means_carry_what_sums_would_lose() -> None:
+    queries = QueryGroups.from_sizes([1] * 4)
+    plain = bind("mrr", Judgments.checked([1] * 4, queries))
+    assert plain.means_of(np.array([[1.0, 1e16, 1.0, -1e16]])).tolist() == [2 / 4]
+    weighted = bind("mrr", Judgments.checked([1] * 4, queries, query_weights=[1e16, 1, 1, 1]))
+    assert weighted.means_of(np.array([[0.0, 1.0, 1.0, np.nan]])).tolist() == [2 / (1e16 + 2)]
+
+
+def test_scores_and_retrieved_rows_of_different_lengths() -> None:
+    two = bind("mrr", Judgments.checked([1, 0], QueryGroups.from_sizes([2])))
+    with pytest.raises(DataError, match=r"1 scores for 2 rows"):
+        two.per_query([1.0], retrieved=[True, True])

@@ -42,6 +42,16 @@ def test_only_positions_within_the_cutoff_count() -> None:
 def test_lower_is_better_has_its_interval_the_right_way_round() -> None:
     audit = tie_audit("kendall_tau_distance", judged([1, 0, 0], [3]), [1, 1, 1])
     assert (audit.mean_low, audit.mean, audit.mean_high) == (0.0, 1.0, 2.0)
+    assert (audit.low.tolist(), audit.high.tolist()) == ([0.0], [2.0])
+
+
+def test_rows_of_different_queries_never_tie() -> None:
+    assert tie_audit("mrr", judged([1, 1], [1, 1]), [5, 5]).share_tied_positions == 0.0
+
+
+def test_where_nothing_was_retrieved_nothing_ties() -> None:
+    audit = tie_audit("mrr", judged([1, 0], [2]), [1, 1], retrieved=[False, False])
+    assert audit.share_tied_positions == 0.0
 
 
 def test_without_ties_nothing_is_touched() -> None:
