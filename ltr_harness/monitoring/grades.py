@@ -54,7 +54,8 @@ def grades_of_rows(
 
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
     """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
-    return np.logical_or.reduce([count > 0 for count in counts.values()])
+    found: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
+    return found
 
 
 def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:

@@ -188,6 +188,11 @@ RANK = {"rank": "rank"}
             {"columns": {**RANK, "segments": ["a", "a"]}},
             "columns: 'a' given twice; expected each once among segments and features",
         ),
+        ({"columns": {**RANK, "features": ["price", ""]}}, "columns.features.1 is ''; expected text that is not empty"),
+        (
+            {"columns": RANK, "relevance": {"events": {"buy": 1}, "event_log": {"path": "x", "query_id": ""}}},
+            "relevance.event_log.query_id is ''; expected text that is not empty",
+        ),
         ({"columns": RANK, "metrics": []}, "metrics is []; expected at least one metric"),
         ({"columns": RANK, "windows": {"timezone": "berlin"}}, "time zone such as UTC or Europe/Berlin; did you mean"),
         ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: a propensity outside 0 … 1; expected prob"),
@@ -202,6 +207,11 @@ def test_rules_between_fields_say_what_is_wrong_and_what_was_expected(
     code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
     assert code == 2
     assert told in err
+
+
+def test_a_missing_model_is_refused_before_any_log_is_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such run folder"):
+        monitor({**CONFIG, "drift": {"model": str(tmp_path / "run")}}, log=tmp_path / "unread.parquet")
 
 
 def test_too_few_queries_to_compare(ltr: Cli, tmp_path: Path) -> None:
