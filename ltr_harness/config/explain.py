@@ -86,6 +86,8 @@ def _one(
         return there.place, Problem(str(there.place), f"{called}: {_reason(detail)}")
     if raised is not None or not expected:
         expected = _reason(detail)
+    if detail["type"] == "string_too_short":
+        expected += " that is not empty"
     cure = ""
     words = [word for option in accepted for word in option.get("enum", ())]
     if detail["type"] == "literal_error" and isinstance(there.value, str) and words:

@@ -19,7 +19,7 @@ from pydantic import (
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.monitoring.rule import Names, Part, Relevance, duration, seconds
+from ltr_harness.monitoring.rule import Name, Names, Part, Relevance, duration, seconds
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 
@@ -61,22 +61,22 @@ MetricField = Annotated[
 class Columns(Part):
     """Which column plays which role."""
 
-    query_id: str = Field(default="query_id", description="One search: one list shown to one user.")
-    item_id: str | None = Field(
+    query_id: Name = Field(default="query_id", description="One search: one list shown to one user.")
+    item_id: Name | None = Field(
         default=None, description="What was shown; needed to find duplicates and to join events."
     )
-    rank: str | None = Field(
+    rank: Name | None = Field(
         default=None,
         description="Position from 1. This or `score` is needed; both are checked against each other.",
     )
-    score: str | None = Field(default=None, description="The model's score, higher ranks first.")
-    timestamp: str | None = Field(
+    score: Name | None = Field(default=None, description="The model's score, higher ranks first.")
+    timestamp: Name | None = Field(
         default=None, description="When the query was asked; without it everything is one window."
     )
-    cluster_id: str | None = Field(
+    cluster_id: Name | None = Field(
         default=None, description="Whom queries belong to, such as the user: their queries are alike."
     )
-    pair_key: str | None = Field(
+    pair_key: Name | None = Field(
         default=None, description="What recurs in both periods, such as the query's text."
     )
     segments: Names = Field(default=(), description="Columns that describe the query, equal in all its rows.")

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from ltr_harness.catalog import did_you_mean
 
@@ -35,7 +43,8 @@ def one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[str, AfterValidator(duration)]
-Names = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
+Name = Annotated[str, StringConstraints(min_length=1)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
 
 
 class Part(BaseModel):
@@ -77,17 +86,17 @@ class EventLog(Part):
     baseline_path: str | None = Field(
         default=None, description="The baseline's events, where they lie elsewhere."
     )
-    event: str = Field(default="event", description="Column with the event's name.")
-    query_id: str | None = Field(
+    event: Name = Field(default="event", description="Column with the event's name.")
+    query_id: Name | None = Field(
         default="query_id",
         description="Null: an event goes to the latest earlier impression of the item by that user.",
     )
-    item_id: str = "item_id"
-    user: str | None = Field(
+    item_id: Name = "item_id"
+    user: Name | None = Field(
         default=None,
         description="Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id.",
     )
-    timestamp: str | None = None
+    timestamp: Name | None = None
     window: Duration = Field(
         default="7d", description="How long after the impression an event still belongs to it."
     )
@@ -100,11 +109,11 @@ class Relevance(Part):
         default=None,
         description="label where nothing is said about events, else max, the highest weight that happened.",
     )
-    label: str = Field(
+    label: Name = Field(
         default="relevance",
         description="Column with the ready grade (label) or the class that was right (match).",
     )
-    prediction: str | None = Field(default=None, description="match: column with the predicted class.")
+    prediction: Name | None = Field(default=None, description="match: column with the predicted class.")
     events: dict[str, float] = Field(
         default={},
         description="Event to weight; each is a column of counts unless list_column or event_log is given.",
@@ -115,7 +124,7 @@ class Relevance(Part):
     negative: Names = Field(
         default=(), description="Events such as hide or return: counted, worth 0, never less."
     )
-    list_column: str | None = Field(default=None, description="One column with a list of the events' names.")
+    list_column: Name | None = Field(default=None, description="One column with a list of the events' names.")
     event_log: EventLog | None = None
     ladder: tuple[Rung, ...] = Field(
         default=(), description="Conditions and grades, the first that holds wins."

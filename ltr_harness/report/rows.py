@@ -142,7 +142,9 @@ def read_test_rows(data: ReportData) -> TestRows | None:
 def _replicates(data: ReportData, model: str) -> list[list[Run]]:
     """The runs of each replicate in the order of their folds; empty where some have no scores."""
     found = []
-    runs = [run for run in data.runs_of(model) if TEST_SCORES in run.record.files]
+    runs = data.runs_of(model)
+    if any(TEST_SCORES not in run.record.files for run in runs):
+        return []
     for label in data.entrants[model].replicates:
         folds = {run.record.fold: run for run in runs if str(run.record.seed) == label}
         found.append([folds[fold] for fold in sorted(folds)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -188,6 +189,17 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
     assert ties.section(data) == []
     text = " ".join(plain(block.text) for block in queries.section(data) if isinstance(block, Paragraph))
     assert "cannot be shown" in text
+
+
+def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
+    config = SMALL | {"name": "folded", "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3}}
+    run_experiment(config, runs=tmp_path)
+    assert read_test_rows(stored_data([tmp_path / "folded"])) is not None
+    for path in (tmp_path / "folded").glob("lgbm--fold2*/record.json"):
+        record = json.loads(path.read_text())
+        del record["files"]["test_scores.parquet"]
+        path.write_text(json.dumps(record))
+    assert read_test_rows(stored_data([tmp_path / "folded"])) is None
 
 
 def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:
