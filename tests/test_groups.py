@@ -50,6 +50,28 @@ def test_take_keeps_whole_queries() -> None:
     assert part.sizes.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("labels", "judged", "message"),
+    [
+        (
+            [0, -1, 0, -2],
+            None,
+            r"label -1 in query '0', its row 1 \(2 such rows\); expected finite labels >= 0",
+        ),
+        (
+            [1, 0, 1, 0],
+            [False, True, False, True],
+            r"label 1 in query '0' belongs to a row .* \(2 such rows\)",
+        ),
+    ],
+)
+def test_of_several_bad_rows_the_first_is_named(
+    labels: list[float], judged: list[bool] | None, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        Judgments.checked(labels, QueryGroups.from_sizes([2, 2]), judged=judged)
+
+
 def test_judgments_take_everything_along() -> None:
     judgments = Judgments.checked(
         [1, 0, 2, 0, 0, 3],

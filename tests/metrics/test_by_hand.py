@@ -10,7 +10,7 @@ import pytest
 from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import DCG, MRR, NDCG, RBP, BPref, Metric
+from ltr_harness.metrics import DCG, ERR, MRR, NDCG, NERR, RBP, BPref, KendallTauDistance, Metric, TauAP
 from ltr_harness.metrics.binding import bind
 from ltr_harness.metrics.gains import discounts
 from ltr_harness.metrics.ranking import Ranker
@@ -142,3 +142,38 @@ def test_scores_and_retrieved_rows_of_different_lengths() -> None:
     two = bind("mrr", Judgments.checked([1, 0], QueryGroups.from_sizes([2])))
     with pytest.raises(DataError, match=r"1 scores for 2 rows"):
         two.per_query([1.0], retrieved=[True, True])
+
+
+def test_orders_of_two_rows() -> None:
+    for agrees, labels in ((True, [1.0, 0.0]), (False, [0.0, 1.0])):
+        assert of_one_query(TauAP(), labels) == (1 if agrees else -1)
+        for normalized in (False, True):
+            assert of_one_query(KendallTauDistance(normalized=normalized), labels) == (0 if agrees else 1)
+    for metric in (TauAP(), KendallTauDistance(), KendallTauDistance(normalized=True)):
+        assert np.isnan(of_one_query(metric, [1, 1]))  # nothing to put in order
+
+
+def test_the_best_list_and_one_without_relevant_rows() -> None:
+    nerr = NERR(max_grade=4)
+    assert of_one_query(nerr, [4, 2, 2, 0]) == 1.0
+    assert np.isnan(of_one_query(nerr, [0, 0]))
+    assert of_one_query(NERR(max_grade=4, empty="one"), [0, 0]) == 1.0
+    assert of_one_query(NERR(max_grade=4, empty="zero"), [0, 0]) == 0.0
+
+
+def test_the_first_row_above_the_scale_is_named() -> None:
+    with pytest.raises(MetricError, match=r"label 2 in query '0' is above max_grade \(2 such rows\)"):
+        evaluate([2, 0, 3], [3, 2, 1], group_sizes=[2, 1], metrics=[ERR(max_grade=1)])
+
+
+@pytest.mark.parametrize("largest", [0.5, 1])
+def test_no_scale_ends_below_one(largest: float) -> None:
+    with pytest.warns(UserWarning, match="taking the largest label seen, 1, from here on"):
+        ev = evaluate([largest, 0], [2.0, 1.0], group_sizes=[2], metrics=["err"])
+    assert ev.metrics == ("err(max_grade=1)",)
+
+
+def test_a_scale_that_nobody_named_is_the_largest_label_and_is_said() -> None:
+    with pytest.warns(UserWarning, match="taking the largest label seen, 4, from here on"):
+        ev = evaluate([4, 2], [2.0, 1.0], group_sizes=[2], metrics=[RBP(p=0.5, graded=True)])
+    assert ev.means["rbp(graded=true,max_grade=4,p=0.5)"] == 1 / 2 + 1 / 4 * 1 / 2
