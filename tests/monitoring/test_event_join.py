@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.event_join import matched
-from ltr_harness.monitoring.ids import Ids
+from ltr_harness.monitoring.ids import Ids, _hash
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.log import open_log
 
@@ -123,6 +123,36 @@ def test_numbers_of_ids_stay_what_they_were_however_many_come() -> None:
         -1,
         -1,
     ]
+
+
+def hashed(text: bytes) -> int:
+    return int(_hash(np.frombuffer(text, dtype=np.uint8), np.uint64(0), np.uint64(len(text))))
+
+
+def with_the_hash_of(text: bytes) -> bytes:
+    """Another text of sixteen letters: its second half mends what its first half changed."""
+
+    def after(half: bytes) -> int:
+        state = ((14695981039346656037 ^ int.from_bytes(half, "little")) * 0x9E3779B97F4A7C15) % 2**64
+        return state ^ (state >> 32)
+
+    for number in range(0, 10**8, 997):
+        half = b"%08d" % number
+        mended = int.from_bytes(text[8:], "little") ^ after(half) ^ after(text[:8])
+        found = half + mended.to_bytes(8, "little")
+        if found.isascii() and found.decode().isprintable():
+            return found
+    raise AssertionError("no such text")
+
+
+def test_two_ids_of_one_hash_are_two() -> None:
+    one = b"request-00000001"
+    other = with_the_hash_of(one)
+    assert hashed(one) == hashed(other)
+    ids = Ids()
+    both = pa.chunked_array([[one.decode(), other.decode(), one.decode()]])
+    assert ids.add(both, "id").tolist() == [0, 1, 0]
+    assert ids.find(both, "id").tolist() == [0, 1, 0]
 
 
 def test_a_slice_of_a_column_is_read_from_where_it_begins() -> None:
