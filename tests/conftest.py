@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine is no failure.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 # As the command line does, and before a booster is imported: threads that wait must not keep a core busy.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

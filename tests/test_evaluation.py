@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError
+from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERR, NDCG, bind
 
@@ -266,6 +267,8 @@ def test_err_takes_the_largest_label_and_says_so() -> None:
     assert ev["err@3"] is ev["err(max_grade=3)@3"]
     assert ev.means["err@3"] == ev.means["err(max_grade=3)@3"]
     assert ev[ERR(k=3)].metric == ERR(k=3, max_grade=3)
+    assert ev.means["err(ties=expected,max_grade=3)@3"] == ev.means["err@3"]
+    assert dict(ev.means) == {"err(max_grade=3)@3": ev["err@3"].mean}
 
 
 def test_results_answer_to_any_spelling_and_to_nothing_else() -> None:
@@ -278,6 +281,12 @@ def test_results_answer_to_any_spelling_and_to_nothing_else() -> None:
     with pytest.raises(MetricError, match=r"ndcg@5 was not evaluated"):
         ev.means["ndcg@5"]
     assert ev.directions == {"ndcg(empty=one,ties=stable)@3": True, "ndcg@3": True}
+
+
+def test_a_single_metric_needs_no_list_and_a_bound_one_no_name() -> None:
+    ev = evaluate([1, 0], [1.0, 2.0], group_sizes=[2], metrics="mrr")
+    assert dict(ev.means) == {"mrr": 1 / 2}
+    assert dict(evaluate_bound(bind("mrr", ev.judgments), [1.0, 2.0]).means) == {"mrr": 1 / 2}
 
 
 def test_a_mean_is_printed_with_its_count() -> None:
