@@ -40,8 +40,13 @@ def quality(random: np.random.Generator, n: int, mean: float = 0.75, spread: flo
 
 def test_tied_scores_do_not_share_rank_one() -> None:
     rows = pd.DataFrame({"query_id": "q", "s": [0.5, 0.5, 0.1], "relevance": [1, 1, 0]})
-    found = means({"columns": {"score": "s"}, "metrics": ["ndcg@1", "ndcg@3", "map"]}, rows)
+    config = {"columns": {"score": "s"}, "metrics": ["ndcg@1", "ndcg@3", "map"]}
+    found = means(config, rows)
     assert found == {"ndcg@1": 1.0, "ndcg@3": 1.0, "map": 1.0}  # not 2.0, 1.226 and 1.5
+    mixed = means(config, rows.assign(relevance=[1, 0, 1]))  # one of the tied is relevant, and the last row
+    second = 1 / np.log2(3)
+    expected = {"ndcg@1": 1 / 2, "ndcg@3": ((1 + second) / 2 + 1 / 2) / (1 + second)}
+    assert {name: mixed[name] for name in expected} == pytest.approx(expected)
 
 
 def test_the_value_at_one_is_labelled_one() -> None:
