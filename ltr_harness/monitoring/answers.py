@@ -41,7 +41,8 @@ class Window:
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
         status: tested, small, immature, or untested (no baseline).
         change: against the baseline; p before correction.
-        p_corrected, alert: after correction, with `min_drop` and all.
+        p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where
+            `MonitorResult.alerts` does not hold it, because the page changed, say.
         trailing, trailing_p_corrected, trailing_alert: the same for the window and those before it.
         cusum: cumulated small drops in standard errors; trouble above the level in `MonitorResult.cusum_level`.
     """

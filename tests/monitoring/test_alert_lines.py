@@ -13,10 +13,10 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.report.blocks import Bullets
+from ltr_harness.report.blocks import Badge, Bullets, Table
 from ltr_harness.report.monitor_report import build_monitor_report
 
-Table = Callable[..., QueryTable]
+Queries = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
 
@@ -48,7 +48,7 @@ def test_the_verdict_says_why(found: MonitorResult) -> None:
     )
 
 
-def test_an_improvement_is_called_one(query_table: Table, analyse: Analyse) -> None:
+def test_an_improvement_is_called_one(query_table: Queries, analyse: Analyse) -> None:
     random = np.random.default_rng(1)
     values = random.beta(8, 2, (2, 2000))
     better = analyse(query_table(np.minimum(values[0] + 0.05, 1)), query_table(values[1], prefix="b"))
@@ -71,9 +71,21 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     assert len(about) == 2
     assert "all of production against the baseline (no alert: the page changed)" in about[0]
     assert "likewise in" in about[1]
+    page_of = {section.name: section.blocks for section in build_monitor_report(told).sections}
+    badges = [
+        cell.text
+        for name in ("verdict", "windows")
+        for table in page_of[name]
+        if isinstance(table, Table)
+        for row in table.rows
+        for cell in row
+        if isinstance(cell, Badge)
+    ]
+    assert "notice" in badges
+    assert "alert" not in badges  # nothing is called one that did not raise one
 
 
-def sliced(seed: int, query_table: Table, drop: float) -> tuple[QueryTable, QueryTable]:
+def sliced(seed: int, query_table: Queries, drop: float) -> tuple[QueryTable, QueryTable]:
     random = np.random.default_rng(seed)
     tables = []
     for side in range(2):
@@ -83,7 +95,7 @@ def sliced(seed: int, query_table: Table, drop: float) -> tuple[QueryTable, Quer
     return tables[0], tables[1]
 
 
-def test_the_half_that_did_not_choose_the_slice_has_the_word(query_table: Table, analyse: Analyse) -> None:
+def test_the_half_that_did_not_choose_the_slice_has_the_word(query_table: Queries, analyse: Analyse) -> None:
     seen = analyse(*sliced(1, query_table, 0.05), slices={"confirm_split": True})
     (line,) = (alert.text for alert in seen.alerts if alert.kind == "slice")
     confirmed = seen.slices[0].confirmed
@@ -92,7 +104,7 @@ def test_the_half_that_did_not_choose_the_slice_has_the_word(query_table: Table,
     assert line.endswith("(confirmed by the other half of the queries)")
 
 
-def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Table, analyse: Analyse) -> None:
+def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, analyse: Analyse) -> None:
     """The slice is bad in one half only: the searching one."""
     import zlib
 

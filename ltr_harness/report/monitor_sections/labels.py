@@ -25,7 +25,8 @@ def section(result: MonitorResult) -> list[Block]:
         covered = ", ".join(f"{1 - f.share:.1%} of {log}'s rows" for log, f in without.items())
         blocks.append(
             Paragraph(
-                f"Users did something with {covered}; all others count as not relevant, looked at or not.", "note"
+                f"Users did something with {covered}; all others count as not relevant, looked at or not.",
+                "note",
             )
         )
     missing = {f.log: f for f in result.findings if f.check == "grade_missing"}
@@ -48,7 +49,7 @@ def section(result: MonitorResult) -> list[Block]:
                 t.now,
                 estimate(t.difference),
                 t.p_corrected,
-                Badge("alert", "bad") if t.alert else Badge("as before", "good"),
+                Badge("alert", "bad") if t.alert else Badge("no alert", "good"),
             )
             for t in shown
         )

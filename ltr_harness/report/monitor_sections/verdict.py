@@ -60,6 +60,12 @@ def estimate(found: Interval | None) -> Estimate | None:
     return None if found is None else Estimate(found.value, found.low, found.high)
 
 
+def raised(result: MonitorResult) -> Badge:
+    """Of a difference that is significant and large: an alert, unless something else explains it."""
+    demoted = not any(alert.kind == "change" for alert in result.alerts)
+    return Badge("notice", "neutral") if demoted else Badge("alert", "bad")
+
+
 def label(result: MonitorResult) -> str:
     return f"{100 * result.confidence:g} %"
 
@@ -88,7 +94,7 @@ def _changes(result: MonitorResult) -> Table:
 
 def _row(change: Change, primary: bool, result: MonitorResult) -> tuple[Cell, ...]:
     word = (
-        Badge("alert", "bad")
+        raised(result)
         if change.alert
         else Badge("too small to matter", "neutral")
         if change.below_min_drop

@@ -9,7 +9,7 @@ from ltr_harness.monitoring.answers import Window
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
-from ltr_harness.report.monitor_sections.verdict import estimate, label
+from ltr_harness.report.monitor_sections.verdict import estimate, label, raised
 
 BLUE, ORANGE, RED = PALETTE[0], PALETTE[1], PALETTE[2]
 
@@ -29,9 +29,9 @@ def section(result: MonitorResult) -> list[Block]:
     return blocks
 
 
-def status(window: Window) -> Badge:
+def status(window: Window, result: MonitorResult) -> Badge:
     if window.alert or window.trailing_alert:
-        return Badge("alert", "bad")
+        return raised(result)
     tones = {
         "tested": ("no alert", "good"),
         "immature": ("immature", "neutral"),
@@ -59,7 +59,7 @@ def _table(result: MonitorResult) -> Table:
     rows = []
     for w in result.windows:
         cells: list[Cell] = [
-            w.label, status(w), w.n_defined, estimate(w.interval), estimate(w.change), w.p_corrected,
+            w.label, status(w, result), w.n_defined, estimate(w.interval), estimate(w.change), w.p_corrected,
             estimate(w.trailing), w.trailing_p_corrected, w.share_one,
         ]  # fmt: skip
         if bounded:
@@ -88,7 +88,7 @@ def _chart(result: MonitorResult) -> Chart:
             "at": w.start_ns // 1_000_000,
             "window": w.label,
             "mean": round(w.interval.value, 5),
-            "state": status(w).text,
+            "state": status(w, result).text,
         }
         if not math.isnan(w.interval.low):
             row |= {"low": round(w.interval.low, 5), "high": round(w.interval.high, 5)}
@@ -119,7 +119,8 @@ def _chart(result: MonitorResult) -> Chart:
             "encoding": {"x": x, "y": _y("mean"), "color": colour, "tooltip": tooltip},
         },
     ]
-    words = f"{len(result.windows)} windows, {sum(status(w).text == 'alert' for w in result.windows)} with an alert."
+    alerts = sum(status(w, result).text == "alert" for w in result.windows)
+    words = f"{len(result.windows)} windows, {alerts} with an alert."
     if result.changes:
         base = result.changes[0].baseline
         band = (
