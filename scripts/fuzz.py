@@ -1,0 +1,235 @@
+"""Every command against mangled files: a right answer or a clear error, never a traceback, a crash or a hang.
+
+    scripts/fuzz [--minutes 60] [--seed 1] [--only evaluate]
+
+A small good example of each kind of file is made once: labelled rows as LETOR, CSV and Parquet, scores, qrels and
+TREC runs, experiment and monitor configurations, logs, run folders, a saved comparison. Then, until the time is over,
+one of them is mangled (bytes, tokens, lines, values of another type, columns) and given to a command in a process of
+its own. The exit code must be one of those the command documents, and 1 only with a message of ours. What fails is
+kept beside this script's output, with the command that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from example_files import examples, mangle
+
+SECONDS_PER_CASE = 90
+MEMORY = 6 << 30
+
+
+class Case(NamedTuple):
+    """A command and those of its input files that may be mangled."""
+
+    command: str
+    arguments: list[str]
+    files: list[str]
+
+
+CASES = [
+    Case("evaluate", ["--data", "rows.txt", "--scores", "scores.txt"], ["rows.txt", "scores.txt"]),
+    Case(
+        "evaluate",
+        ["--data", "rows.csv", "--set", "query=query", "--scores", "scores.csv"],
+        ["rows.csv", "scores.csv"],
+    ),
+    Case(
+        "evaluate",
+        ["--data", "rows.parquet", "--set", "query=query", "--scores", "scores.npy", "-q"],
+        ["rows.parquet", "scores.npy"],
+    ),
+    Case("evaluate", ["--qrels", "qrels", "--run", "a.run", "-m", "ndcg@3,map,bpref"], ["qrels", "a.run"]),
+    Case(
+        "explain",
+        ["ndcg@3", "--query", "2", "--data", "rows.txt", "--scores", "scores.txt"],
+        ["rows.txt", "scores.txt"],
+    ),
+    Case("explain", ["map", "--query", "2", "--qrels", "qrels", "--run", "a.run"], ["qrels", "a.run"]),
+    Case("compare", ["--qrels", "qrels", "a.run", "b.run"], ["qrels", "a.run", "b.run"]),
+    Case(
+        "compare", ["--data", "rows.txt", "scores.txt", "other.txt"], ["rows.txt", "scores.txt", "other.txt"]
+    ),
+    Case("compare", ["runs/e"], ["RUN/*"]),
+    Case("compare", ["saved/report.json", "runs/e"], ["saved/report.json"]),
+    Case("report", ["runs/e", "-o", "out", "--format", "html,md,json,tex"], ["RUN/*"]),
+    Case("predict", ["RUN", "rows.csv", "--set", "query=query", "-o", "out.csv"], ["rows.csv", "RUN/*"]),
+    Case("reproduce", ["RUN"], ["RUN/*", "rows.csv"]),
+    Case("show", ["run", "RUN"], ["RUN/*"]),
+    Case("show", ["config", "e.yaml"], ["e.yaml"]),
+    Case("check", ["e.yaml"], ["e.yaml", "rows.csv"]),
+    Case("run", ["e.yaml", "--quiet"], ["e.yaml", "rows.csv"]),
+    Case("data", ["describe", "rows.txt"], ["rows.txt"]),
+    Case("data", ["describe", "rows.parquet", "--set", "query=query"], ["rows.parquet"]),
+    Case("data", ["convert", "rows.csv", "--set", "query=query", "-o", "out.txt"], ["rows.csv"]),
+    Case("data", ["split", "rows.txt", "-o", "parts", "--folds", "3"], ["rows.txt"]),
+    Case("init", ["rows.csv", "-o", "mine.yaml"], ["rows.csv"]),
+    Case("monitor", ["monitor.yaml", "-o", "out"], ["monitor.yaml", "log.csv", "log.parquet"]),
+    Case("monitor", ["events.yaml", "-o", "out"], ["events.yaml", "log.csv", "events.csv"]),
+    Case("monitor", ["monitor.yaml", "--history", "history"], ["history/*", "monitor.yaml"]),
+]
+
+
+def filled(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], list[Path]]:
+    """The arguments with RUN as a run folder of the example, and one to three files to mangle."""
+    run = draw.choice(sorted(path.parent for path in folder.glob("runs/e/*/record.json"))).relative_to(folder)
+    arguments = [case.command, *(run.as_posix() if word == "RUN" else word for word in case.arguments)]
+    files = [
+        path
+        for name in case.files
+        for path in sorted(folder.glob(name.replace("RUN", run.as_posix())))
+        if path.is_file()
+    ]
+    return arguments, draw.sample(files, min(len(files), draw.choice([1, 1, 1, 2, 3])))
+
+
+def ending(arguments: list[str], folder: Path) -> tuple[int | None, str]:
+    """Exit code (None: too long; negative: a signal) and stderr of one command, in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.chdir(folder)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        out = os.open("stdout", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        err = os.open("stderr", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        from ltr_harness.cli import cli
+        from ltr_harness.cli.ending import run_command
+
+        code = 70
+        try:
+            code = run_command(cli, arguments)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    until = time.monotonic() + SECONDS_PER_CASE
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.005)
+    else:
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return None, ""
+    return os.waitstatus_to_exitcode(status), (folder / "stderr").read_text(errors="replace")
+
+
+def complaint(code: int | None, err: str) -> str | None:
+    """What is wrong with an ending, None if it is one of those documented."""
+    if code is None:
+        return f"no end after {SECONDS_PER_CASE} s"
+    if code < 0:
+        return f"killed by signal {-code}"
+    if "Traceback" in err or "internal error" in err:
+        return next(line for line in err.splitlines() if "Traceback" in line or "internal error" in line)
+    if code not in (0, 1, 2, 3, 4):
+        return f"exit code {code}"
+    if code in (1, 2) and not err.strip():
+        return f"exit code {code} without a word"
+    return None
+
+
+def load_everything() -> None:
+    """Import the whole package and the libraries it uses, so that each case starts in a moment."""
+    import ltr_harness
+
+    for module in pkgutil.walk_packages(ltr_harness.__path__, "ltr_harness."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in ("lightgbm", "xgboost", "pandas", "pyarrow.parquet", "scipy.stats"):
+        importlib.import_module(name)
+
+
+def findings(
+    folder: Path, cases: list[Case], draw: random.Random, seconds: float
+) -> Iterator[tuple[str, str | None]]:
+    """Run case after case for so long; the command and how it ended, and what was wrong with that."""
+    good = folder / "good"
+    good.mkdir()
+    examples(good)
+    load_everything()
+    for case in cases:
+        arguments, _ = filled(case, good, draw)
+        here = folder / "case"
+        shutil.copytree(good, here)
+        code, err = ending(arguments, here)
+        if code not in (0, 4):
+            raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{err}")
+        shutil.rmtree(here)
+    number = 0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        here = folder / "case"
+        shutil.copytree(good, here)
+        arguments, files = filled(draw.choice(cases), here, draw)
+        for path in files:
+            for _ in range(draw.choice([1, 1, 2, 4])):
+                mangle(path, draw)
+        code, err = ending(arguments, here)
+        wrong = complaint(code, err)
+        if wrong:
+            number += 1
+            kept = folder / f"finding{number}"
+            here.rename(kept)
+            mangled = ", ".join(path.relative_to(here).as_posix() for path in files)
+            (kept / "command.txt").write_text(
+                f"ltr-harness {' '.join(arguments)}\nmangled: {mangled}\n{wrong}\n"
+            )
+            wrong = f"{wrong}\n    cd {kept}; ltr-harness {' '.join(arguments)}    (mangled: {mangled})"
+        else:
+            shutil.rmtree(here)
+        yield f"{arguments[0]} {code}", wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="one command, such as evaluate")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="ltr-harness-fuzz-"))
+    os.environ["LTR_HARNESS_CACHE"] = str(folder / "cache")
+    os.environ["TMPDIR"] = str(folder)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    cases = [case for case in CASES if arguments.only in (None, case.command)]
+    if not cases:
+        raise SystemExit(
+            f"no case of {arguments.only!r}; there are {', '.join(sorted({case.command for case in CASES}))}"
+        )
+    endings: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for ended, wrong in findings(folder, cases, random.Random(arguments.seed), 60 * arguments.minutes):
+        endings[ended] += 1
+        if wrong:
+            seen[wrong.partition("\n")[0]] += 1
+            if seen[wrong.partition("\n")[0]] <= 2:
+                print(wrong, flush=True)
+    for ended, count in sorted(endings.items()):
+        print(f"{ended:16}{count:8}")
+    print(f"{endings.total()} commands, {seen.total()} of them wrong in {len(seen)} ways")
+    if seen:
+        raise SystemExit(f"what to look at is kept in {folder}")
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Every command that writes, killed or interrupted at any moment and run again: nothing half-written, nothing lost.
+
+    scripts/kills [--minutes 60] [--seed 1] [--only run]
+
+Each command first runs undisturbed; what it leaves is what must be there in the end. Then, until the time is over, it
+is started again in a fresh folder, all its processes get SIGKILL, SIGTERM or SIGINT at a random moment, and what it
+left so far must be whole. It is started again, as often as it takes to end by itself, and must end as if nothing had
+happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from example_files import examples
+
+UNFINISHED = ".unfinished"  # the next `run` removes it; elsewhere a hidden file of a killed command may stay
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
+class Work(NamedTuple):
+    """A command, and which files it leaves: the same bytes whenever and however often it runs."""
+
+    name: str
+    arguments: list[str]
+    leaves: list[str]
+
+
+RUN_FILES = ["*/model.*", "*/test_scores.parquet", "*/per_query.parquet", "*/importance.parquet"]
+WORKS = [
+    Work("run", ["run", "e.yaml", "--runs", "new", "--workers", "1"], [f"new/e/{name}" for name in RUN_FILES]),
+    Work("run-2", ["run", "e.yaml", "--runs", "new", "--workers", "2"], [f"new/e/{name}" for name in RUN_FILES]),
+    Work("compare", ["compare", "runs/e", "-o", "new"], ["new/report.*", "new/*.parquet"]),
+    Work("report", ["report", "runs/e", "-o", "new"], ["new/report.*", "new/*.parquet"]),
+    Work("convert", ["data", "convert", "rows.csv", "--set", "query=query", "-o", "new.parquet"], ["new.parquet"]),
+    Work("split", ["data", "split", "rows.txt", "-o", "new", "--folds", "3"], ["new/**/*.txt", "new/*.tsv"]),
+    Work("predict", ["predict", "RUN", "rows.csv", "--set", "query=query", "-o", "new.csv"], ["new.csv"]),
+    Work("monitor", ["monitor", "monitor.yaml", "-o", "new", "--exit-zero"], ["new/report.*", "new/*.csv"]),
+    Work("history", ["monitor", "monitor.yaml", "--history", "new", "--exit-zero"], ["new/*"]),
+    Work("init", ["init", "rows.csv", "-o", "new.yaml"], ["new.yaml"]),
+]  # fmt: skip
+
+
+def started(work: Work, folder: Path) -> subprocess.Popen[str]:
+    """The command in a session of its own, so that its workers get the signal too."""
+    run = min(folder.glob("runs/e/lgbm*/record.json")).parent
+    words = [str(run) if word == "RUN" else word for word in work.arguments]
+    return subprocess.Popen(
+        [sys.executable, "-m", "ltr_harness", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def left(work: Work, folder: Path) -> dict[str, str]:
+    """Every file that the command left, by its path in the folder, as a hash."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for pattern in work.leaves
+        for path in sorted(folder.glob(pattern))
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }
+
+
+def undisturbed(work: Work, good: Path, folder: Path) -> tuple[dict[str, str], float]:
+    """What the command leaves, and how long it takes, after a first time that warms the caches."""
+    files: list[dict[str, str]] = []
+    for _ in range(2):
+        shutil.copytree(good, folder)
+        began = time.monotonic()
+        process = started(work, folder)
+        _, err = process.communicate()
+        seconds = time.monotonic() - began
+        if process.returncode:
+            raise SystemExit(f"{work.name} fails undisturbed:\n{err}")
+        files.append(left(work, folder))
+        shutil.rmtree(folder)
+    if files[0] != files[1] or not files[0]:
+        differ = sorted(name for name in files[0] if files[0][name] != files[1].get(name))
+        raise SystemExit(f"{work.name} does not leave the same files twice: {differ or 'none at all'}")
+    return files[0], seconds
+
+
+def disturbed(
+    work: Work, folder: Path, expected: dict[str, str], seconds: float, draw: random.Random
+) -> str | None:
+    """Disturb the command one to three times, then let it end; what is wrong with what it left."""
+    story = []
+    for _ in range(draw.choice([1, 1, 2, 3])):
+        process = started(work, folder)
+        blow, moment = draw.choice(SIGNALS), draw.uniform(0, 1.05) * seconds
+        story.append(f"{blow.name} after {moment:.3f} s")
+        time.sleep(moment)
+        if process.poll() is None:
+            os.killpg(process.pid, blow)
+        _, err = process.communicate()
+        # before our first line runs, Ctrl-C is answered by Python itself
+        if "internal error" in err or ("Traceback" in err and "ending.py" in err):
+            return f"{'; '.join(story)}: {err}"
+        for name, content in left(work, folder).items():
+            if expected.get(name) != content:
+                return f"{'; '.join(story)}: {name} is not what the undisturbed command leaves"
+    process = started(work, folder)
+    _, err = process.communicate()
+    # a file that is there already is never overwritten by init: it says so, and it is whole
+    if process.returncode and not (work.name == "init" and left(work, folder) == expected):
+        return f"{'; '.join(story)}: then exit code {process.returncode}: {err}"
+    ended = left(work, folder)
+    if ended != expected:
+        differ = sorted(
+            name for name in ended.keys() | expected.keys() if ended.get(name) != expected.get(name)
+        )
+        return f"{'; '.join(story)}: then other files than undisturbed: {', '.join(differ)}"
+    unfinished = sorted({path.name for path in folder.rglob(".*") if path.name.startswith(UNFINISHED)})
+    return f"{'; '.join(story)}: leaves {', '.join(unfinished)}" if unfinished else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help=f"one of {', '.join(work.name for work in WORKS)}")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="ltr-harness-kills-"))
+    os.environ |= {"LTR_HARNESS_CACHE": str(folder / "cache"), "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    good, here = folder / "good", folder / "here"
+    good.mkdir()
+    examples(good)
+    works = [work for work in WORKS if arguments.only in (None, work.name)]
+    expected = {work.name: undisturbed(work, good, here) for work in works}
+    draw = random.Random(arguments.seed)
+    done: Counter[str] = Counter()
+    wrong = 0
+    until = time.monotonic() + 60 * arguments.minutes
+    while time.monotonic() < until:
+        work = draw.choice(works)
+        shutil.copytree(good, here)
+        found = disturbed(work, here, *expected[work.name], draw)
+        done[work.name] += 1
+        if found:
+            wrong += 1
+            kept = here.rename(folder / f"finding{wrong}")
+            print(f"{work.name}: {found}\n    kept in {kept}", flush=True)
+        else:
+            shutil.rmtree(here)
+    for name, count in sorted(done.items()):
+        print(f"{name:16}{count:8}")
+    print(f"{done.total()} commands disturbed, {wrong} of them ended wrong")
+    if wrong:
+        raise SystemExit(1)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
