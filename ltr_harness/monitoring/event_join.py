@@ -72,6 +72,7 @@ class _Events:
                 )
             )
         name, owner, item, time = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts.clear()  # the memory, before the sorting needs it
         by_time = _UNTIMED if join.query_id else time  # with a query id, times only say when orphans happened
         order = _earliest_first(by_time, owner.size)
         order, _ = _stably(order, item, self._items.n)
