@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.formats import p_value
 from ltr_harness.report.monitor_sections.verdict import estimate, label
 
 
@@ -53,7 +54,7 @@ def section(result: MonitorResult) -> list[Block]:
         blocks.append(
             Paragraph(
                 f"Over {k.n:,} keys that recur in both periods, each counted once: {k.value:+.4f} "
-                f"[{k.low:+.4f}, {k.high:+.4f}], p = {k.p:.4f}."
+                f"[{k.low:+.4f}, {k.high:+.4f}], p {p_value(k.p)}."
             )
         )
     return [Heading("Within or mix"), *blocks] if blocks else []

@@ -9,6 +9,7 @@ from ltr_harness.monitoring.presentation import CAUTION
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.report.formats import p_value
 
 _SIGNATURES = {
     "none": "The positives are spread over the ranks as before.",
@@ -39,7 +40,7 @@ def _by_rank(result: MonitorResult, seen: Presentation) -> Table:
         Column("Positive before", "percent"), Column("Positive now", "percent"),
     ]  # fmt: skip
     notes = [
-        f"Shape: total variation {seen.shape_distance:.3f}, p = {seen.shape_p:.4f}. This is not examination: good "
+        f"Shape: total variation {seen.shape_distance:.3f}, p {p_value(seen.shape_p)}. This is not examination: good "
         "items stand high."
     ]
     rows: list[tuple[Cell, ...]] = [
@@ -61,7 +62,7 @@ def _by_rank(result: MonitorResult, seen: Presentation) -> Table:
 def _ips(seen: Presentation, change: Interval) -> Paragraph:
     said = [
         f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {change}, "
-        f"p = {change.p:.4f}."
+        f"p {p_value(change.p)}."
     ]
     if seen.ips_normalised is not None:
         said.append(f"Self-normalised: {seen.ips_normalised}.")
