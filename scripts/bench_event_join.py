@@ -5,8 +5,8 @@ Usage: python scripts/bench_event_join.py [--rows 20000000] [--events 20000000] 
 
 Joins an event log to a log of lists of ten, from Parquet to the row of every event: by query and item, or to the
 user's last look at the item within a week. Each contender has a process of its own; all must match equally many
-events. `decode` reads the same columns and does nothing: no join can be faster. DuckDB is left out where it is
-not installed.
+events. `decode` reads the same columns and does nothing: no join can be faster. Polars and DuckDB are left
+out where they are not installed.
 """
 
 from __future__ import annotations
@@ -206,10 +206,9 @@ def main() -> None:
         if not (folder / "events.parquet").exists():
             write(folder, options.rows, options.events)
         for name in options.only.split(","):
-            if name == "duckdb":
-                if importlib.util.find_spec("duckdb") is None:
-                    print("duckdb    not installed: left out")
-                    continue
+            if name in ("duckdb", "polars") and importlib.util.find_spec(name) is None:
+                print(f"{name:<8} not installed: left out")
+                continue
             wall, processor, memory, said = measured(name, folder, options.by)
             rate = (options.rows + options.events) / wall / 1e6
             print(
