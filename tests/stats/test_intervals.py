@@ -24,8 +24,8 @@ def test_moments_as_scipy_and_nan_left_out() -> None:
 
 
 def test_a_constant_column_beside_others_has_no_spread_at_all() -> None:
-    # three times 0.1 has a mean of 0.10000000000000002
-    found = moments(np.column_stack([np.full(3, 0.1), [1.0, 2.0, 3.0], [0.1, 0.1, np.nan]]))
+    # three times 0.7 has a mean of 0.6999999999999998
+    found = moments(np.column_stack([np.full(3, 0.7), [0.0, 1.0, 2.0], [0.7, 0.7, np.nan]]))
     assert found.sd.tolist() == [0.0, 1.0, 0.0]
     assert found.standard_error.tolist() == [0.0, 1 / np.sqrt(3), 0.0]
     assert found.skewness.tolist() == [0.0, 0.0, 0.0]
@@ -36,6 +36,7 @@ def test_moments_of_little() -> None:
     assert found.n.tolist() == [0, 1, 3]
     assert np.isnan(found.mean[0])
     assert np.isnan(found.sd[:2]).all()
+    assert np.isnan(found.skewness[:2]).all()
     assert (found.sd[2], found.skewness[2]) == (0.0, 0.0)
 
 
@@ -97,6 +98,11 @@ def test_bootstrap_of_each_column_is_its_own() -> None:
     for j in range(3):
         alone = bootstrap_interval(values[:, j], draws=1000)
         assert (low[j], high[j]) == (float(alone[0]), float(alone[1]))
+
+
+def test_two_values_have_one_degree_of_freedom() -> None:
+    low, high = t_interval(np.array([0.0, 1.0]))
+    assert (float(low), float(high)) == pytest.approx((0.5 - 12.7062 / 2, 0.5 + 12.7062 / 2), abs=1e-4)
 
 
 def test_the_middle_share_of_what_two_queries_can_become() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.resampling import bootstrap_means, flipped_sums, uniform_below
+from ltr_harness.stats.resampling import (
+    all_flipped_sums,
+    bootstrap_means,
+    flipped_sums,
+    on_grid,
+    slack,
+    uniform_below,
+)
 
 
 def test_each_resample_takes_whole_words_of_the_stream() -> None:
@@ -33,6 +40,22 @@ def test_blocks_hold_a_hundred_values_or_a_single_draw(
 ) -> None:
     monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 100)
     assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
+
+
+def test_each_column_has_the_finest_grid_whose_sums_are_exact() -> None:
+    values = np.random.default_rng(1).normal(size=(100, 2)) * [1.0, 1e9]
+    grid, unit = on_grid(values)
+    assert np.abs(grid - values / unit).max() <= 0.5
+    assert (100 * np.abs(grid).max(axis=0) < 2**52).all()
+    assert (
+        4 * 128 * np.abs(grid).max(axis=0) >= 2**52
+    ).all()  # 128 rows of at most twice the size would not fit
+    assert slack(np.array([[1.0, 1000.0], [-1.0, -1000.0]])).tolist() == [2 + 2e-9, 2 + 2000e-9]
+
+
+def test_all_sign_patterns_of_two_queries() -> None:
+    sums = all_flipped_sums(np.array([[1.0, 10.0], [2.0, 30.0]]))
+    assert sorted(sums.tolist()) == [[-3, -40], [-1, -20], [1, 20], [3, 40]]
 
 
 def test_a_resampled_mean_is_the_mean_of_what_was_drawn() -> None:
