@@ -156,11 +156,10 @@ def decode(log: Path, events: Path, by: str) -> int:
     """Reads, and joins nothing."""
     import pyarrow.dataset as ds
 
-    return -sum(
-        len(batch) > 0
-        for path, names in ((log, LOG[by]), (events, EVENTS[by]))
-        for batch in ds.dataset(path).scanner(columns=names).to_batches()
-    )
+    for path, names in ((log, LOG[by]), (events, EVENTS[by])):
+        for _ in ds.dataset(path).scanner(columns=names).to_batches():
+            pass
+    return 0
 
 
 CONTENDERS: dict[str, Callable[[Path, Path, str], int]] = {
