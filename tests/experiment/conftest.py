@@ -1,4 +1,4 @@
-"""A small experiment that trains in a second."""
+"""A small experiment that trains in a second, and what a search leaves behind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ltr_harness.runs.study import STUDIES, StudyRecord, read_study
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -129,3 +131,20 @@ def one_core() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ltr_harness.experiment.experiment.available_cores", lambda: 1)
         yield
+
+
+def studies(runs: Path) -> dict[str, StudyRecord]:
+    found = {}
+    for folder in sorted((runs / "tuned" / STUDIES).iterdir()):
+        record = read_study(folder)
+        assert record is not None
+        found[f"{record.model}, {record.fold}"] = record
+    return found
+
+
+def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Whatever must be the same next time: all but how long it took."""
+    return {
+        name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]
+        for name, record in studies(runs).items()
+    }

@@ -23,27 +23,12 @@ from ltr_harness.experiment.search import FILES, LOCK, Search, opened
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import Outcome
 from ltr_harness.experiment.tuning import _trials, tune
-from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial, read_study
+from ltr_harness.runs.study import STUDIES, STUDY, Trial, read_study
+
+from .conftest import studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
 pytestmark = pytest.mark.usefixtures("one_core")
-
-
-def studies(runs: Path) -> dict[str, StudyRecord]:
-    found = {}
-    for folder in sorted((runs / "tuned" / STUDIES).iterdir()):
-        record = read_study(folder)
-        assert record is not None
-        found[f"{record.model}, {record.fold}"] = record
-    return found
-
-
-def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Whatever must be the same next time: all but how long it took."""
-    return {
-        name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]
-        for name, record in studies(runs).items()
-    }
 
 
 def search(
