@@ -95,7 +95,7 @@ def test_negative_events_are_worth_nothing_and_never_less() -> None:
         "hide": np.array([0, 1]),
     }
     assert grades_from_events(rule, counts).tolist() == [1.0, 0.0]
-    with pytest.raises(ConfigError, match="list the event under negative"):
+    with pytest.raises(ConfigError, match="the event under negative, worth 0"):
         load_monitor_config({"columns": {"rank": "r"}, "relevance": {"events": {"click": 1, "hide": -1}}})
 
 
