@@ -6,7 +6,7 @@ more frequent than in the baseline, raises an alert. A note is a fact that reade
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 
 Severity = Literal["error", "warning", "note"]
+
+_LOOKED_AT = 10_000  # bad rows at most for three different examples: millions may all be of one kind
 
 
 class _Check(NamedTuple):
@@ -176,7 +178,7 @@ class Contract:
         count = int(np.count_nonzero(bad))
         if count:
             self._counts[name] = self._counts.get(name, 0) + count
-            self._keep(name, [show(at) for at in np.flatnonzero(bad)[:3].tolist()])
+            self._keep(name, _first_three(show(at) for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist()))
         return count == 0
 
     def count(self, name: str, found: int, examples: tuple[str, ...] = ()) -> None:
@@ -206,8 +208,11 @@ class Contract:
             self.totals[unit] += total
 
     def _keep(self, name: str, examples: list[str]) -> None:
-        # The smallest three, so that reading in other batches shows the same ones.
-        self._examples[name] = sorted({*self._examples.get(name, []), *examples})[:3]
+        # The smallest three, so that reading in other batches shows the same ones; row 9 is smaller than row 10.
+        self._examples[name] = sorted(
+            {*self._examples.get(name, []), *examples},
+            key=lambda text: (len(text) if text.startswith("row ") else 0, text),
+        )[:3]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -246,6 +251,17 @@ class Contract:
         """
         if self.errors:
             raise DataError(self.errors)
+
+
+def _first_three(texts: Iterable[str]) -> list[str]:
+    """Different ones: several bad rows of a query are one example."""
+    found: list[str] = []
+    for text in texts:
+        if text not in found:
+            found.append(text)
+        if len(found) == 3:
+            break
+    return found
 
 
 def alerting(

@@ -14,6 +14,7 @@ import yaml
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.contract import Contract
 from ltr_harness.monitoring.load import json_schema
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -207,6 +208,18 @@ def test_rules_between_fields_say_what_is_wrong_and_what_was_expected(
     code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
     assert code == 2
     assert told in err
+
+
+def test_examples_are_three_different_ones_however_the_log_is_read() -> None:
+    bad = np.ones(40, dtype=bool)
+    whole, pieces = Contract("production", "log"), Contract("production", "log")
+    whole.check("score_invalid", bad, lambda row: f"query {row // 10}")
+    for part in range(8):
+        pieces.check("score_invalid", bad[:5], lambda row, first=5 * part: f"query {(first + row) // 10}")  # type: ignore[misc]
+    assert whole.findings[0].examples == pieces.findings[0].examples == ("query 0", "query 1", "query 2")
+    for row in (30, 4, 100, 9):
+        whole.check("query_missing", np.ones(1, dtype=bool), lambda _, row=row: f"row {row}")  # type: ignore[misc]
+    assert whole.findings[0].examples == ("row 4", "row 9", "row 30")
 
 
 def test_a_missing_model_is_refused_before_any_log_is_read(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_worker_finds_what_one_process_finds(cluster: Any, table: pa.Table, tm
     nameless = table.to_pandas()
     nameless.loc[[30, 1500], "request_id"] = None
     for dask in (None, cluster):
-        with pytest.raises(DataError, match=r"2 of 2,160 rows without a query id, such as row 1501, row 31"):
+        with pytest.raises(DataError, match=r"2 of 2,160 rows without a query id, such as row 31, row 1501"):
             monitor(CONFIG, log=nameless, dask=dask)
     mixed = table.to_pandas().sample(frac=1, random_state=0)
     with pytest.raises(DataError, match="sort the log by query id"):
