@@ -145,11 +145,7 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
 def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     grades = np.unique(judgments.labels)
     found = []
-    binary = [
-        m
-        for m in metrics
-        if isinstance(m, BinaryMetric) and not m.diagnostic and not getattr(m, "graded", False)
-    ]
+    binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
     for relevant in sorted({metric.relevant for metric in binary}):
         alike = grades[grades >= relevant]
         if alike.size < 2:

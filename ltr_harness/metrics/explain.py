@@ -139,7 +139,7 @@ def _sums(
         name, whole = metric.divisor_at(judgments, ranking, np.array([NO_CUTOFF])) or ("", np.ones(1))
         return each, name, float(whole[0])
     every = np.arange(1, size + 1)
-    asked = dataclasses.replace(metric, empty="zero", **_whole_lists(metric))
+    asked = dataclasses.replace(metric, empty="zero")
     values = asked.prepare(judgments, every)(ranking)[:, 0]
     divisor = asked.divisor_at(judgments, ranking, every)
     if divisor is None:
@@ -149,10 +149,6 @@ def _sums(
     beyond = metric.divisor_at(judgments, ranking, np.array([at]))
     assert beyond is not None  # the same metric as a line above
     return np.diff(values * by, prepend=0.0), name, float(beyond[1][0])
-
-
-def _whole_lists(metric: Metric) -> dict[str, Any]:
-    return {"short_list": "truncate"} if hasattr(metric, "short_list") else {}
 
 
 def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, value: float) -> tuple[str, ...]:

@@ -36,10 +36,17 @@ def test_many_grades_with_exponential_gain() -> None:
     assert "steep gain" not in about(["ndcg(gain=linear)@5"], labels, [7])
 
 
+def test_five_grades_are_not_many() -> None:
+    assert about(["ndcg@2"], [0, 1, 2, 3, 4], [5]) == {}
+    assert set(about(["ndcg@2"], [0, 1, 2, 3, 4, 5], [6])) == {"fine grades", "steep gain"}
+
+
 def test_few_grades_may_be_steep_too() -> None:
     """Judgments of 0, 1 and 6: one row of the top grade outweighs 62 of the other."""
     assert "63 times the median" in about(["ndcg@3"], [6, 1, 1, 0], [4])["steep gain"].text
     assert "steep gain" not in about(["ndcg@3"], [5, 1, 1, 0], [4])  # 31 times, what five grades always allow
+    assert "63 times the median" in about(["ndcg@3"], [6, 1, 1], [3])["steep gain"].text  # also without a 0
+    assert about(["ndcg@2"], [0, 0], [2]) == {}  # nothing gains anything
 
 
 def test_the_top_share_counts_each_query_on_its_own() -> None:
@@ -74,6 +81,13 @@ def test_binary_metrics_collapse_grades() -> None:
     assert found["collapsed grades"].metrics == ("map", "precision@1")
     assert "counts all grades from 1 to 2 alike" in found["collapsed grades"].text
     assert "collapsed grades" not in about(["map(relevant=2)"], [2, 1, 0, 0], [4])
+    assert "collapsed grades" not in about(["n_relevant"], [2, 1, 0, 0], [4])  # counting is all it is for
+    judgments = Judgments.checked([3, 2, 1, 0], QueryGroups.from_sizes([4]))
+    both = cautions([parse_metric("map"), parse_metric("map(relevant=2)")], judgments)
+    assert [(one.metrics, "all grades from 2 to 3 alike" in one.text) for one in both] == [
+        (("map",), False),
+        (("map(relevant=2)",), True),
+    ]
 
 
 def test_rows_nobody_judged() -> None:
@@ -85,7 +99,7 @@ def test_rows_nobody_judged() -> None:
 
 
 def test_what_rbp_leaves_open() -> None:
-    found = about(["rbp(p=0.5)@2"], [1, 0, 0, 1], [3, 1])["residual"]
+    found = about(["mrr", "rbp(p=0.5)@2"], [1, 0, 0, 1], [3, 1])["residual"]
     assert found.metrics == ("rbp(p=0.5)@2",)
     assert "could still add up to 0.3750 to its mean" in str(found)  # (1/4 + 1/2) / 2
     ev = evaluate([1, 0, 0, 1], [4, 3, 2, 1], group_sizes=[3, 1], metrics=["rbp_residual(p=0.5)@2"])

@@ -123,6 +123,15 @@ def test_it_adds_up_whatever_ties(name: str) -> None:
                 assert total / by == pytest.approx(explanation.value, abs=2e-4)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_query_of_which_nothing_was_retrieved(name: str) -> None:
+    nothing = [False] * 6
+    explanation = parse_metric(name).explain(LABELS, SCORES, DOCUMENTS, retrieved=nothing)
+    ev = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[name], document_ids=DOCUMENTS, retrieved=nothing)
+    np.testing.assert_equal(explanation.value, ev[name].mean)
+    assert len(explanation.rows) == (6 if explanation.metric.whole_order else 0)
+
+
 def test_a_list_that_leaves_out_relevant_rows_is_divided_by_all_of_them() -> None:
     explanation = MAP().explain([1, 1, 0], [3, 0, 2], retrieved=[True, False, True])
     assert explanation.steps == ("sum of contributions = 1.0000", "min(R, K) = 2", "1.0000 / 2 = 0.5000")
@@ -200,6 +209,7 @@ def test_ndcg_row_by_row() -> None:
 
 def test_a_tie_across_the_cutoff_is_shown_whole() -> None:
     explanation = NDCG(k=3).explain(LABELS, SCORES)
+    assert explanation.columns[2] == "row"
     assert [row[1] for row in explanation.rows] == ["1-2", "1-2", "3-5", "3-5", "3-5"]
     assert explanation.n_hidden == 1
     contributions = [row[-1] for row in explanation.rows]
@@ -258,6 +268,14 @@ def test_the_reason_of_map_is_its_divisor() -> None:
     assert presets["lightgbm"].reason == ""
 
 
+def test_conventions_that_make_a_difference_only_together_are_all_named() -> None:
+    """Two scores that only float32 ties, best label first: neither float32 nor row order alone moves the 1."""
+    presets = {p.tool: p for p in NDCG(k=2, ties="best").explain([0, 1], [1.0, 1.0 + 1e-9]).presets}
+    assert presets["xgboost"].value == pytest.approx(1 / np.log2(3))
+    assert "equal scores keep row order" in presets["xgboost"].reason
+    assert "scores that float32 cannot tell apart tie" in presets["xgboost"].reason
+
+
 def test_a_tool_that_cannot_is_said_so() -> None:
     presets = {p.tool: p for p in NDCG(k=3).explain(LABELS, SCORES).presets}
     assert presets["trec_eval"].value is None
@@ -305,6 +323,12 @@ def test_a_function_shows_its_rows_and_its_value() -> None:
     assert explanation.steps == (
         "top is a function of these labels and scores; how it gets there, its code says",
     )
+
+
+def test_documents_go_by_their_names() -> None:
+    explanation = NDCG(k=3).explain([1, 0], [1.0, 2.0], ["a", "b"])
+    assert explanation.columns[2] == "document"
+    assert [row[2] for row in explanation.rows] == ["b", "a"]
 
 
 def test_html_is_escaped() -> None:
