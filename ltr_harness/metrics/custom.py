@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -174,5 +175,11 @@ def _code_digest(function: Any) -> str:
         text = inspect.getsource(function)
     except (OSError, TypeError):  # typed in a console, or not written in Python
         code = getattr(function, "__code__", None)
-        text = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(type(function))
+        text = _compiled_text(code) if code else repr(type(function))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _compiled_text(code: CodeType) -> str:
+    """The same in every process: the functions inside are spelt out, whose own `repr` is an address."""
+    inside = [_compiled_text(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    return repr((code.co_code, inside, code.co_names))

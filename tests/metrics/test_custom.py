@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pickle
 import subprocess
@@ -57,6 +58,11 @@ class NotAMetric:
     pass
 
 
+class Undecorated(Metric):
+    name: ClassVar[str] = "undecorated"
+    graded: ClassVar[bool] = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Nameless(Metric):
     pass
@@ -80,6 +86,7 @@ def own(tmp_path: Path) -> Path:
 def test_a_class_in_a_file_of_ones_own(own: Path) -> None:
     metric = parse_metric(f"{own}:TopLabel(scale=2)")
     assert str(metric) == "top_label(scale=2)"
+    assert type(metric).source == "your own"
     assert metric.spelling == f"{own}:TopLabel(scale=2)"
     assert parse_metric(metric.spelling) == metric
     ev = evaluate(LABELS, SCORES, group_sizes=SIZES, metrics=[metric, "mrr"])
@@ -142,10 +149,35 @@ def test_a_plain_function() -> None:
     assert metric != function_metric(share_of_odd_labels, higher_is_better=True)
     assert str(metric) == "share_of_odd_labels"
     assert metric.digest is not None
-    assert pickle.loads(pickle.dumps(metric)) == metric
+    assert metric.spelling == str(metric)
+    for one in (metric, dataclasses.replace(metric, empty="zero")):
+        assert pickle.loads(pickle.dumps(one)) == one
     ev = evaluate(LABELS, SCORES, query_ids=["a", "b", "a", "c", "c", "b"], metrics=[metric, "ndcg@1"])
     np.testing.assert_array_equal(ev[metric].per_query, [0.5, 0.5, 0.0])  # a: 1, 2; b: 3, 0; c: 0, 0
     assert ev.directions["share_of_odd_labels"] is False
+
+
+def test_a_function_sees_one_query_at_a_time() -> None:
+    """Best score over the number of rows: 0.2 / 2, then 0.4 / 2, then 0.3 / 3."""
+    metric = function_metric(
+        lambda labels, scores: scores.max() / (labels.size + scores.size) * 2,
+        name="best",
+        higher_is_better=True,
+    )
+    scores = [0.2, 0.1, 0.4, 0.3, 0.3, 0.2, 0.1]
+    ev = evaluate([1] * 7, scores, group_sizes=[2, 2, 3], metrics=[metric])
+    assert ev["best"].per_query == pytest.approx([0.1, 0.2, 0.1])
+
+
+def test_functions_without_a_file_have_digests_too() -> None:
+    """As in a console; with a function inside, which has another address in every process."""
+
+    def typed(text: str) -> str | None:
+        names: dict[str, Any] = {}
+        exec(f"def mine(labels, scores):\n    best = lambda rows: {text}\n    return best(labels)", names)
+        return function_metric(names["mine"], higher_is_better=True).digest
+
+    assert typed("rows.max()") == typed("rows.max()") != typed("rows.min()")
 
 
 def test_functions_that_differ_have_other_digests() -> None:
@@ -154,9 +186,10 @@ def test_functions_that_differ_have_other_digests() -> None:
     assert first.digest != second.digest
 
 
-def test_a_function_cannot_change_what_others_read() -> None:
-    def vandal(labels: Any, scores: Any) -> float:
-        labels[:] = 0
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_function_cannot_change_what_others_read(which: int) -> None:
+    def vandal(*labels_and_scores: Any) -> float:
+        labels_and_scores[which][:] = 0
         return 0.0
 
     with pytest.raises(
@@ -192,10 +225,16 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
             r"has no parameter 'scale'; known: empty, higher_is_better, name",
         ),
         ("spread(higher_is_better=true,name=mrr)", r"'mrr' already names another metric"),
+        ("spread(higher_is_better=true,name=AP)", r"'AP' already names another metric"),
+        ("spread(empty=none,higher_is_better=true)", r"empty='none'; expected one of skip, zero, one"),
         ("spread(higher_is_better=true)@10", r"has no parameter 'k'"),
         ("sprad", r"has no 'sprad'; did you mean 'spread'\?"),
         ("NotAMetric", r"is a type; expected a subclass of Metric, or a function f\(labels, scores\)"),
         ("Nameless", r"own.py: Nameless does not say its `name`; add `name: ClassVar = \"my_metric\"`"),
+        (
+            "Undecorated",
+            r"own.py: Undecorated is no dataclass; put @dataclass\(frozen=True, kw_only=True\) above",
+        ),
         ("Thief", r"'ndcg' already names another metric; choose a name of your own"),
         ("TopLabel(scal=2)", r"top_label has no parameter 'scal'; did you mean 'scale'\?"),
         ("TopLabel@10", r"top_label is defined on the whole list; leave out @10"),

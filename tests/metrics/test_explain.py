@@ -8,6 +8,7 @@ import pytest
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import ERR, MAP, METRICS, MRR, NDCG, catalog, function_metric
+from ltr_harness.metrics.conventions import as_measured_by, differences_in_words
 
 LABELS = [0, 3, 1, 2, 0, 1]
 SCORES = [2.0, 1.0, 2.0, 1.0, 1.0, 0.5]
@@ -262,6 +263,12 @@ def test_what_the_question_is_stays_and_what_is_convention_changes() -> None:
     )
 
 
+def test_a_scale_that_was_not_asked_for_is_the_tools_own() -> None:
+    assert str(as_measured_by("gdeval", ERR(k=5))) == "err(max_grade=4,ties=id)@5"
+    assert str(as_measured_by("gdeval", ERR(k=5, max_grade=3))) == "err(max_grade=3,ties=id)@5"
+    assert differences_in_words(NDCG(k=5), NDCG(k=5, discount="letor")) == ("rank 2 is not discounted",)
+
+
 def test_the_reason_of_map_is_its_divisor() -> None:
     presets = {p.tool: p for p in MAP(k=2).explain([1, 0, 1, 1], [4, 3, 2, 1]).presets}
     assert presets["ranx"].reason == "divided by all relevant rows, R"
@@ -329,6 +336,53 @@ def test_documents_go_by_their_names() -> None:
     explanation = NDCG(k=3).explain([1, 0], [1.0, 2.0], ["a", "b"])
     assert explanation.columns[2] == "document"
     assert [row[2] for row in explanation.rows] == ["b", "a"]
+
+
+def test_as_a_terminal_shows_it() -> None:
+    explanation = MRR(k=2).explain([2, 0.5, 1], [1e-5, 12.345678, 3], ["long name", "b", "c"])
+    assert str(explanation).splitlines() == [
+        "mrr@2 = 0.5000",
+        "",
+        "rank  tied ranks  document  label   score  relevant  1 / rank  contribution",
+        "   1              b           0.5  12.346                   1        0.0000",
+        "   2              c             1       3       yes       0.5        0.5000",
+        "(1 more rows below the cutoff)",
+        "",
+        "ideal order of labels: 2 1",
+        "sum of contributions = 0.5000",
+        "",
+        "as          value  why",
+        "catboost   0.5000  the same",
+        "trec_eval  0.5000  the same",
+        "ranx       0.5000  the same",
+        "ranklib    0.5000  the same",
+    ]
+    html = explanation._repr_html_()
+    assert "<td>12.346</td><td></td><td>1</td><td>0.0000</td></tr>" in html
+    assert "<p>1 more rows below the cutoff</p>" in html
+    assert html.endswith("<tr><td>ranklib</td><td>0.5000</td><td>the same</td></tr></tbody></table>")
+
+
+def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:
+    explanation = parse_metric("tau_ap").explain([1, 0], [2, 1])
+    assert str(explanation).splitlines()[3:] == [
+        "   1                0      1      2        0.0000",
+        "   2                1      0      1        1.0000",
+        "",
+        "ideal order of labels: 1 0",
+        "sum of contributions = 1.0000",
+    ]
+    assert explanation._repr_html_().endswith("<br>sum of contributions = 1.0000</p>")
+    assert "more rows" not in explanation._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [(1e15, "1e+15"), (999_999, "999999"), (0.125, "0.125"), (0.123456, "0.123456"), (0.1234567, "0.12346")],
+)
+def test_scores_are_as_short_as_they_can_be(score: float, said: str) -> None:
+    row = str(MRR().explain([1], [score], ["a"])).splitlines()[3]
+    assert row.split()[3] == said
 
 
 def test_html_is_escaped() -> None:

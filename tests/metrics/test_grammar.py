@@ -148,7 +148,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("ndcg(as=lightgmb)@10", r"unknown preset 'lightgmb'; did you mean 'lightgbm'\?"),
         (
             "err(as=sklearn)",
-            r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost",
+            r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost, gdeval, ranklib",
         ),
         ("tau_ap(walk=up)", r"tau_ap: walk='up'; expected one of both, scores, labels"),
         (7, r"7 is no metric; expected name"),
