@@ -93,8 +93,6 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     baseline = comparison.entrant(comparison.baseline)
     parts = parts_of(baseline.query_attributes)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    if not parts or not rivals:
-        return ()
     base = baseline.per_query(comparison.primary)
     columns, places = [], []
     for model in rivals:
@@ -189,7 +187,7 @@ def _head_and_tail(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[
     distinct, inverse = np.unique(traffic, return_inverse=True)
     by_value = np.bincount(inverse, traffic)[::-1]
     at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
-    edge = distinct[::-1][min(at, distinct.size - 1)]
+    edge = distinct[::-1][at]
     head = traffic >= edge
     yield f"head, from {edge:g}: half of the traffic", head & ~np.isnan(numbers)
     yield f"tail, below {edge:g}", ~head & ~np.isnan(numbers)

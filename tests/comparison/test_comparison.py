@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
-from ltr_harness.comparison.contrasts import contrast
+from ltr_harness.comparison.contrasts import _verdict, contrast
 from ltr_harness.comparison.method import Method
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
-from ltr_harness.stats.corrections import holm
+from ltr_harness.stats import paired
+from ltr_harness.stats.corrections import holm, max_t
+from ltr_harness.stats.intervals import bootstrap_interval, t_interval
+from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.paired import sign_flip_p
+from ltr_harness.stats.seeds import two_level_interval
 
 from .conftest import table
 
@@ -163,6 +170,111 @@ class TestVerdict:
         result = compare({"x": table(range(50), ndcg_10=base), "y": table(range(50), ndcg_10=base + gain)})
         assert any("lopsided" in note for note in result.notes)
         assert not any("lopsided" in note for note in compare(models()).notes)
+
+
+class TestByHand:
+    def test_how_the_queries_spread(self) -> None:
+        one = table("abcdef", ndcg_10=[0, 0.2, 0.5, 0.9, 1, np.nan])
+        found = compare({"one": one}).summary("one")
+        assert (found.n, found.n_undefined, found.mean) == (5, 1, pytest.approx(2.6 / 5))
+        assert (found.minimum, found.median) == (0.0, 0.5)
+        assert (found.p10, found.p90) == pytest.approx(
+            (0.4 * 0.2, 0.9 + 0.6 * 0.1)
+        )  # ranks 0.4 and 3.6 of 0 to 4
+        assert (found.share_zero, found.share_one) == (1 / 5, 1 / 5)
+        assert (found.n_replicates, found.seed_min, found.seed_max) == (1, found.mean, found.mean)
+
+    def test_how_the_seeds_spread(self) -> None:
+        values = np.array([[0.2, 0.6, np.nan], [0.4, 0.8, np.nan]])
+        one = Entrant("one", np.array(list("abc")), {"ndcg@10": values}, ("1", "2"), {"ndcg@10": True})
+        found = compare_entrants([one], ["ndcg@10"]).summary("one")
+        assert (found.seed_min, found.seed_max) == pytest.approx((0.4, 0.6))
+        assert found.seed_sd == pytest.approx(0.2 / np.sqrt(2))
+        assert found.mean == pytest.approx(0.5)
+
+    def test_a_difference_as_a_share_of_the_other_mean_over_the_queries_of_both(self) -> None:
+        old = table("abcde", ndcg_10=[0, 0.2, 0.5, 1, 0.9])
+        new = table("abcde", ndcg_10=[0.34, 0.2, 0.5, 1, np.nan])
+        assert compare({"old": old, "new": new}).paired("new").relative == pytest.approx(0.34 / 1.7)
+        nothing = table("abcde", ndcg_10=[0.0] * 5)
+        assert np.isnan(compare({"nothing": nothing, "old": old}).paired("old").relative)
+
+    @pytest.mark.parametrize(
+        ("p", "low", "high", "margin", "word"),
+        [
+            (0.01, 0.005, 0.015, 0.02, "equivalent"),  # different from 0, by what does not matter
+            (0.01, 0.005, 0.02, 0.02, "better"),
+            (0.01, -0.03, -0.01, 0.02, "worse"),
+            (0.90, -0.03, 0.03, 0.02, "not distinguishable"),
+            (0.05, 0.1, 0.3, None, "not distinguishable"),
+            (0.01, -0.1, 0.3, None, "not distinguishable"),
+            (np.nan, np.nan, np.nan, 0.02, "not distinguishable"),
+        ],
+    )
+    def test_words(self, p: float, low: float, high: float, margin: float | None, word: str) -> None:
+        assert _verdict(p, low, high, True, Method(margin=margin)) == word
+        turned = {"better": "worse", "worse": "better"}.get(word, word)
+        assert _verdict(p, low, high, False, Method(margin=margin)) == turned
+
+
+class TestMethodIsFollowed:
+    """Every number is that of the function which computes it, called with the choices made."""
+
+    CHOICES: ClassVar = {"confidence": 0.8, "draws": 500, "seed": 3}
+
+    @pytest.fixture
+    def frames(self) -> dict[str, pd.DataFrame]:
+        return models(n=100, shifts=(0.0, 0.015, 0.005))
+
+    @pytest.mark.parametrize(
+        ("test", "function"),
+        [
+            ("permutation", partial(paired.sign_flip_p, draws=500, seed=3)),
+            ("bootstrap", partial(paired.bootstrap_p, draws=500, seed=3)),
+            ("t", paired.paired_t_p),
+            ("wilcoxon", paired.wilcoxon_p),
+            ("sign", paired.sign_test_p),
+        ],
+    )
+    def test_p(self, frames: dict[str, pd.DataFrame], test: str, function: Callable[..., Floats]) -> None:
+        result = compare(frames, metrics=["ndcg@10"], test=test, **self.CHOICES)
+        assert result.paired("m1").p == pytest.approx(
+            float(function(result.query_differences("m1"))), rel=1e-12
+        )
+
+    @pytest.mark.parametrize(
+        ("interval", "function"),
+        [
+            ("t", t_interval),
+            ("bca", partial(bootstrap_interval, method="bca", draws=500, seed=3)),
+            ("percentile", partial(bootstrap_interval, method="percentile", draws=500, seed=3)),
+        ],
+    )
+    def test_intervals(
+        self, frames: dict[str, pd.DataFrame], interval: str, function: Callable[..., tuple[Floats, Floats]]
+    ) -> None:
+        result = compare(frames, metrics=["ndcg@10"], interval=interval, **self.CHOICES)
+        pair, summary = result.paired("m1"), result.summary("m1")
+        of_difference = function(result.query_differences("m1")[:, None], 0.8)
+        of_mean = function(result.entrant("m1").per_query("ndcg@10")[:, None], 0.8)
+        assert (pair.ci_low, pair.ci_high) == pytest.approx(
+            [float(end[0]) for end in of_difference], rel=1e-12
+        )
+        assert (summary.ci_low, summary.ci_high) == pytest.approx(
+            [float(end[0]) for end in of_mean], rel=1e-12
+        )
+
+    def test_max_t(self, frames: dict[str, pd.DataFrame]) -> None:
+        result = compare(frames, metrics=["ndcg@10"], correction="max-t", **self.CHOICES)
+        d = np.column_stack([result.query_differences(name) for name in ("m1", "m2")])
+        expected = max_t(d, confidence=0.8, draws=500, seed=3)
+        assert [pair.p_corrected for pair in result.pairs] == expected.p.tolist()
+        assert [pair.ci_low for pair in result.pairs] == expected.low.tolist()
+
+    def test_what_could_have_been_detected(self, frames: dict[str, pd.DataFrame]) -> None:
+        result = compare(frames, **self.CHOICES)
+        expected = paired.detectable_difference(result.query_differences("m1"), alpha=0.2)
+        assert result.paired("m1").detectable == pytest.approx(float(expected), rel=1e-12)
 
 
 class TestFamilies:
@@ -354,9 +466,25 @@ class TestSeeds:
     def test_undefined_for_one_side_only(self) -> None:
         base, other = self.entrant("base", [0.0] * 3), self.entrant("other", [0.0] * 3, seed=1)
         other.values["ndcg@10"][:, :20] = np.nan
-        pair = compare_entrants([base, other], ["ndcg@10"]).paired("other")
+        method = {"confidence": 0.8, "draws": 500, "seed": 3}
+        result = compare_entrants([base, other], ["ndcg@10"], method=Method(**method))
+        pair = result.paired("other")
         assert pair.n == 180
         assert pair.seed_ci_low < pair.difference < pair.seed_ci_high
+        both = [one.values["ndcg@10"] for one in (result.entrant("other"), result.entrant("base"))]
+        assert (pair.seed_ci_low, pair.seed_ci_high) == two_level_interval(*both, **method)
+
+    def test_a_model_of_two_seeds_beside_models_of_three(self) -> None:
+        base, three, two = (
+            self.entrant(name, [0.0] * seeds, seed=at)
+            for at, (name, seeds) in enumerate([("base", 3), ("three", 3), ("two", 2)])
+        )
+        method = {"confidence": 0.8, "draws": 500, "seed": 3}
+        result = compare_entrants([base, two, three], ["ndcg@10"], method=Method(**method))
+        assert np.isnan(result.paired("two").seed_ci_low)
+        both = [one.values["ndcg@10"] for one in (result.entrant("three"), result.entrant("base"))]
+        pair = result.paired("three")
+        assert (pair.seed_ci_low, pair.seed_ci_high) == pytest.approx(two_level_interval(*both, **method))
 
 
 class TestAllPairs:

@@ -43,6 +43,8 @@ NEAR = [0.201, 0.299, 0.2, 0.301] * 5  # mean 0.25025, as good as LOW
         ("mrr of new < 0.46 and significant", []),
         ("mrr < 0.3 and significant", ["old", "near"]),
         ("mrr > 0.3 and significant", ["new"]),
+        ("mrr > 0.24 and significant", ["new"]),  # the intervals of the others reach below
+        ("mrr of old < 0.3", ["old"]),  # against a number the baseline is a model like any other
         ("err@10 > baseline and significant", ["new"]),
         ("err(max_grade=4)@10 < 2e-1", ["old", "near"]),
     ],
@@ -67,6 +69,8 @@ def test_an_undefined_mean_passes_no_gate() -> None:
     for text in ("mrr < baseline", "mrr > baseline", "mrr of new < 0.1"):
         assert len(parse_gate(text).failures(found)) == 1
         assert "is undefined for every query, so" in parse_gate(text).failures(found)[0]
+    (line,) = parse_gate("mrr < baseline").failures(comparison(old=[NAN, NAN], new=[0.5, 0.5]))
+    assert "is undefined for every query, so < baseline old cannot be checked" in line
 
 
 @pytest.mark.parametrize(

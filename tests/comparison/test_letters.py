@@ -66,6 +66,7 @@ def test_forty_models_that_all_differ() -> None:
 def test_only_whole_queries_are_counted() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3, 30))
+    values[0] += 5
     values[0, :2] = np.nan
     ids = np.array([f"q{q}" for q in range(30)])
     found = compare(
@@ -75,6 +76,7 @@ def test_only_whole_queries_are_counted() -> None:
         )
     ).letters()
     assert (found.n, found.n_dropped) == (28, 2)
+    assert next(iter(found.groups)) == "a"
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
-from ltr_harness.comparison.slices import SMALLEST, parts_of, slice_results
+from ltr_harness.comparison.slices import SMALLEST, _verdict, parts_of, slice_results
 from ltr_harness.stats.corrections import max_t
 
 
@@ -23,11 +25,21 @@ def test_numbers_are_cut_into_quarters_that_keep_equal_values_together() -> None
         "76 to 100": 25,
     }
     assert labels({"rows": np.r_[np.zeros(60), np.arange(1, 41)]}) == {"0": 60, "1 to 15": 15, "16 to 40": 25}
+    assert labels({"rows": np.r_[np.arange(1, 41), np.full(60, 99)]}) == {"1 to 25": 25, "26 to 99": 75}
+    assert labels({"grade": np.r_[np.zeros(9), 1, 2]}) == {"0": 9, "1": 1, "2": 1}  # few enough for one each
 
 
 def test_head_is_half_of_the_traffic() -> None:
     cut = labels({"frequency": np.array([100.0, 50, 10, 10, 10, 10, 10])})
     assert cut == {"head, from 100: half of the traffic": 1, "tail, below 100": 6}
+    two_of_five = labels({"traffic": np.array([1, 2, 3, 4, 5])})  # 5 + 4 of 15
+    assert two_of_five == {"head, from 4: half of the traffic": 2, "tail, below 4": 3}
+    assert labels({"searches": np.array([4, 2, 1, np.nan, np.nan])}) == {
+        "head, from 4: half of the traffic": 1,
+        "tail, below 4": 2,
+        "missing": 2,
+    }
+    assert labels({"searches": np.full(4, 5.0)}) == {}  # all of it is head
 
 
 def test_categories_missing_values_and_the_rest() -> None:
@@ -38,7 +50,8 @@ def test_categories_missing_values_and_the_rest() -> None:
     }
     assert labels({"age": np.array([1.0, 2.0, np.nan])}) == {"1": 1, "2": 1, "missing": 1}
     many = np.repeat([f"c{at:02d}" for at in range(12)], np.arange(12, 0, -1))
-    assert list(labels({"c": many}))[-1] == "4 others"
+    assert list(labels({"c": many})) == [f"c{at:02d}" for at in range(8)] + ["4 others"]
+    assert list(labels({"c": np.array(list("bbacdefghi"))})) == list("bacdefghi")  # nine are not too many
     assert sum(labels({"c": many}).values()) == many.size
 
 
@@ -97,12 +110,12 @@ def test_the_part_that_differs_is_found_and_the_other_is_not(entrants: list[Entr
 
 
 def test_intervals_are_those_of_the_whole_family(entrants: list[Entrant]) -> None:
-    comparison = compare(*entrants)
+    comparison = compare(*entrants, confidence=0.8, draws=500, seed=3)
     d = comparison.query_differences("B")
     rows = comparison.entrant("A").query_attributes["rows"]
     tiny = comparison.entrant("A").query_attributes["tiny"]
     family = np.stack([np.where(part, d, np.nan) for part in (rows == 10, rows == 100, tiny == 0)], axis=1)
-    expected = max_t(family, confidence=0.95, draws=10_000, seed=0)
+    expected = max_t(family, confidence=0.8, draws=500, seed=3)
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
     assert [one.ci_low for one in results] == expected.low.tolist()
     assert [one.p for one in results] == expected.p.tolist()
@@ -115,6 +128,32 @@ def test_too_few_queries_are_counted_and_not_compared(entrants: list[Entrant]) -
     assert tiny.n == 0  # four queries, all of them undefined
     assert np.isnan(tiny.ci_low)
     assert tiny.verdict == "not distinguishable"
+
+
+def test_five_queries_are_enough(entrants: list[Entrant]) -> None:
+    five = np.r_[np.zeros(5), np.ones(SMALLEST), np.zeros(190)]  # the first five are undefined
+    cut = [dataclasses.replace(one, query_attributes={"few": five}) for one in entrants]
+    found = {one.label: one for one in slice_results(compare(*cut))}
+    assert (found["1"].n, found["0"].n) == (5, 190)
+    assert not np.isnan(found["1"].ci_low)
+
+
+def test_one_model_alone_has_no_parts_to_be_compared_on(entrants: list[Entrant]) -> None:
+    assert slice_results(compare(entrants[0])) == ()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "word"),
+    [
+        (0.1, 0.3, 0.01, "better"),
+        (-0.3, -0.1, 0.01, "worse"),
+        (-0.1, 0.3, 0.01, "not distinguishable"),
+        (0.1, 0.3, 0.05, "not distinguishable"),
+        (np.nan, np.nan, np.nan, "not distinguishable"),
+    ],
+)
+def test_the_word_needs_both_the_interval_and_p(low: float, high: float, p: float, word: str) -> None:
+    assert _verdict(low, high, p, 0.05, True) == word
 
 
 def test_lower_is_better(entrants: list[Entrant]) -> None:
