@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
+from ltr_harness.comparison.budgets import budget_notes, configuration
 from ltr_harness.comparison.entrants import entrants_from_runs
 from ltr_harness.errors import NotComparableError
+from ltr_harness.runs.record import Record, TuningFacts
 
 from .conftest import WriteRun, table
 
@@ -157,3 +162,61 @@ def test_query_facts_come_along(write_run: WriteRun) -> None:
     (model,), _, _ = entrants_from_runs([run])
     assert model.query_attributes["n_relevant"].tolist() == [0, 3]
     assert model.query_attributes["rows"].tolist() == [8, 9]
+
+
+def tuned(study: str = "s", rate: float = 0.1, **changes: Any) -> TuningFacts:
+    facts: dict[str, Any] = {
+        "study": study,
+        "metric": "ndcg@10",
+        "value": 0.5,
+        "trial": 0,
+        "chosen": {"params.learning_rate": rate, "rounds": int(100 * rate)},
+        "trials": 40,
+        "minutes": None,
+        "n_trials": 40,
+        "n_complete": 40,
+        "n_pruned": 0,
+        "n_failed": 0,
+        "seconds": 100.0,
+        "sampler": "tpe",
+        "inner_folds": None,
+        "seed": 1,
+    }
+    return TuningFacts(**{**facts, **changes})
+
+
+def test_tuned_runs_are_one_model_by_how_they_were_searched(write_run: WriteRun) -> None:
+    def searched(leaves: int = 31, **changes: Any) -> Mapping[str, Any]:
+        tuning = tuned(**changes)
+        rate, rounds = tuning.chosen.values()
+        config = {"ranker": "lightgbm", "rounds": rounds, "params": {"learning_rate": rate, "leaves": leaves}}
+        return configuration(write_run("m", None, config=config, tuning=tuning).record)
+
+    assert searched(rate=0.1) == searched(rate=0.2)
+    assert searched()["config"] == {"ranker": "lightgbm", "params": {"leaves": 31}}
+    assert searched(leaves=31) != searched(leaves=63)
+    assert searched(trials=40) != searched(trials=20)
+    assert configuration(write_run("m", None).record) == {"ranker": "lightgbm"}
+
+
+def test_what_is_said_of_budgets(write_run: WriteRun) -> None:
+    plain = write_run("plain", None).record
+
+    def runs(*tunings: TuningFacts) -> list[Record]:
+        return [write_run("m", None, tuning=tuning).record for tuning in tunings]
+
+    before = "tuned on validation data, before the test queries were scored: "
+    assert budget_notes({"plain": [plain]}) == []
+    one = runs(tuned())
+    assert budget_notes({"one": one}) == [f"{before}one by 40 trials (100 s)"]
+    assert budget_notes({"one": one, "plain": [plain]}) == [
+        f"{before}one by 40 trials (100 s). Not tuned: plain"
+    ]
+    # three runs of two searches, one per fold; a time budget stops where it stops
+    timed = {"trials": None, "minutes": 2.0}
+    folds = runs(tuned("a", **timed), tuned("a", **timed), tuned("b", n_trials=30, seconds=20.0, **timed))
+    found = budget_notes({"one": one, "folds": folds})
+    assert found[0] == (
+        f"{before}one by 40 trials (100 s); folds by 30 to 40 trials in each of 2 folds (120 s of at most 2 min)"
+    )
+    assert found[1].startswith("the tuned models had different budgets")
