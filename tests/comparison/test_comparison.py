@@ -174,14 +174,12 @@ class TestVerdict:
 
 class TestByHand:
     def test_how_the_queries_spread(self) -> None:
-        one = table("abcdef", ndcg_10=[0, 0.2, 0.5, 0.9, 1, np.nan])
+        one = table("abcdef", ndcg_10=[0, 0.2, 0.5, 1, 1, np.nan])
         found = compare({"one": one}).summary("one")
-        assert (found.n, found.n_undefined, found.mean) == (5, 1, pytest.approx(2.6 / 5))
+        assert (found.n, found.n_undefined, found.mean) == (5, 1, pytest.approx(2.7 / 5))
         assert (found.minimum, found.median) == (0.0, 0.5)
-        assert (found.p10, found.p90) == pytest.approx(
-            (0.4 * 0.2, 0.9 + 0.6 * 0.1)
-        )  # ranks 0.4 and 3.6 of 0 to 4
-        assert (found.share_zero, found.share_one) == (1 / 5, 1 / 5)
+        assert (found.p10, found.p90) == pytest.approx((0.4 * 0.2, 1.0))  # ranks 0.4 and 3.6 of 0 to 4
+        assert (found.share_zero, found.share_one) == (1 / 5, 2 / 5)
         assert (found.n_replicates, found.seed_min, found.seed_max) == (1, found.mean, found.mean)
 
     def test_how_the_seeds_spread(self) -> None:

@@ -190,12 +190,17 @@ def test_tuned_runs_are_one_model_by_how_they_were_searched(write_run: WriteRun)
         tuning = tuned(**changes)
         rate, rounds = tuning.chosen.values()
         config = {"ranker": "lightgbm", "rounds": rounds, "params": {"learning_rate": rate, "leaves": leaves}}
-        return configuration(write_run("m", None, config=config, tuning=tuning).record)
+        record = write_run("m", None, config=config, tuning=tuning).record
+        found = configuration(record)
+        assert record.config == config  # still what was trained
+        return found
 
     assert searched(rate=0.1) == searched(rate=0.2)
     assert searched()["config"] == {"ranker": "lightgbm", "params": {"leaves": 31}}
     assert searched(leaves=31) != searched(leaves=63)
     assert searched(trials=40) != searched(trials=20)
+    unwritten = write_run("m", None, tuning=tuned()).record  # all options at their defaults before the search
+    assert configuration(unwritten)["config"] == {"ranker": "lightgbm"}
     assert configuration(write_run("m", None).record) == {"ranker": "lightgbm"}
 
 

@@ -79,6 +79,10 @@ def test_only_whole_queries_are_counted() -> None:
     assert next(iter(found.groups)) == "a"
 
 
+def test_two_queries_are_enough_to_test() -> None:
+    assert models([0.0, 9.0], n=2).letters().groups == {"m01": ("a",), "m00": ("b",)}
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_nothing_to_test(n: int) -> None:
     values = np.full(4, np.nan)
