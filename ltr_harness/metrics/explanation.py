@@ -111,7 +111,7 @@ def number(value: float | None, whole: bool = False) -> str:
 def _cell(value: str | float) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, int) or (math.isfinite(value) and value == int(value) and abs(value) < 1e15):
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return plain_number(value) if len(plain_number(value)) <= 8 else f"{value:.5g}"
 

@@ -7,6 +7,7 @@ import importlib
 import pickle
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ def test_its_digest_follows_the_file(own: Path, tmp_path: Path) -> None:
 
     metric = parse_metric(f"{own}:TopLabel")
     assert metric.digest == hashlib.sha256(own.read_bytes()).hexdigest()
+    assert parse_metric(f"{own}:spread(higher_is_better=true)").digest == metric.digest
     assert parse_metric("ndcg@10").digest is None
 
 
@@ -178,6 +180,8 @@ def test_functions_without_a_file_have_digests_too() -> None:
         return function_metric(names["mine"], higher_is_better=True).digest
 
     assert typed("rows.max()") == typed("rows.max()") != typed("rows.min()")
+    bound = function_metric(partial(share_of_odd_labels), name="odd", higher_is_better=True)
+    assert bound.digest is not None
 
 
 def test_functions_that_differ_have_other_digests() -> None:
@@ -253,6 +257,8 @@ def test_names_that_cannot_be_read_back() -> None:
         function_metric(3, higher_is_better=True)  # type: ignore[arg-type]
     with pytest.raises(MetricError, match=r"ties=stable; a function sees scores as they are"):
         type(function_metric(share_of_odd_labels, higher_is_better=True))(ties="stable")
+    with pytest.raises(MetricError, match=r"empty='none'; expected one of skip, zero, one"):
+        type(function_metric(share_of_odd_labels, higher_is_better=True))(empty="none")
 
 
 def test_an_installed_package_may_add_a_metric(

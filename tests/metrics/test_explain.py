@@ -378,7 +378,14 @@ def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:
 
 @pytest.mark.parametrize(
     ("score", "said"),
-    [(1e15, "1e+15"), (999_999, "999999"), (0.125, "0.125"), (0.123456, "0.123456"), (0.1234567, "0.12346")],
+    [
+        (-np.inf, "-inf"),
+        (1e15, "1e+15"),
+        (999_999, "999999"),
+        (0.125, "0.125"),
+        (0.123456, "0.123456"),
+        (0.1234567, "0.12346"),
+    ],
 )
 def test_scores_are_as_short_as_they_can_be(score: float, said: str) -> None:
     row = str(MRR().explain([1], [score], ["a"])).splitlines()[3]
