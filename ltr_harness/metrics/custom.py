@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import CodeType
 from typing import Any, ClassVar
 
@@ -171,6 +171,9 @@ def check_name(name: str) -> None:
 
 def _code_digest(function: Any) -> str:
     """SHA-256 of what the function does, as far as its source tells."""
+    if isinstance(function, partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        return hashlib.sha256((_code_digest(function.func) + given).encode()).hexdigest()
     try:
         text = inspect.getsource(function)
     except (OSError, TypeError):  # typed in a console, or not written in Python

@@ -190,6 +190,16 @@ def test_functions_that_differ_have_other_digests() -> None:
     assert first.digest != second.digest
 
 
+def test_what_a_partial_function_was_given_counts() -> None:
+    def above(labels: Any, scores: Any, least: float) -> float:
+        return float((labels >= least).mean())
+
+    def digest(**given: float) -> str | None:
+        return function_metric(partial(above, **given), name="above", higher_is_better=True).digest
+
+    assert digest(least=1.0) == digest(least=1.0) != digest(least=2.0)
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_function_cannot_change_what_others_read(which: int) -> None:
     def vandal(*labels_and_scores: Any) -> float:
