@@ -98,14 +98,19 @@ class ParquetTable:
         from pyarrow import ArrowException
 
         refuse_types(self.path, self.schema, numbers)
-        if self._file.metadata.num_rows == 0:
+        n_rows = self._file.metadata.num_rows
+        if n_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
         try:
             table = self._file.read(columns=[*numbers, *texts])
             table.select(list(texts)).validate(full=True)  # text that is no UTF-8 shows up nowhere else
-            return table
         except (ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if len(column) != n_rows:  # Arrow believes each column's own count
+                found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {n_rows} rows"
+                raise DataError(Problem(str(self.path), found))
+        return table
 
     def place(self, row: int) -> str:
         """File and row, counted from 1."""

@@ -82,17 +82,32 @@ def test_companions_fit_or_are_refused(
     assert data.features[:, 0].tolist() == list(range(n_rows))
 
 
+def small_parquet(path: Path) -> bytes:
+    if not path.exists():
+        table = pa.table({"query_id": ["a", "a", "b"], "label": [1, 0, 2], "f": [0.5, None, 1.0]})
+        pq.write_table(table, path, write_page_checksum=True)
+    return path.read_bytes()
+
+
+def test_a_parquet_file_with_any_one_byte_gone(tmp_path: Path) -> None:
+    """Among them the counts of rows, of the file and of each column."""
+    content = small_parquet(tmp_path / "whole.parquet")
+    told = set()
+    for at in range(len(content)):
+        (tmp_path / "bad.parquet").write_bytes(content[:at] + b"\0" + content[at + 1 :])
+        try:
+            read = Parquet().read(["bad.parquet"], tmp_path)
+        except DataError as problem:
+            told.add(problem.problems[0].found)
+        else:
+            assert read.n_rows == 3
+    assert "the Parquet file is damaged: column 'f' has 0 of 3 rows" in told
+
+
 @quick
 @given(st.data())
 def test_a_parquet_file_with_flipped_bytes(tmp_path: Path, data: st.DataObject) -> None:
-    whole = tmp_path / "whole.parquet"
-    if not whole.exists():
-        pq.write_table(
-            pa.table({"query_id": ["a", "a", "b"], "label": [1, 0, 2], "f": [0.5, None, 1.0]}),
-            whole,
-            write_page_checksum=True,
-        )
-    content = bytearray(whole.read_bytes())
+    content = bytearray(small_parquet(tmp_path / "whole.parquet"))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     (tmp_path / "bad.parquet").write_bytes(content)
