@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from ltr_harness.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -65,9 +67,13 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
                 continue
             if document["key"] != key:
                 continue
-            windows = [PastWindow(**row) for row in document["windows"]]
+            windows = TypeAdapter(list[PastWindow]).validate_python(document["windows"])
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            problems.append(Problem(str(path), f"is no history of monitor: {problem}", cure="move it away"))
+            told = str(problem)
+            if isinstance(problem, ValidationError):
+                first = problem.errors()[0]
+                told = f"windows.{'.'.join(map(str, first['loc']))} is {first['input']!r:.60}"
+            problems.append(Problem(str(path), f"is no history of monitor: {told}", cure="move it away"))
             continue
         for window in windows:
             known = best.get(window.number)

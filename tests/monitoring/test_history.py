@@ -74,6 +74,19 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "windows-0.json").write_text(json.dumps({"version": 9}))
     with pytest.raises(DataError, match="update ltr-harness"):
         read_history(tmp_path, "key")
+    row = {"label": "a", "n": 3, "mean": 0.5, "error": 0.1, "relevant_share": 1.0, "seen_until": 1}
+    for number, told in (
+        (1, None),
+        ("monday", r"windows\.1\.number is 'monday'"),
+        (None, r"windows\.1\.number is None"),
+    ):
+        windows = [{**row, "number": 0}, {**row, "number": number}]
+        (tmp_path / "windows-0.json").write_text(json.dumps({"version": 1, "key": "key", "windows": windows}))
+        if told is None:
+            assert [window.number for window in read_history(tmp_path, "key")] == [0, 1]
+            continue
+        with pytest.raises(DataError, match=told):
+            read_history(tmp_path, "key")
 
 
 def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
