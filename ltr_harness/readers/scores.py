@@ -7,6 +7,7 @@ by ``query_id`` and ``document_id``, by ``query_id`` and ``row`` (counted from 0
 
 from __future__ import annotations
 
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.trec_lines import Lines
 
 _NUMBER = "a number: what has no score has no rank"
+
+# What NumPy raises besides where a header is damaged: it reads it as Python.
+_HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)
 
 
 def read_scores(
@@ -60,7 +64,7 @@ def read_scores(
 def _read_array(file: Path) -> NDArray[np.float64]:
     try:
         values = np.load(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as problem:
+    except (ValueError, OSError, EOFError, *_HEADER) as problem:
         raise DataError(Problem(str(file), f"cannot be read as an array: {problem}")) from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
         shape = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"

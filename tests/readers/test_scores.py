@@ -136,3 +136,18 @@ def test_all_kinds_of_misfits_come_at_once(tmp_path: Path) -> None:
     texts = [str(problem) for problem in error.value.problems]
     assert len(texts) == 3
     assert "4 of 5 rows have no score" in texts[2]
+
+
+def test_an_array_with_any_one_byte_of_another_value(tmp_path: Path) -> None:
+    """Its header is a text that NumPy reads as Python."""
+    np.save(tmp_path / "whole.npy", np.array(SCORES))
+    content = (tmp_path / "whole.npy").read_bytes()
+    told = 0
+    for at in range(128):
+        for other in (0, content[at] ^ 1, ord("(")):
+            (tmp_path / "s.npy").write_bytes(content[:at] + bytes([other]) + content[at + 1 :])
+            try:
+                assert len(read_scores(tmp_path / "s.npy", judgments())) == len(SCORES)
+            except DataError:
+                told += 1
+    assert told > 100
