@@ -15,7 +15,7 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
-from ltr_harness.experiment.starting import let_go, stop_workers, worker_context
+from ltr_harness.experiment.starting import let_go, stop, worker_context
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan
 from ltr_harness.experiment.trial import Outcome, run_trial
@@ -118,7 +118,7 @@ def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Ite
     try:
         yield pool
     except BaseException:  # Ctrl-C, or a defect
-        stop_workers()
+        stop(pool)
         raise
     finally:
         let_go(pool)

@@ -19,7 +19,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.starting import let_go, stop_workers, worker_context
+from ltr_harness.experiment.starting import let_go, stop, worker_context
 from ltr_harness.runs import Run
 
 Rounds: TypeAlias = "multiprocessing.Queue[Said]"
@@ -85,7 +85,7 @@ def run_in_workers(
     try:
         yield from dispatch(tasks, crew, progress)
     except BaseException:  # Ctrl-C, a defect, a caller who wants no more
-        stop_workers()
+        crew.stop()
         raise
     finally:
         crew.dismiss()
@@ -131,6 +131,10 @@ class LocalCrew:
     def lost(self, task: Task, problem: TrainingError) -> Run:
         fold = self._reader.read(task.fold)
         return execute(task, self._experiment, self._plan, fold, self._threads, failure=problem)
+
+    def stop(self) -> None:
+        for pool, _ in self._pools.values():
+            stop(pool)
 
     def dismiss(self) -> None:
         for pool, _ in self._pools.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.experiment.plan import Task
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.starting import wait_until_gone
 from ltr_harness.runs import Run, find_runs
 
 
@@ -113,6 +115,26 @@ def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said
     assert said.count("interrupted; finished runs are kept") == 1
+
+
+class Interrupted(Progress):
+    """Ctrl-C after the first run."""
+
+    def finished(self, task: Task, run: Run) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_experiment_ends_its_own_workers_alone(small: dict[str, Any], tmp_path: Path) -> None:
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(300,))
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(small, runs=tmp_path, workers=2, progress=Interrupted())
+        wait_until_gone()
+        assert multiprocessing.active_children() == [other]
+    finally:
+        other.kill()
+        other.join()
 
 
 class Log(Progress):
