@@ -124,7 +124,7 @@ def parameters(kind: type) -> Iterator[tuple[str, str, str]]:
 
 def other_tools(name: str) -> list[str]:
     from ltr_harness.metrics import catalog
-    from ltr_harness.metrics.presets import PRESETS
+    from ltr_harness.metrics.core.presets import PRESETS
 
     given = {"p": 0.8} if name.startswith("rbp") else {}
     rows = [

@@ -158,7 +158,7 @@ def _code_digest() -> str:
     """The readers' own source: entries made by another version of it are other entries."""
     folder = Path(readers.__file__).parent
     digest = hashlib.sha256()
-    for file in (*sorted(folder.glob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"):
+    for file in (*sorted(folder.rglob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -12,23 +12,35 @@ import click
 
 # Name to (module, one line for `ltr-harness --help`): help must not import what commands need.
 COMMANDS = {
-    "run": ("ltr_harness.cli.run", "Train what is missing, compare, report."),
-    "check": ("ltr_harness.cli.check", "Find every problem of an experiment before training."),
-    "evaluate": ("ltr_harness.cli.evaluate", "Metrics for scores from anywhere, TREC runs included."),
-    "explain": ("ltr_harness.cli.explain", "The arithmetic of one query, row by row."),
-    "compare": ("ltr_harness.cli.compare", "Compare runs, score files or TREC runs; gates for CI."),
-    "monitor": ("ltr_harness.cli.monitor", "Production logs against a baseline: what moved, where, why."),
-    "predict": ("ltr_harness.cli.predict", "Score new rows with a stored model."),
-    "reproduce": ("ltr_harness.cli.reproduce", "Train a stored run again: is everything identical?"),
-    "report": ("ltr_harness.cli.report", "Rebuild the report from stored runs."),
-    "export": ("ltr_harness.cli.export", "Stored runs for pip and MLflow: packages, parameters, history."),
-    "data": ("ltr_harness.cli.data", "Look at data, convert, divide and fetch it."),
-    "list": ("ltr_harness.cli.names", "List metrics, rankers, readers or report sections."),
-    "show": ("ltr_harness.cli.show", "Show a resolved configuration or a run."),
-    "init": ("ltr_harness.cli.init", "Write a first experiment file, for your data or made up."),
-    "doctor": ("ltr_harness.cli.doctor", "Is everything here that experiments need, and does it work?"),
-    "completion": ("ltr_harness.cli.completion", "Commands and options on the Tab key."),
-    "schema": ("ltr_harness.cli.schema", "Print the JSON Schema of experiment files."),
+    "run": ("ltr_harness.cli.commands.run", "Train what is missing, compare, report."),
+    "check": ("ltr_harness.cli.commands.check", "Find every problem of an experiment before training."),
+    "evaluate": (
+        "ltr_harness.cli.commands.evaluate",
+        "Metrics for scores from anywhere, TREC runs included.",
+    ),
+    "explain": ("ltr_harness.cli.commands.explain", "The arithmetic of one query, row by row."),
+    "compare": ("ltr_harness.cli.commands.compare", "Compare runs, score files or TREC runs; gates for CI."),
+    "monitor": (
+        "ltr_harness.cli.commands.monitor",
+        "Production logs against a baseline: what moved, where, why.",
+    ),
+    "predict": ("ltr_harness.cli.commands.predict", "Score new rows with a stored model."),
+    "reproduce": ("ltr_harness.cli.commands.reproduce", "Train a stored run again: is everything identical?"),
+    "report": ("ltr_harness.cli.commands.report", "Rebuild the report from stored runs."),
+    "export": (
+        "ltr_harness.cli.commands.export",
+        "Stored runs for pip and MLflow: packages, parameters, history.",
+    ),
+    "data": ("ltr_harness.cli.commands.data", "Look at data, convert, divide and fetch it."),
+    "list": ("ltr_harness.cli.commands.names", "List metrics, rankers, readers or report sections."),
+    "show": ("ltr_harness.cli.commands.show", "Show a resolved configuration or a run."),
+    "init": ("ltr_harness.cli.commands.init", "Write a first experiment file, for your data or made up."),
+    "doctor": (
+        "ltr_harness.cli.commands.doctor",
+        "Is everything here that experiments need, and does it work?",
+    ),
+    "completion": ("ltr_harness.cli.commands.completion", "Commands and options on the Tab key."),
+    "schema": ("ltr_harness.cli.commands.schema", "Print the JSON Schema of experiment files."),
 }
 
 EPILOG = """\b
@@ -97,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(50_000, 20, 100)
     code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))
     # after everything is said, so that an error message does not wait for worker processes to end
-    if starting := sys.modules.get("ltr_harness.experiment.starting"):
+    if starting := sys.modules.get("ltr_harness.experiment.pool"):
         starting.wait_until_gone()
     gc.freeze()  # or all of them are searched once more on the way out, which takes half a second
     sys.exit(code)

@@ -1,6 +1,6 @@
 """trec_eval's measures in trec_eval's layout: ``name <tab> query <tab> value``, values to four decimals.
 
-The metrics are ours under trec_eval's conventions (`metrics/presets.py`); what is here is its names, its sums and
+The metrics are ours under trec_eval's conventions (`metrics/core/presets.py`); what is here is its names, its sums and
 means, and the two things that are no metric of ours: counts, and interpolated precision.
 """
 
@@ -21,7 +21,7 @@ from ltr_harness.cli.asked_metrics import with_relevant
 from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.ranking import Ranker
+from ltr_harness.metrics.core.ranking import Ranker
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALL_LEVELS = tuple(level / 10 for level in range(11))

@@ -12,7 +12,7 @@ from typing import Any
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.errors import MissingExtraError, Problem, UsageError
 from ltr_harness.experiment.workers import available_cores
-from ltr_harness.rankers.data_parallel import DataParallelRanker
+from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 
 CONNECT_WITHIN = 10
 """Seconds a scheduler has to answer."""

@@ -16,9 +16,9 @@ from ltr_harness.experiment.cluster import Cluster, across_all, chosen_cluster, 
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.plan import Plan, Task, plan
+from ltr_harness.experiment.pool import wait_until_gone
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import require_optuna
-from ltr_harness.experiment.starting import wait_until_gone
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import (
     available_cores,

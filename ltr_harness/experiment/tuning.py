@@ -13,9 +13,9 @@ from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.pool import let_go, stop, worker_context
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
-from ltr_harness.experiment.starting import let_go, stop, worker_context
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan
 from ltr_harness.experiment.trial import Outcome, run_trial

@@ -18,8 +18,8 @@ from ltr_harness.experiment.dispatch import Said, dispatch, now_and_then
 from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.pool import let_go, stop, worker_context
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.starting import let_go, stop, worker_context
 from ltr_harness.runs import Run
 
 Rounds: TypeAlias = "multiprocessing.Queue[Said]"

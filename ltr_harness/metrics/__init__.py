@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.metrics.binding import Binding as Binding
-from ltr_harness.metrics.binding import bind as bind
-from ltr_harness.metrics.custom import function_metric as function_metric
-from ltr_harness.metrics.grammar import parse_metric as parse_metric
-from ltr_harness.metrics.metric import Metric as Metric
-from ltr_harness.metrics.tie_interval import TieAudit as TieAudit
-from ltr_harness.metrics.tie_interval import tie_audit as tie_audit
+from ltr_harness.metrics.core.binding import Binding as Binding
+from ltr_harness.metrics.core.binding import bind as bind
+from ltr_harness.metrics.core.custom import function_metric as function_metric
+from ltr_harness.metrics.core.grammar import parse_metric as parse_metric
+from ltr_harness.metrics.core.metric import Metric as Metric
+from ltr_harness.metrics.core.tie_interval import TieAudit as TieAudit
+from ltr_harness.metrics.core.tie_interval import tie_audit as tie_audit
 
 if TYPE_CHECKING:
     from ltr_harness.metrics.bpref import BPref as BPref

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.max_grade import check_max_grade, freeze_max_grade, refuse_above
-from ltr_harness.metrics.metric import NO_CUTOFF, Metric, Values
-from ltr_harness.metrics.ranking import Ranking
+from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade, refuse_above
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
+from ltr_harness.metrics.core.ranking import Ranking
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 

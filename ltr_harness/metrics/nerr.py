@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.metric import Values
+from ltr_harness.metrics.core.ranking import Ranker, Ranking
 from ltr_harness.metrics.err import ERR
-from ltr_harness.metrics.metric import Values
-from ltr_harness.metrics.ranking import Ranker, Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

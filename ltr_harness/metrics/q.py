@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.gains import gains_of, table_text
-from ltr_harness.metrics.metric import Metric, Values
-from ltr_harness.metrics.ranking import Ranker, Ranking
+from ltr_harness.metrics.core.gains import gains_of, table_text
+from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.ranking import Ranker, Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

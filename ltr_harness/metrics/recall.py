@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.metrics.hits import HitsMetric
+from ltr_harness.metrics.core.hits import HitsMetric
 
 
 @dataclass(frozen=True, kw_only=True)

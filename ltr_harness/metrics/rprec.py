@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.dcg import cumulated
-from ltr_harness.metrics.metric import BinaryMetric, Values
-from ltr_harness.metrics.ranking import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.concordance import LabelOrder
-from ltr_harness.metrics.metric import Metric, Values
-from ltr_harness.metrics.ranking import Ranking
+from ltr_harness.metrics.core.concordance import LabelOrder
+from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.ranking import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

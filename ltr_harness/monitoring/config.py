@@ -19,7 +19,7 @@ from pydantic import (
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.monitoring.rule import Name, Names, Part, Relevance, duration, seconds
+from ltr_harness.monitoring.relevance.rule import Name, Names, Part, Relevance, duration, seconds
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 

@@ -17,7 +17,7 @@ from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_scale, needs_whole_grades
-from ltr_harness.monitoring.rule import seconds
+from ltr_harness.monitoring.relevance.rule import seconds
 
 
 def load_monitor_config(

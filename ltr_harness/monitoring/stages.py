@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.monitoring import change, label_health, window_tests
-from ltr_harness.monitoring.alerts import alerts_of
-from ltr_harness.monitoring.attribution import describe
-from ltr_harness.monitoring.baselines import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.analysis import change, label_health, window_tests
+from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
+from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.analysis.presentation import presentation
+from ltr_harness.monitoring.analysis.slices import slices
+from ltr_harness.monitoring.analysis.summaries import conventions, list_lengths, online, worst_queries
+from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.contract import Finding, alerting
-from ltr_harness.monitoring.drift import feature_drift, gain_shares
-from ltr_harness.monitoring.evidence import Evidence
-from ltr_harness.monitoring.history import append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.presentation import presentation
-from ltr_harness.monitoring.propensities import estimated
+from ltr_harness.monitoring.log.contract import Finding, alerting
+from ltr_harness.monitoring.log.reading import read_log
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.reading import read_log
-from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.slices import slices
-from ltr_harness.monitoring.summaries import conventions, list_lengths, online, worst_queries
-from ltr_harness.monitoring.verdict import verdict_of
-from ltr_harness.monitoring.windows import Cut, cut
+from ltr_harness.monitoring.relevance.attribution import describe
+from ltr_harness.monitoring.relevance.propensities import estimated
+from ltr_harness.monitoring.results.baselines import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.results.history import append_history, history_key, read_history
+from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.verdict.alerts import alerts_of
+from ltr_harness.monitoring.verdict.evidence import Evidence
+from ltr_harness.monitoring.verdict.verdict import verdict_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from ltr_harness.rankers.ranker import Training as Training
 RANKERS = {
     "catboost": "ltr_harness.rankers.catboost:CatBoostRanker",
     "feature": "ltr_harness.rankers.feature:FeatureRanker",
-    "lightgbm": "ltr_harness.rankers.lightgbm:LightGBMRanker",
+    "lightgbm": "ltr_harness.rankers.lightgbm.ranker:LightGBMRanker",
     "linear": "ltr_harness.rankers.linear:LinearRanker",
     "random": "ltr_harness.rankers.random:RandomRanker",
     "scores": "ltr_harness.rankers.scores:ScoresRanker",
-    "xgboost": "ltr_harness.rankers.xgboost:XGBoostRanker",
+    "xgboost": "ltr_harness.rankers.xgboost.ranker:XGBoostRanker",
 }
 
 catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers")

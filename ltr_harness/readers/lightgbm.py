@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited
-from ltr_harness.readers.svmlight import read_svmlight
+from ltr_harness.readers.svmlight.read import read_svmlight
 
 _SIZES = (".query", ".group")
 _OTHERS = (".weight", ".position")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.cli import COMMANDS, cli, doctor
+from ltr_harness.cli import COMMANDS, cli
+from ltr_harness.cli.commands import doctor
 from ltr_harness.cli.ending import run_command
 
 

@@ -27,7 +27,7 @@ from ltr_harness.experiment.plan import Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers.across import cut
+from ltr_harness.rankers.cluster.parts import cut
 
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 
@@ -147,7 +147,7 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
 def test_more_workers_than_there_are_is_a_failure_that_says_so(
     cluster: Cluster, across: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.rankers.across.WORKERS_WITHIN", 0.5)
+    monkeypatch.setattr("ltr_harness.rankers.cluster.parts.WORKERS_WITHIN", 0.5)
     across["models"] = {
         "lgbm": {**across["models"]["lgbm"], "data_parallel": 5},
         "xgb": across["models"]["xgb"],

@@ -16,8 +16,8 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.experiment.plan import Task
+from ltr_harness.experiment.pool import wait_until_gone
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.starting import wait_until_gone
 from ltr_harness.runs import Run, find_runs
 
 

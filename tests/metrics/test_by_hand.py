@@ -11,9 +11,9 @@ from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import DCG, ERR, MRR, NDCG, NERR, RBP, BPref, KendallTauDistance, Metric, TauAP
-from ltr_harness.metrics.binding import bind
-from ltr_harness.metrics.gains import discounts
-from ltr_harness.metrics.ranking import Ranker
+from ltr_harness.metrics.core.binding import bind
+from ltr_harness.metrics.core.gains import discounts
+from ltr_harness.metrics.core.ranking import Ranker
 
 
 def of_one_query(metric: Metric, labels: list[float], scores: list[float] | None = None) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics.cautions import Caution, cautions
+from ltr_harness.metrics.core.cautions import Caution, cautions
 
 
 def about(metrics: Sequence[str], labels: Sequence[float], sizes: Sequence[int]) -> dict[str, Caution]:

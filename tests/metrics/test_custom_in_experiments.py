@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_harness.metrics.metric import Metric
+from ltr_harness.metrics.core.metric import Metric
 
 
 @dataclass(frozen=True, kw_only=True)

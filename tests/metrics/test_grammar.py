@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ltr_harness import parse_metric
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import ALIASES, DCG, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
-from ltr_harness.metrics.presets import PRESETS
+from ltr_harness.metrics.core.presets import PRESETS
 
 CLASSES: list[type[Metric]] = [catalog.load(name) for name in METRICS]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics.ranking import Ranker, Ranking, Ties
+from ltr_harness.metrics.core.ranking import Ranker, Ranking, Ties
 
 TINY = 5e-324  # the smallest denormal
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate
-from ltr_harness.metrics.presets import PRESETS
+from ltr_harness.metrics.core.presets import PRESETS
 
 INF = np.inf
 # name: labels, scores; documents are d0, d1, … in the order given

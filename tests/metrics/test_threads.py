@@ -7,7 +7,8 @@ import pytest
 
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import bind, binding
+from ltr_harness.metrics import bind
+from ltr_harness.metrics.core import binding
 
 METRICS = [
     "ndcg@10",

@@ -13,7 +13,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import Category, QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 
 DAY = 86_400 * 10**9

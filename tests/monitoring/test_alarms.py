@@ -14,7 +14,7 @@ import yaml
 from ltr_harness.errors import NotComparableError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.stats.two_samples import Sample, difference
 
 Table = Callable[..., QueryTable]

@@ -11,10 +11,10 @@ import pytest
 
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.report.page import build_monitor_report
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.blocks import Badge, Bullets, Table
-from ltr_harness.report.monitor_report import build_monitor_report
 
 Queries = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]

@@ -12,9 +12,9 @@ import pytest
 
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.attribution import examined, grades_from_events
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.rule import Relevance
+from ltr_harness.monitoring.relevance.attribution import examined, grades_from_events
+from ltr_harness.monitoring.relevance.rule import Relevance
 
 EVENTS = {
     "a": ["click"],

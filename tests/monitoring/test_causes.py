@@ -12,7 +12,7 @@ import pytest
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, psi_threshold
 

@@ -19,7 +19,7 @@ import yaml
 import ltr_harness
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.results.result import MonitorResult
 
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]

@@ -12,8 +12,8 @@ import pytest
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.answers import Interval, Window
-from ltr_harness.monitoring.history import PastWindow, append_history, read_history
+from ltr_harness.monitoring.results.answers import Interval, Window
+from ltr_harness.monitoring.results.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 CONFIG: dict[str, Any] = {

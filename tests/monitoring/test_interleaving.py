@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binomtest
 
 from ltr_harness.errors import DataError
-from ltr_harness.monitoring.interleaving import interleaved
+from ltr_harness.monitoring.analysis.interleaving import interleaved
 
 Cli = Callable[..., tuple[int, str, str]]
 

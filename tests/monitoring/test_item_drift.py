@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.answers import FeatureDrift
+from ltr_harness.monitoring.results.answers import FeatureDrift
 from ltr_harness.stats.drift import kolmogorov_smirnov
 
 N, ITEMS, FEATURES = 300, 20, 250

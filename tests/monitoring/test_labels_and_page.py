@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.analysis.presentation import CAUTION
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 COLUMNS = {"query_id": "request_id", "item_id": "sku", "rank": "position", "timestamp": "ts"}

@@ -18,10 +18,10 @@ import yaml
 from ltr_harness import evaluate
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.reading import read_log
+from ltr_harness.monitoring.log.reading import read_log
+from ltr_harness.monitoring.report.page import write_monitor_report
 from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.report.monitor_report import write_monitor_report
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -121,8 +121,8 @@ def test_rows_columns_and_batches_leave_no_trace(tmp_path: Path, monkeypatch: py
     assert report_bytes(mixed, baseline, tmp_path / "mixed") == usual
     parquet.write_table(log, tmp_path / "log.parquet", row_group_size=100)
     assert report_bytes(tmp_path / "log.parquet", baseline, tmp_path / "file") == usual
-    monkeypatch.setattr("ltr_harness.monitoring.log.IN_MEMORY_ROWS", 100)
-    monkeypatch.setattr("ltr_harness.monitoring.log.BATCH_ROWS", 70)
+    monkeypatch.setattr("ltr_harness.monitoring.log.log.IN_MEMORY_ROWS", 100)
+    monkeypatch.setattr("ltr_harness.monitoring.log.log.BATCH_ROWS", 70)
     assert report_bytes(tmp_path / "log.parquet", baseline, tmp_path / "batches") == usual
 
 

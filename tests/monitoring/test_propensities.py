@@ -17,7 +17,7 @@ from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.config import Propensity
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.propensities import estimated
+from ltr_harness.monitoring.relevance.propensities import estimated
 
 Cli = Callable[..., tuple[int, str, str]]
 RANKS = 10

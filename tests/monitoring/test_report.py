@@ -21,11 +21,11 @@ import yaml
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema, load_monitor_config
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.result import json_schema as result_schema
+from ltr_harness.monitoring.report.page import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
+from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.results.result import json_schema as result_schema
 from ltr_harness.monitoring.stages import analysed, watch
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.report.monitor_report import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 Cli = Callable[..., tuple[int, str, str]]
@@ -171,7 +171,7 @@ def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
     quickstart = CONFIGS / "monitor_quickstart.yaml"
     config = load_monitor_config(quickstart)
     first = watch(config.model_copy(update={"baseline": None, "log": config.baseline}))
-    from ltr_harness.monitoring.files import write_tables
+    from ltr_harness.monitoring.results.files import write_tables
 
     write_tables(first, tmp_path / "good")
     write_monitor_report(first.result, tmp_path / "good")

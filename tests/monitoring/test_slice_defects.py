@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.monitoring.queries import QueryTable
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.stats.corrections import bh
 
 Table = Callable[..., QueryTable]

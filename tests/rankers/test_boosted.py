@@ -18,9 +18,9 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.boosted import TreeModel, by_position
-from ltr_harness.rankers.lightgbm import LightGBMRanker
+from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
 from ltr_harness.rankers.presets import PRESETS
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
 
 LGBM = {"num_leaves": 7, "min_data_in_leaf": 5}
 XGB = {"max_depth": 3}

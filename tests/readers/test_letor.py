@@ -18,8 +18,9 @@ from sklearn.datasets import load_svmlight_file
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.readers import files, svmlight_chunks
+from ltr_harness.readers import files
 from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.svmlight import chunks as svmlight_chunks
 
 
 def read(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:

@@ -13,7 +13,7 @@ import pytest
 from ltr_harness import evaluate, run_experiment
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.cautions import cautions
+from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
 from ltr_harness.report.rows import TestRows, read_test_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.cautions import Caution, cautions
+from ltr_harness.metrics.core.cautions import Caution, cautions
 from ltr_harness.report.blocks import Block, Bullets, Heading, Paragraph
 from ltr_harness.report.data import ReportData
 

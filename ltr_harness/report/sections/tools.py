@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness.errors import MetricError
+from ltr_harness.explanation.conventions import as_measured_by, differences_in_words
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
-from ltr_harness.metrics.conventions import as_measured_by, differences_in_words
-from ltr_harness.metrics.presets import PRESETS
+from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, file_names, split_cutoff
 

@@ -1,0 +1,89 @@
+"""`ltr-harness check`: everything but training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli import options
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.experiment import Prepared
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  ltr-harness check configs/quickstart.yaml
+  ltr-harness check configs/mq2008.yaml --set data.root=/data/mq2008
+""",
+)
+@options.config
+@options.overrides
+@options.runs
+@options.verify
+def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) -> int:
+    """Find every problem of an experiment before training.
+
+    Parses and resolves CONFIG, reads the data, checks models and metrics against it and the libraries'
+    limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
+    the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
+    """
+    from ltr_harness.experiment.experiment import prepare
+    from ltr_harness.experiment.memory import memory_estimate
+    from ltr_harness.metrics.core.cautions import cautions
+
+    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None)
+    for name in prepared.reader.names():
+        for split, facts in prepared.reader.read(name).facts.items():
+            place = split if name == "all" else f"{name} {split}"
+            blank = (
+                f", {facts.n_without_relevant:,} without relevant rows" if facts.n_without_relevant else ""
+            )
+            click.echo(
+                f"{place}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features{blank}"
+            )
+    memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
+    click.echo(f"memory: {memory}")
+    if memory.short:
+        click.echo("caution: memory: more than is available; fewer --workers need less")
+    plan = prepared.plan
+    tests = [prepared.reader.read(name).test.judgments for name in prepared.reader.names()]
+    said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]
+    for text in dict.fromkeys(said):  # folds have much in common
+        click.echo(f"caution: {text}")
+    for study in plan.open_studies:
+        click.echo(f"tune: {study}: {study.n_trials} trials done")
+    for state in ("done", "score again", "train"):
+        if plan.count(state):
+            click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")
+    for name, model in prepared.experiment.models.items():
+        for caution in model.ranker.cautions(prepared.threads):
+            click.echo(f"caution: models.{name}: {caution}")
+    findings = _suspicions(prepared)
+    for line in findings:
+        click.echo(line)
+    n_errors = sum(line.startswith("error: ") for line in findings)
+    if n_errors:
+        many = "error" if n_errors == 1 else "errors"
+        click.echo(f"primary {plan.primary}; {n_errors} {many} in the data, see above")
+        return 2
+    click.echo(f"primary {plan.primary}; no problems found")
+    return 0
+
+
+def _suspicions(prepared: Prepared) -> list[str]:
+    """What the data lints say, each once, the worst first."""
+    from ltr_harness.inspection import data_card, lint
+
+    said: dict[str, None] = {}
+    for name in prepared.reader.names():
+        fold = prepared.reader.read(name)
+        prefix = "" if name == "all" else f"{name} "
+        for finding in lint(data_card(fold.splits)):
+            said[f"{finding.severity}: {prefix}{finding.place}: {finding.found}; {finding.cure}"] = None
+    order = ("error", "warning", "note")
+    return sorted(said, key=lambda line: order.index(line.partition(":")[0]))

@@ -1,0 +1,185 @@
+"""`ltr-harness compare`: which ranking is better, over the same queries; and gates for CI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import asked_metrics, options, rankings
+from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+from ltr_harness.cli.tables import print_means
+from ltr_harness.errors import GateError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.gates import Gate
+
+
+@click.command(
+    "compare",
+    epilog="""\b
+Examples:
+  ltr-harness compare runs/mq2008 --metric ndcg@10
+  ltr-harness compare 'runs/a/lgbm--*' 'runs/b/xgb--*' -m ndcg@10,mrr@10 --baseline lgbm -o out
+  ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
+  ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
+  ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
+  ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
+  ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
+
+\b
+Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant]"
+  "ndcg@10 < baseline"                    any model's mean is below the baseline's
+  "ndcg@10 < baseline and significant"    ... and the corrected p-value says so
+  "mrr@10 of new < 0.4"                   one model's mean is below a number
+A gate that fails is exit 3. Exit 2: results that must not be compared, or a gate that means nothing.
+""",
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
+@asked_metrics.option
+@rankings.options("scores", "run")
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The model the others are compared with.  [default: what an experiment declares, else the first]",
+)
+@click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
+@click.option(
+    "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
+)
+@click.option(
+    "--test", default="permutation", show_default=True, help="permutation, t, bootstrap, wilcoxon, sign."
+)
+@click.option("--correction", default="holm", show_default=True, help="holm, bh, bonferroni, max-t, none.")
+@click.option(
+    "--confidence", default=0.95, show_default=True, help="Of intervals; tests have the rest as level."
+)
+@click.option("--interval", default="t", show_default=True, help="t, bca, percentile.")
+@click.option("--margin", type=float, help="The largest difference that does not matter.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
+)
+@click.option(
+    "--interleaving",
+    is_flag=True,
+    help="The input is a log of interleaved lists: session_id, team and click in every row.",
+)
+@options.as_json
+def command(
+    inputs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    common_queries: bool,
+    gates: tuple[str, ...],
+    test: str,
+    correction: str,
+    confidence: float,
+    interval: str,
+    margin: float | None,
+    output: Path | None,
+    interleaving: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
+
+    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json) or tables of per-query
+    values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
+    query set, labels) is refused.
+    """
+    from ltr_harness.comparison import compare
+    from ltr_harness.report.data import ReportData
+
+    if interleaving:
+        return _votes(inputs, confidence, as_json)
+    conditions = _parsed(gates)
+    paths, notes = expanded(inputs)
+    found = ComparedInputs(paths, metrics, conditions, given)
+    comparison = compare(
+        *found.items,
+        metrics=found.metrics,
+        baseline=found.declared_baseline if baseline is None else found.named(baseline),
+        test=test,
+        correction=correction,
+        confidence=confidence,
+        common_queries=common_queries,
+        interval=interval,
+        margin=margin,
+    )
+    failures = _failures(conditions, comparison)
+    complete = [run for run in found.runs if run.record.status == "complete"]
+    failed = [run.record for run in found.runs if run.record.status == "failed"]
+    data = ReportData(comparison, complete, failed, None, found.title)
+    if as_json:
+        from ltr_harness.report.json_document import document
+
+        body = document(data) | {
+            "gates": [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
+        }
+        click.echo(json.dumps(body, indent=2))
+    else:
+        from ltr_harness.report.terminal import show
+
+        show(data)
+        if len(comparison.metrics) > 1:
+            click.echo()
+            print_means(comparison)
+    if output is not None:
+        from ltr_harness.report import write_report
+
+        click.echo(f"report: {write_report(data, output)}", err=as_json)
+    for note in (*notes, *found.notes):
+        click.echo(f"note: {note}", err=True)
+    for gate, lines in failures.items():
+        if not lines:
+            click.echo(f"gate passed: {gate}", err=True)
+    problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
+    if problems:
+        raise GateError(problems)
+    return 0
+
+
+def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from ltr_harness.monitoring.analysis.interleaving import interleaved
+
+    if len(inputs) != 1:
+        raise UsageError(
+            f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
+        )
+    found = interleaved(Path(inputs[0]), confidence)
+    click.echo(json.dumps(asdict(found)) if as_json else str(found))
+    return 0
+
+
+def _parsed(texts: Sequence[str]) -> list[Gate]:
+    from ltr_harness.comparison.gates import parse_gate
+
+    gates = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            gates.append(parse_gate(text))
+        except UsageError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return gates
+
+
+def _failures(gates: Sequence[Gate], comparison: Comparison) -> dict[str, list[str]]:
+    problems: list[Problem] = []
+    found = {}
+    for gate in gates:
+        try:
+            found[gate.text] = gate.failures(comparison)
+        except UsageError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return found

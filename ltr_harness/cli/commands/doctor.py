@@ -1,0 +1,239 @@
+"""`ltr-harness doctor`: is everything here that experiments need, and does it work?"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ltr_harness.cli.commands.data_cache import in_words
+
+Status = Literal["ok", "note", "failed"]
+
+SLOW_TO_START = 5.0
+"""Seconds after which a first evaluation means that compiled metrics are not kept between processes."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    status: Status
+    what: str
+    found: str
+    cure: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.status:<6}  {self.what}: {self.found}" + (f"; {self.cure}" if self.cure else "")
+
+
+@click.command(
+    "doctor",
+    epilog="""\b
+Examples:
+  ltr-harness doctor
+  ltr-harness doctor --json > doctor.json     # for a bug report
+
+\b
+Exit codes: 0 experiments can run (notes are about optional things), 1 something failed.
+""",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def command(as_json: bool) -> int:
+    """Look at versions, cores, caches and disks; evaluate a metric and train a tiny model with both libraries."""
+    findings = []
+    for finding in examined():
+        findings.append(finding)
+        if not as_json:
+            click.echo(str(finding))
+    if as_json:
+        import json
+
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    return 1 if any(finding.status == "failed" for finding in findings) else 0
+
+
+def examined() -> Iterator[Finding]:
+    """Everything, one finding after the other."""
+    yield _versions()
+    yield _cores()
+    yield from _attempt("compiled metrics", _metrics)
+    yield from _attempt("lightgbm", lambda: _trains("lightgbm", "lambdarank"))
+    yield from _attempt("xgboost", lambda: _trains("xgboost", "rank:ndcg"))
+    yield from _attempt("charts", _charts)
+    yield from _attempt("worker processes", _workers)
+    yield _data_cache()
+    yield _scratch()
+    yield from _extras()
+
+
+def _attempt(what: str, look: Callable[[], Finding]) -> Iterator[Finding]:
+    """What `look` finds; whatever goes wrong is a finding too."""
+    try:
+        yield look()
+    except Exception as problem:
+        yield Finding("failed", what, f"{type(problem).__name__}: {problem}", "install ltr-harness again")
+
+
+def _versions() -> Finding:
+    names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
+    return Finding(
+        "ok",
+        "versions",
+        f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {_version(name)}" for name in names),
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _cores() -> Finding:
+    from ltr_harness.experiment.workers import available_cores
+
+    limits = [
+        f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT") if name in os.environ
+    ]
+    here, allowed = os.cpu_count() or 1, available_cores()
+    found = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
+    if limits:
+        return Finding(
+            "note",
+            "cores",
+            f"{found}; {', '.join(limits)}",
+            "it also limits the boosters; unset it to use all",
+        )
+    return Finding("ok", "cores", found)
+
+
+def _metrics() -> Finding:
+    from ltr_harness.evaluation import evaluate
+
+    started = time.perf_counter()
+    mean = evaluate([2, 0, 1], [0.1, 0.3, 0.2], group_sizes=[3], metrics=["ndcg@3"])["ndcg@3"].mean
+    seconds = time.perf_counter() - started
+    expected = (1 / 1.5849625007211562 + 3 / 2) / (3 + 1 / 1.5849625007211562)
+    if abs(mean - expected) > 1e-12:
+        return Finding("failed", "compiled metrics", f"ndcg@3 is {mean!r}, not {expected!r}", "report this")
+    if seconds > SLOW_TO_START:
+        return Finding(
+            "note",
+            "compiled metrics",
+            f"right, but {seconds:.1f} s until the first value",
+            "normal the first time; if it stays, set NUMBA_CACHE_DIR to a folder that can be written",
+        )
+    return Finding("ok", "compiled metrics", f"right, {seconds:.1f} s until the first value")
+
+
+def _trains(name: str, objective: str) -> Finding:
+    """A tiny model that must learn to sort by its one informative feature."""
+    import numpy as np
+
+    from ltr_harness import rankers
+    from ltr_harness.rankers.ranker import Training
+    from ltr_harness.readers.synthetic import Synthetic
+
+    data = Synthetic.model_validate({"n_queries": {"train": 30}}).read(["train"], Path())
+    ranker = rankers.catalog.load(name).model_validate({"objective": objective})
+    started = time.perf_counter()
+    fitted = ranker.fit(
+        Training(
+            train=data, valid=None, seed=1, threads=1, metrics=(), stopping=None, rounds=5, progress=None
+        )
+    )
+    if np.ptp(fitted.score(data.features)) == 0:
+        return Finding(
+            "failed", name, f"{version(name)} learned a constant from data that has structure", "report this"
+        )
+    return Finding("ok", name, f"{version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)")
+
+
+def _charts() -> Finding:
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(
+        {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
+    )
+    return Finding(
+        "ok" if svg.startswith("<svg") else "failed",
+        "charts",
+        f"vl-convert {version('vl-convert-python')} draws",
+    )
+
+
+def _workers() -> Finding:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from ltr_harness.experiment.pool import worker_context
+
+    started = time.perf_counter()
+    with ProcessPoolExecutor(1, worker_context()) as pool:
+        pool.submit(os.getpid).result(60)
+    return Finding("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
+
+
+def _data_cache() -> Finding:
+    from ltr_harness.cache import default_folder, kept_entries
+
+    folder = default_folder()
+    if folder is None:
+        return Finding("note", "data cache", "switched off", "every run parses its files again")
+    size = sum(entry.size for entry in kept_entries(folder))
+    return _writable("data cache", folder, f", holds {in_words(size)}")
+
+
+def _scratch() -> Finding:
+    return _writable("temporary folder", Path(tempfile.gettempdir()), "")
+
+
+def _writable(what: str, folder: Path, more: str) -> Finding:
+    import shutil
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+        free = shutil.disk_usage(folder).free
+    except OSError as problem:
+        return Finding("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
+    status: Status = "ok" if free > 1e9 else "note"
+    return Finding(
+        status, what, f"{folder}, {in_words(free)} free{more}", "" if free > 1e9 else "little room"
+    )
+
+
+def _extras() -> Iterator[Finding]:
+    """Optional packages, from what the distribution itself says it can use."""
+    import re
+
+    optional: dict[str, list[str]] = {}
+    for line in requires("ltr-harness") or ():
+        if found := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
+            optional.setdefault(found[2], []).append(found[1])
+    for extra in ("catboost", "tune", "dask", "mlflow"):
+        missing = [name for name in optional.get(extra, ()) if _version(name) == "not installed"]
+        if extra not in optional:
+            continue
+        yield (
+            Finding(
+                "note",
+                f"extra {extra}",
+                f"not installed ({', '.join(missing)})",
+                f"pip install 'ltr-harness[{extra}]'",
+            )
+            if missing
+            else Finding(
+                "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in optional[extra])
+            )
+        )

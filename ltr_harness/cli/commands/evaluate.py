@@ -1,0 +1,273 @@
+"""`ltr-harness evaluate`: metrics for scores from anywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.cli.tables import print_means, print_table, printable, say
+from ltr_harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.evaluation import Evaluation, MetricValues
+    from ltr_harness.metrics import Metric
+
+FORMATS = ("table", "trec_eval", "csv", "json")
+
+
+@click.command(
+    "evaluate",
+    epilog="""\b
+Examples:
+  ltr-harness evaluate --data test.txt --scores scores.txt
+  ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 -q
+  ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
+  ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
+
+\b
+Several --run or --scores are compared with the first, or with --baseline.
+With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.10, official.
+""",
+)
+@rankings.options()
+@asked_metrics.option
+@click.option(
+    "--relevant",
+    type=float,
+    metavar="GRADE",
+    help="Lowest grade that binary metrics count as relevant (trec_eval -l).  [default: 1]",
+)
+@click.option("-q", "--per-query", is_flag=True, help="Print every query's value too.")
+@click.option(
+    "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
+)
+@click.option("--common-queries", is_flag=True, help="Compare the queries that all rankings have.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="How to print.  [default: table]")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(
+    metrics: tuple[str, ...],
+    relevant: float | None,
+    per_query: bool,
+    baseline: str | None,
+    common_queries: bool,
+    form: str | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Metrics for scores from anywhere: scores beside labelled data, or TREC runs beside qrels.
+
+    Without -m: NDCG, MRR, ERR and MAP at 1, 3, 5 and 10. Counts travel with means.
+    """
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form}; expected one of them")
+    if relevant is not None and not relevant > 0:
+        raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
+    form = "json" if as_json else form or "table"
+    if form == "trec_eval":
+        return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
+    asked = asked_metrics.asked(metrics, relevant)
+    found = rankings.load_rankings(**given)
+    if len(found.all) == 1 and (baseline or common_queries):
+        raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
+    scaled, notes = found.on_scale(asked.metrics)
+    primary = scaled[asked.metrics.index(asked.primary)]
+    evaluations = [scored.evaluate(scaled) for scored in found.all]
+    comparison = None
+    if len(found.all) > 1:
+        from ltr_harness.comparison import compare
+
+        comparison = compare(
+            *(found.entrant(*pair) for pair in zip(found.all, evaluations, strict=True)),
+            metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
+            baseline=None if baseline is None else found.named(baseline),
+            common_queries=common_queries,
+        )
+    notes = [*found.notes, *notes]
+    if form != "csv":
+        notes += [*_cautions(evaluations[0]), *_ties(found.all, primary)]
+    if form == "json":
+        click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
+    elif form == "csv":
+        _write_csv(found, evaluations, per_query)
+    else:
+        _print(found, evaluations, comparison, per_query)
+    if form != "json":
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _as_trec_eval(
+    metrics: Sequence[str], relevant: float, per_query: bool, compares: Any, given: dict[str, Any]
+) -> int:
+    from ltr_harness.cli import trec_eval_layout
+
+    if compares:
+        raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
+    measures = trec_eval_layout.asked(metrics)
+    found = rankings.load_rankings(**given)
+    measures, notes = trec_eval_layout.completed(measures, found, relevant)
+    for scored in found.all:
+        for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):
+            click.echo(line)
+    for note in (*found.notes, *notes):
+        click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _print(
+    found: rankings.Rankings,
+    evaluations: Sequence[Evaluation],
+    comparison: Comparison | None,
+    per_query: bool,
+) -> None:
+    from ltr_harness.report import formats
+    from ltr_harness.report.data import ReportData
+    from ltr_harness.report.terminal import show
+
+    if per_query:
+        for scored, evaluation in zip(found.all, evaluations, strict=True):
+            if comparison is not None:
+                say(f"{printable(scored.name)}:")
+            print_table(
+                ["query", *evaluation.metrics],
+                [
+                    [str(query), *(formats.metric(float(value)) for value in values)]
+                    for query, values in zip(
+                        evaluation.query_ids.tolist(),
+                        zip(*(evaluation[name].per_query for name in evaluation.metrics), strict=True),
+                        strict=True,
+                    )
+                ],
+            )
+            say()
+    if comparison is not None:
+        show(ReportData(comparison, (), (), None, str(found.source)))
+        say()
+        print_means(comparison)
+        return
+    _print_one(found.all[0].name, evaluations[0])
+
+
+def _print_one(name: str, evaluation: Evaluation) -> None:
+    """Each mean with the queries it is over; said once where all are over the same."""
+    from ltr_harness.report import formats
+
+    groups = evaluation.judgments.groups
+    say(f"{printable(name)}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
+    say()
+    said = [_over(evaluation[metric]) for metric in evaluation.metrics]
+    width = max(len(metric) for metric in evaluation.metrics)
+    for metric, over in zip(evaluation.metrics, said, strict=True):
+        line = f"{metric:<{width}}  {formats.metric(evaluation[metric].mean):>8}"
+        say(line if len(set(said)) == 1 else f"{line}  {over}")
+    if len(set(said)) == 1:
+        say(f"\n{said[0]}")
+
+
+def _over(values: MetricValues) -> str:
+    defined = values.n_queries - values.n_undefined
+    said = f"over {defined:,} of {values.n_queries:,} queries"
+    if not values.n_undefined:
+        return said
+    one = values.n_undefined == 1
+    if values.metric.diagnostic or values.metric.whole_order:
+        return f"{said}; {values.n_undefined:,} {'is' if one else 'are'} undefined"
+    return f"{said}; {values.n_undefined:,} {'has' if one else 'have'} no relevant row"
+
+
+def _cautions(evaluation: Evaluation) -> list[str]:
+    from ltr_harness.metrics.core.cautions import cautions
+
+    metrics = [evaluation[name].metric for name in evaluation.metrics]
+    return [str(caution) for caution in cautions(metrics, evaluation.judgments)]
+
+
+def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
+    """How far the order of equal scores could move the first metric, where it could."""
+    from ltr_harness.errors import MetricError
+    from ltr_harness.metrics import tie_audit
+
+    found = []
+    for one in scored:
+        try:
+            audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)
+        except MetricError:  # a metric without a worst and a best order
+            return []
+        if audit.share_touched > 0.0:
+            found.append(f"{one.name}: {audit}")
+    return found
+
+
+def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
+    """Means, or with -q a table of per-query values that `compare` reads; full precision."""
+    import csv
+
+    import numpy as np
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    several = len(evaluations) > 1
+    if not per_query:
+        writer.writerow(["ranking", "metric", "mean", "n_queries", "n_undefined"])
+        for scored, evaluation in zip(found.all, evaluations, strict=True):
+            for name in evaluation.metrics:
+                values = evaluation[name]
+                writer.writerow([scored.name, name, _cell(values.mean), values.n_queries, values.n_undefined])
+        return
+    writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
+    for scored, evaluation in zip(found.all, evaluations, strict=True):
+        judgments = evaluation.judgments
+        relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
+        for at, query in enumerate(evaluation.query_ids.tolist()):
+            cells = [_cell(column[at]) for column in columns]
+            writer.writerow([*[scored.name] * several, query, relevant[at], *cells])
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+def _document(
+    found: rankings.Rankings,
+    evaluations: Sequence[Evaluation],
+    comparison: Comparison | None,
+    per_query: bool,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """The same numbers for programs; undefined values are null."""
+
+    def number(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    body: dict[str, Any] = {"judgments": str(found.source), "rankings": [], "notes": list(notes)}
+    for scored, evaluation in zip(found.all, evaluations, strict=True):
+        part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
+        for name in evaluation.metrics:
+            values = evaluation[name]
+            part["metrics"][name] = {
+                "mean": number(values.mean),
+                "n_queries": values.n_queries,
+                "n_undefined": values.n_undefined,
+                "higher_is_better": values.metric.higher_is_better,
+            }
+        if per_query:
+            queries = [str(query) for query in evaluation.query_ids.tolist()]
+            part["per_query"] = {
+                name: dict(zip(queries, map(number, evaluation[name].per_query.tolist()), strict=True))
+                for name in evaluation.metrics
+            }
+        body["rankings"].append(part)
+    if comparison is not None:
+        from ltr_harness.report.data import ReportData
+        from ltr_harness.report.json_document import document
+
+        body["comparison"] = document(ReportData(comparison, (), (), None, str(found.source)))
+    return body

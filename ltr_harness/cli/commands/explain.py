@@ -1,0 +1,194 @@
+"""`ltr-harness explain`: the arithmetic of one query."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import options, rankings
+from ltr_harness.cli.tables import printable, say
+from ltr_harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.explanation.explanation import Explanation
+    from ltr_harness.groups import QueryGroups
+
+
+@click.command(
+    "explain",
+    epilog="""\b
+Examples:
+  ltr-harness explain ndcg@10 --query 1234 --data test.txt --scores scores.txt
+  ltr-harness explain map --query 301 --qrels qrels.txt --run a.run
+  ltr-harness explain err@10 --query 1234 runs/mq2008/lgbm--fold1--s1--0123456789ab
+""",
+)
+@click.argument("metric")
+@click.argument("run_folder", required=False, type=click.Path(path_type=Path))
+@click.option("--query", required=True, metavar="ID", help="The query, as the data names it.")
+@rankings.options("all_queries")
+@click.option("--rows", default=100, show_default=True, help="Show at most so many rows; 0 for all.")
+@options.as_json
+def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json: bool, **given: Any) -> int:
+    """The arithmetic of one query: every row in rank order, what it contributes, the ideal order, the result.
+
+    Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ.
+    """
+    from ltr_harness.metrics import parse_metric
+
+    if rows < 0:
+        raise UsageError(f"--rows {rows}; expected 0 or more")
+    parsed = parse_metric(metric)
+    found = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
+    (scaled,), notes = found.on_scale([parsed])
+    explained = []
+    for scored in found.all:
+        judgments = scored.judgments
+        at = _query_number(query, judgments.groups, str(scored.path))
+        part = slice(int(judgments.groups.boundaries[at]), int(judgments.groups.boundaries[at + 1]))
+        explanation = scaled.explain(
+            judgments.labels[part],
+            scored.scores[part],
+            None if judgments.document_ids is None else judgments.document_ids[part],
+            judged=None if judgments.judged is None else judgments.judged[part],
+            retrieved=None if scored.retrieved is None else scored.retrieved[part],
+        )
+        explained.append((scored.name, explanation))
+    notes = [*found.notes, *notes]
+    if as_json:
+        body = [_document(name, query, explanation) for name, explanation in explained]
+        click.echo(json.dumps(body[0] if len(body) == 1 else body, indent=2))
+        return 0
+    texts = [_text(name, query, explanation, rows, _width()) for name, explanation in explained]
+    say("\n\n".join(texts))
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
+    """The stored test scores of a run; the scale of its grades is the one it was evaluated on."""
+    from ltr_harness.cli import stored_runs
+    from ltr_harness.runs import load_run
+
+    also = [name for name, value in given.items() if value and name != "max_grade"]
+    if also:
+        raise UsageError(
+            f"{folder} beside {rankings.option(also[0])}; expected a run folder or files, not both"
+        )
+    run = load_run(folder)
+    scored = stored_runs.scored(run)
+    grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
+    return rankings.Rankings((scored,), scored.judgments, folder, grade, ())
+
+
+def _query_number(query: str, groups: QueryGroups, source: str) -> int:
+    names = [str(name) for name in groups.ids.tolist()]
+    if query in names:
+        return names.index(query)
+    close = difflib.get_close_matches(query, names, n=3) or names[:3]
+    raise UsageError(f"{source}: no query {query!r} among its {len(names):,}; there is {', '.join(close)}")
+
+
+def _text(name: str, query: str, explanation: Explanation, limit: int, width: int) -> str:
+    """Tables and steps; long reasons and document ids wrap."""
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=width,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+    def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        for column in columns:
+            words = column in ("as", "why", "document")
+            may_wrap = column in ("why", "document", "tied ranks")
+            found.add_column(
+                column, justify="left" if words else "right", overflow="fold", no_wrap=not may_wrap
+            )
+        for row in rows:
+            found.add_row(*row)
+        console.print(found)
+
+    result = explanation.text_of(explanation.value)
+    console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")
+    shown = explanation.rows[: limit or None]
+    table(
+        explanation.columns,
+        [[_cell(*cell) for cell in zip(explanation.columns, row, strict=True)] for row in shown],
+    )
+    if len(explanation.rows) > len(shown):
+        console.print(f"({len(explanation.rows) - len(shown):,} more rows; --rows 0 shows all)")
+    if explanation.n_hidden:
+        console.print(f"({explanation.n_hidden:,} more rows below the cutoff)")
+    labels = [_cell("label", label) for label in explanation.ideal[: limit or None]]
+    rest = len(explanation.ideal) - len(labels)
+    console.print(
+        f"\nideal order of labels: {' '.join(labels)}" + (f" … ({rest:,} more)" if rest else ""),
+    )
+    for remark in explanation.remarks:
+        console.print(remark)
+    if explanation.presets:
+        console.print()
+        rows = [
+            [one.tool, explanation.text_of(one.value), one.reason or "the same"]
+            for one in explanation.presets
+        ]
+        table(("as", "value", "why"), rows)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+def _width() -> int:
+    """The terminal's, and 80 columns where there is none."""
+    import shutil
+    import sys
+
+    return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
+
+
+def _cell(column: str, value: str | float) -> str:
+    if isinstance(value, str):
+        return printable(value)
+    if column == "contribution":
+        return f"{value:.4f}"
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.5g}"
+
+
+def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            return None if math.isnan(value) else str(value)
+        return value
+
+    return {
+        "ranking": name,
+        "query": query,
+        "metric": str(explanation.metric),
+        "value": plain(explanation.value),
+        "columns": list(explanation.columns),
+        "rows": [[plain(cell) for cell in row] for row in explanation.rows],
+        "n_hidden": explanation.n_hidden,
+        "ideal": list(explanation.ideal),
+        "steps": list(explanation.steps),
+        "interval_over_ties": None if explanation.interval is None else list(explanation.interval),
+        "presets": [
+            {"as": preset.tool, "name": preset.name, "value": plain(preset.value), "why": preset.reason}
+            for preset in explanation.presets
+        ],
+    }

@@ -1,0 +1,162 @@
+"""`ltr-harness monitor`: production logs against a baseline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ltr_harness.cli import options
+
+if TYPE_CHECKING:
+    from ltr_harness.cli.event_stream import EventStream
+    from ltr_harness.monitoring.stages import Watched
+
+ALERT = 4
+
+
+@click.command(
+    "monitor",
+    epilog="""\b
+Examples:
+  ltr-harness monitor configs/monitor_quickstart.yaml -o monitor_report
+  ltr-harness monitor monitor.yaml --log prod.parquet --baseline train_eval.parquet -o report
+  ltr-harness monitor monitor.yaml --log today/ --baseline runs/mine --history monitor_history
+
+\b
+For cron and CI: nothing is printed when all is well, one line per alert otherwise.
+Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judged), 1 crash.
+""",
+)
+@options.config
+@click.option(
+    "--log", type=click.Path(path_type=Path), help="Production: Parquet, CSV or Arrow, file or folder."
+)
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="A log, a run of this harness, or an earlier result."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for report.html, tables and per_query.parquet.",
+)
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder in which runs leave their windows for later ones.",
+)
+@click.option(
+    "--dask",
+    metavar="[ADDRESS]",
+    is_flag=False,
+    flag_value="local",
+    help="Read the logs on a Dask cluster: local (the default; give it last), or tcp://scheduler:8786.",
+)
+@click.option(
+    "--confirm-split",
+    is_flag=True,
+    help="Search slices in one half of the queries, and show the other half's numbers beside theirs.",
+)
+@click.option("--exit-zero", is_flag=True, help="Exit code 0 even with alerts, for dashboards.")
+@click.option("--per-query", is_flag=True, help="Print every query's values.")
+@options.overrides
+@options.quiet
+@options.as_json
+def command(
+    config: Path,
+    log: Path | None,
+    baseline: Path | None,
+    output: Path | None,
+    history: Path | None,
+    dask: str | None,
+    confirm_split: bool,
+    exit_zero: bool,
+    per_query: bool,
+    overrides: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Is the ranker in production still as good as its baseline, and if not, where and why?
+
+    CONFIG says which columns mean what, how relevance follows from events, and what counts as an alert.
+    """
+    if as_json:
+        from ltr_harness.cli.event_stream import EventStream
+
+        with EventStream("monitor", quiet) as stream:
+            watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
+            _tell(stream, watched, output)
+            stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
+        click.echo(watched.result.to_json(), nl=False)
+        return stream.exit_code
+    watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
+    result = watched.result
+    for alert in result.alerts:
+        click.echo(str(alert))
+    if per_query or not result.changes:
+        _print_metrics(watched, per_query)
+    if not quiet and (result.alerts or sys.stderr.isatty()):
+        click.echo(result.verdict.text, err=True)
+        if output is not None:
+            click.echo(f"report: {output / 'report.html'}", err=True)
+    return ALERT if result.alerts and not exit_zero else 0
+
+
+def _watched(
+    config: Path,
+    log: Path | None,
+    baseline: Path | None,
+    output: Path | None,
+    history: Path | None,
+    dask: str | None,
+    confirm_split: bool,
+    overrides: tuple[str, ...],
+) -> Watched:
+    """The whole computation, and what it leaves in the output folder."""
+    from ltr_harness.monitoring.load import load_monitor_config
+    from ltr_harness.monitoring.stages import watch
+
+    halves = ("slices.confirm_split=true",) if confirm_split else ()
+    settings = load_monitor_config(config, (*overrides, *halves))
+    watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
+    if output is not None:
+        from ltr_harness.monitoring.report.page import write_monitor_report
+        from ltr_harness.monitoring.results.files import write_provenance, write_tables
+
+        write_tables(watched, output)
+        write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)
+        write_monitor_report(watched.result, output)
+    return watched
+
+
+def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
+    """The same that people are told, as events."""
+    from ltr_harness.cli import events
+
+    for alert in watched.result.alerts:
+        stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
+    stream.say(watched.result.verdict.text)
+    if output is not None:
+        stream.emit(events.Reported(report=str(output / "report.html")))
+
+
+def _print_metrics(watched: Watched, per_query: bool) -> None:
+    """The plain numbers, where there is nothing to compare or somebody asked."""
+    import numpy as np
+
+    table = watched.production
+    if per_query:
+        click.echo("\t".join(["query", *table.metrics]))
+        for row, name in enumerate(table.ids):
+            click.echo("\t".join([str(name), *(_number(v) for v in table.values[:, row])]))
+    for metric, values in zip(table.metrics, table.values, strict=True):
+        known = values[~np.isnan(values)]
+        mean = float(known.mean()) if known.size else float("nan")
+        click.echo(f"{metric}\t{_number(mean)}\tover {known.size:,} of {values.size:,} queries")
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.4f}"

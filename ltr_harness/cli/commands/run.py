@@ -1,0 +1,126 @@
+"""`ltr-harness run`: train what is missing, compare, report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ltr_harness.cli import options
+
+
+class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
+    name = "N|dask:N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if not re.fullmatch(r"(dask:)?[1-9]\d*", str(value)):
+            self.fail(
+                f"{value!r}; expected at least 1, or dask:N for a Dask cluster of N processes", param, ctx
+            )
+        return int(value) if str(value).isdecimal() else str(value)
+
+
+@click.command(
+    "run",
+    epilog="""\b
+Examples:
+  ltr-harness run configs/quickstart.yaml
+  ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008
+  ltr-harness run exp.yaml --set models.lgbm.params.num_leaves=63 --workers 2
+  ltr-harness run exp.yaml --dry-run
+  ltr-harness run exp.yaml --dask tcp://10.0.0.5:8786
+
+\b
+Run again after Ctrl-C, a crash or a change: what exists is reused.
+Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
+""",
+)
+@options.config
+@options.overrides
+@options.runs
+@click.option(
+    "--workers",
+    type=_Workers(),
+    show_default="one per core on small data",
+    help="Processes; each gets its share of the cores. dask:N: as a Dask cluster.",
+)
+@click.option("--dask", metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
+@click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
+@click.option("--force", is_flag=True, help="Train everything again.")
+@options.verify
+@options.quiet
+@options.as_json
+def command(
+    config: Path,
+    overrides: tuple[str, ...],
+    runs: Path,
+    workers: int | str | None,
+    dask: str | None,
+    dry_run: bool,
+    fail_fast: bool,
+    force: bool,
+    verify: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train what is missing, compare, report.
+
+    CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
+    fixed K on stdout and the path of report.html.
+
+    With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
+    """
+    from ltr_harness.experiment.pool import worker_context
+
+    local = dask is None and not isinstance(workers, str)
+    if local and workers != 1 and not dry_run:
+        worker_context()
+    from ltr_harness.cli.json_progress import JsonProgress
+    from ltr_harness.cli.watching import TerminalProgress
+    from ltr_harness.experiment.cluster import chosen_cluster
+    from ltr_harness.experiment.experiment import prepare, run_prepared
+
+    with (
+        JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
+        chosen_cluster(workers, dask) as cluster,
+    ):
+        progress.say("reading the data and checking the models")
+        prepared = prepare(
+            config,
+            overrides=overrides,
+            runs=runs,
+            force=force,
+            verify=verify,
+            workers=workers if isinstance(workers, int) else None,
+            cluster=cluster,
+        )
+        if dry_run:
+            progress.planned(prepared.plan, prepared.threads)
+            for study in prepared.plan.open_studies:
+                click.echo(f"{'tune':<11}  {study}: {study.n_trials} trials done  ->  {study.folder}")
+            for task in prepared.plan.tasks:
+                click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
+            return 0
+        result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
+        code = 1 if result.failures else 0
+        if isinstance(progress, JsonProgress):
+            progress.exit_code = code
+            if result.report_path is not None:
+                document = (result.report_path.parent / "report.json").read_text(encoding="utf-8")
+                click.echo(document, nl=False)
+                progress.reported(result.report_path)
+            return code
+    if result.report is not None and result.report_path is not None:
+        from ltr_harness.report.terminal import show
+
+        show(result.report)
+        click.echo(f"report: {result.report_path}")
+    for run in result.failures:
+        click.echo(
+            f"failed: {run.record.model}, {run.record.fold}, seed {run.record.seed}: {run.record.error}",
+            err=True,
+        )
+    return code

@@ -1,0 +1,113 @@
+"""`ltr-harness show`: a resolved configuration with origins, or a stored run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ltr_harness.cli import options
+from ltr_harness.cli.commands import show_model
+
+
+@click.group(
+    "show",
+    no_args_is_help=True,
+    epilog="""\b
+Examples:
+  ltr-harness show config configs/mq2008.yaml --set seeds=[1]
+  ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+  ltr-harness show worst RUN -n 20
+  ltr-harness show importance RUN
+  ltr-harness show why RUN --query 17 --rows 0 3
+  ltr-harness show trees RUN -m ndcg@10 -m mrr@10
+""",
+)
+def command() -> None:
+    """Show a resolved configuration, a run, or what a stored model looks at."""
+
+
+command.add_command(show_model.importance)
+command.add_command(show_model.why)
+command.add_command(show_model.trees)
+
+
+@command.command("config")
+@options.config
+@options.overrides
+def show_config(config: Path, overrides: tuple[str, ...]) -> int:
+    """Print every resolved value and where it comes from: file and line, --set, or default."""
+    from ltr_harness.config import settings
+
+    rows = settings(config, overrides)
+    width = max(len(f"{row.path}: {row.value}") for row in rows)
+    for row in rows:
+        text = f"{row.path}: {row.value}"
+        click.echo(f"{text:<{min(width, 60)}}  # {row.origin}")
+    return 0
+
+
+@command.command("run")
+@click.argument("run", type=click.Path(path_type=Path))
+@options.as_json
+def show_run(run: Path, as_json: bool) -> int:
+    """Print what a run's record says."""
+    from ltr_harness.runs import load_run
+
+    record = load_run(run).record
+    if as_json:
+        click.echo(record.model_dump_json(indent=2))
+        return 0
+    click.echo(
+        f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}"
+    )
+    if record.error:
+        click.echo(f"error: {record.error}")
+    click.echo(f"ranker {record.ranker}" + (f", objective {record.objective}" if record.objective else ""))
+    if record.best_round is not None:
+        click.echo(f"best round {record.best_round} of {record.rounds_trained}")
+    for name, summary in record.metrics.items():
+        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        click.echo(
+            f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of {summary.n_queries:,} queries"
+        )
+    for note in record.notes:
+        click.echo(f"note: {note}")
+    for name, value in record.params.items():
+        click.echo(f"  {name} = {value}")
+    click.echo(f"identity {record.identity}")
+    return 0
+
+
+@command.command("worst")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("-m", "--metric", help="One of the run's metrics; the primary one unless given.")
+@click.option(
+    "-n", "number", type=click.IntRange(min=1), default=10, show_default=True, help="How many queries."
+)
+@options.as_json
+def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int:
+    """Print the queries that a run ranks worst: where to look first."""
+    from ltr_harness.catalog import did_you_mean
+    from ltr_harness.errors import UsageError
+    from ltr_harness.runs import load_run
+
+    stored = load_run(run)
+    name = metric or stored.record.primary
+    if name not in stored.record.metrics:
+        raise UsageError(f"the run has no metric {name!r}; {did_you_mean(name, stored.record.metrics)}")
+    defined = stored.per_query.dropna(subset=[name])
+    lower_is_worse = stored.record.metrics[name].higher_is_better
+    worst = defined.sort_values([name, "query_id"], ascending=[lower_is_worse, True], kind="stable").head(
+        number
+    )
+    if as_json:
+        click.echo(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
+        return 0
+    width = max(len("query"), *(len(str(query)) for query in worst["query_id"])) if len(worst) else 5
+    click.echo(f"{'query':<{width}}  {name}  rows  relevant")
+    for query, value, rows, relevant in worst[["query_id", name, "rows", "n_relevant"]].itertuples(
+        index=False
+    ):
+        click.echo(f"{query!s:<{width}}  {value:>{len(name)}.4f}  {rows:>4}  {relevant:>8}")
+    return 0

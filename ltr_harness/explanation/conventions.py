@@ -1,0 +1,81 @@
+"""Two definitions of one metric: the same question under another tool's conventions, and what differs, in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ltr_harness.metrics.core.metric import Metric
+
+# These ask the question; everything else is a convention of answering it, and another tool may have its own.
+_QUESTION = ("k", "relevant", "max_grade", "p", "graded", "b")
+
+_WHY: Mapping[tuple[str, Any], str] = {
+    ("gain", "linear"): "a label gains its grade, not 2^grade - 1",
+    ("gain", "exp"): "a label gains 2^grade - 1",
+    ("discount", "letor"): "rank 2 is not discounted",
+    ("discount", "log2"): "rank r is discounted by log2(1 + r)",
+    ("ties", "expected"): "equal scores: the mean over their orders",
+    ("ties", "stable"): "equal scores keep row order",
+    ("ties", "worst"): "equal scores: low labels first",
+    ("ties", "best"): "equal scores: high labels first",
+    ("ties", "id"): "equal scores: by document id, descending",
+    ("empty", "skip"): "no relevant row: the query is left out",
+    ("empty", "zero"): "no relevant row counts 0",
+    ("empty", "one"): "no relevant row counts 1",
+    ("score_precision", "float32"): "scores that float32 cannot tell apart tie",
+    ("score_precision", "float64"): "scores keep their full precision",
+    ("short_list", "zero"): "a list shorter than K counts 0",
+    ("short_list", "truncate"): "a short list is measured as it is",
+    ("denominator", "total"): "divided by all relevant rows, R",
+    ("denominator", "min_rk"): "divided by min(R, K)",
+    ("denominator", "retrieved"): "divided by the relevant rows within K",
+    ("denominator", "k"): "divided by K, even where the list is shorter",
+    ("denominator", "min_kn"): "divided by min(K, n)",
+}
+
+
+def as_measured_by(tool: str, metric: Metric) -> Metric:
+    """The question `metric` asks, its cutoff and scale, answered with another tool's conventions.
+
+    Raises:
+        MetricError: the tool does not compute it.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> str(as_measured_by("sklearn", NDCG(k=5, ties="stable")))
+        'ndcg(empty=zero,gain=linear)@5'
+    """
+    fields = {field.name: field for field in dataclasses.fields(metric)}
+    question = {
+        name: getattr(metric, name)
+        for name in _QUESTION
+        if name in fields and getattr(metric, name) != fields[name].default
+    }
+    return type(metric).like(tool, **question)
+
+
+def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
+    """What the other definition does differently, one phrase per choice.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
+        ('no relevant row counts 0', 'a label gains its grade, not 2^grade - 1')
+    """
+    return tuple(in_words(name, choice) for name, choice in differing(metric, theirs).items())
+
+
+def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
+    """The choices of `theirs` that `metric` makes otherwise, by field."""
+    return {
+        field.name: getattr(theirs, field.name)
+        for field in dataclasses.fields(metric)
+        if getattr(theirs, field.name) != getattr(metric, field.name)
+    }
+
+
+def in_words(name: str, choice: Any) -> str:
+    """One choice as a phrase, such as "rank 2 is not discounted"."""
+    return _WHY.get((name, choice), f"{name}={choice}")

@@ -1,0 +1,233 @@
+"""Metrics bound to judgments: everything but the scores is computed once, then every evaluation is one pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
+from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
+from ltr_harness.metrics.core.ranking import Ranker, Ranking, Ties
+
+# Below this, starting a thread costs more than it saves, and the booster wants the processor.
+_ROWS_PER_THREAD = 1_000_000
+
+
+class Binding:
+    """Several metrics at several cutoffs over one set of judgments, sharing one pass over the scores.
+
+    Args:
+        metrics: what to compute.
+        judgments: the queries and what their rows are worth.
+        threads: on how many threads an evaluation may run. More than one is used from two million rows on, a
+            million each at least, by splitting the queries; the values are the same, bit for bit. The default
+            leaves the processor to the booster that calls.
+
+    Attributes:
+        metrics: the metrics in the order asked for, with everything they take from data fixed.
+        names: their canonical names.
+        judgments: what they are bound to.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], judgments: Judgments, threads: int = 1) -> None:
+        if not metrics:
+            raise MetricError("no metrics given; expected at least one, such as ndcg@10")
+        self.judgments = judgments
+        self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
+        self.names = tuple(str(metric) for metric in self.metrics)
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self._parts = _parts(self.metrics, judgments, threads)
+        if self._parts:
+            return
+        # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs
+        families: dict[Metric, list[int]] = {}
+        for i, metric in enumerate(self.metrics):
+            families.setdefault(metric.with_cutoff(None), []).append(i)
+        depths: dict[tuple[Ties, str], int] = {}
+        for metric in self.metrics:
+            order = (metric.ties, metric.score_precision)
+            depths[order] = max(depths.get(order, 0), NO_CUTOFF if metric.k is None else metric.k)
+        self._rankers = {order: Ranker(judgments, order[0], depth) for order, depth in depths.items()}
+        self._families = []
+        for family, members in families.items():
+            cutoffs = np.array([_cutoff(self.metrics[i]) for i in members])
+            distinct, position = np.unique(cutoffs, return_inverse=True)
+            self._families.append(
+                (
+                    (family.ties, family.score_precision, family.whole_order),
+                    family.prepare(judgments, distinct),
+                    *_as_slices(np.array(members), position),
+                )
+            )
+
+    def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
+        """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.
+
+        Args:
+            scores: (n_rows,) in the judgments' row order, any real number type.
+            retrieved: bool (n_rows,), rows that are in the list at all; the others have no rank and still count
+                among the relevant rows. None: every row is listed.
+
+        Raises:
+            DataError: a wrong length or NaN; the message names the query.
+        """
+        checked = checked_scores(scores, self.judgments.groups, retrieved)
+        return self._per_query(checked, all_listed=retrieved is None)
+
+    def _per_query(self, checked: NDArray[np.float64], all_listed: bool) -> NDArray[np.float64]:
+        out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
+        if self._parts:
+
+            def fill(part: _Part) -> None:
+                out[:, part.queries] = part.binding._per_query(checked[part.rows], all_listed)
+
+            with ThreadPoolExecutor(len(self._parts)) as pool:
+                list(pool.map(fill, self._parts))
+            return out
+        rankings = {}
+        for (ties, precision), ranker in self._rankers.items():
+            whole = ranker.rank(as_seen(checked, precision))
+            rankings[ties, precision, True] = whole
+            rankings[ties, precision, False] = whole if all_listed else without_unlisted(whole)
+        for order, values_of, members, position in self._families:
+            out[members] = values_of(rankings[order])[position]
+        return out
+
+    def means(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights."""
+        return self.means_of(self.per_query(scores))
+
+    def means_of(self, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The means of values that `per_query` returned."""
+        return _weighted_means(per_query, self._weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Neighbouring queries, evaluated by a thread of their own."""
+
+    queries: slice
+    rows: slice
+    binding: Binding
+
+
+def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> list[_Part]:
+    """The queries in parts of about equally many rows; empty where one thread is as good."""
+    boundaries = judgments.groups.boundaries
+    n_parts = min(threads, judgments.groups.n_rows // _ROWS_PER_THREAD)
+    if n_parts < 2:
+        return []
+    ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
+    cuts = np.unique(np.concatenate(([0], ends))).tolist()
+    if len(cuts) < 3:
+        return []
+    try:
+        return [
+            _Part(
+                slice(first, last),
+                slice(int(boundaries[first]), int(boundaries[last])),
+                Binding(metrics, judgments.take(np.arange(first, last))),
+            )
+            for first, last in itertools.pairwise(cuts)
+        ]
+    except MetricError:
+        return []  # bound as a whole, a refusal counts the rows of all queries
+
+
+def bind(
+    metrics: Sequence[Metric | str | Mapping[str, object]] | Metric | str,
+    judgments: Judgments,
+    threads: int = 1,
+) -> Binding:
+    """Bind metrics, by value or by name, to judgments; `threads` as in `Binding`.
+
+    Example:
+        >>> from ltr_harness.groups import Judgments, QueryGroups
+        >>> judgments = Judgments.checked([1, 0, 0, 1], QueryGroups.from_sizes([2, 2]))
+        >>> bind(["mrr", "map@1"], judgments).means([2.0, 1.0, 2.0, 1.0]).tolist()
+        [0.75, 0.5]
+    """
+    given = [metrics] if isinstance(metrics, Metric | str) else metrics
+    return Binding([parse_metric(metric) for metric in given], judgments, threads)
+
+
+def checked_scores(
+    scores: ArrayLike, groups: QueryGroups, retrieved: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Scores as `check_scores` has them, -inf for rows that were not retrieved."""
+    if retrieved is None:
+        return check_scores(scores, groups)
+    listed = as_row_flags(retrieved, "retrieved", groups)
+    column = as_column(scores, "scores")
+    if column.size != groups.n_rows:
+        return check_scores(column, groups)  # which says so
+    marked = check_scores(np.where(listed, column, -np.inf), groups)
+    if np.isneginf(marked[listed]).any():
+        raise DataError("a retrieved row is scored -inf; expected finite scores for rows that are listed")
+    return marked
+
+
+def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
+    """Scores as a tool of this precision tells them apart."""
+    return scores.astype(np.float32).astype(np.float64) if precision == "float32" else scores
+
+
+def without_unlisted(ranking: Ranking) -> Ranking:
+    """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
+    listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
+    keep = np.diff(listed) > 0
+    return dataclasses.replace(
+        ranking, offsets=listed[ranking.offsets], rows=ranking.rows[keep], tie_end=ranking.tie_end[keep]
+    )
+
+
+def _as_slices(
+    members: NDArray[np.int64], position: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | slice]:
+    """Where a family's values go and which go there; as slices where cutoffs ascend side by side, as mostly."""
+    first = int(members[0])
+    in_place = np.array_equal(members, np.arange(first, first + members.size))
+    if in_place and np.array_equal(position, np.arange(members.size)):
+        return slice(first, first + members.size), slice(None)
+    return members, position
+
+
+def _cutoff(metric: Metric) -> int:
+    return NO_CUTOFF if metric.k is None else metric.k
+
+
+@compiled
+def _weighted_means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means that do not depend on the order of the queries: sums carry their rounding errors along."""
+    means = np.empty(values.shape[0])
+    for metric in range(values.shape[0]):
+        total = 0.0
+        lost = 0.0
+        weight_total = 0.0
+        weight_lost = 0.0
+        for query in range(values.shape[1]):
+            value = values[metric, query]
+            if value == value:
+                weight = weights[query]
+                term = weight * value
+                grown = total + term
+                part = grown - total
+                lost += (total - (grown - part)) + (term - part)
+                total = grown
+                grown = weight_total + weight
+                part = grown - weight_total
+                weight_lost += (weight_total - (grown - part)) + (weight - part)
+                weight_total = grown
+        weight_sum = weight_total + weight_lost
+        means[metric] = (total + lost) / weight_sum if weight_sum > 0.0 else np.nan
+    return means

@@ -1,0 +1,204 @@
+"""What a metric cannot be trusted with on this data: said before anybody believes a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.gains import gains_of
+from ltr_harness.metrics.core.metric import BinaryMetric, Metric, plain_number
+from ltr_harness.metrics.rbp import RBP
+
+MANY_GRADES = 5
+LARGE_CUTOFF = 20
+STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One thing to know before reading a number.
+
+    Attributes:
+        kind: ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``,
+            ``residual``, ``unjudged``.
+        metrics: canonical names it is about; empty for the data as such.
+        text: what was found, what it does to the number, and what to do.
+    """
+
+    kind: str
+    metrics: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    """Everything to be said about these metrics on these judgments, in a fixed order.
+
+    Example:
+        >>> from ltr_harness.groups import QueryGroups
+        >>> from ltr_harness.metrics import NDCG
+        >>> judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
+        >>> [caution.kind for caution in cautions([NDCG(k=10)], judgments)]
+        ['large cutoff']
+    """
+    return [
+        *_fine_grades(judgments),
+        *_steep_gain(metrics, judgments),
+        *_large_cutoff(metrics, judgments),
+        *_saturation(metrics, judgments),
+        *_collapsed_grades(metrics, judgments),
+        *_residual(metrics, judgments),
+        *_unjudged(judgments),
+    ]
+
+
+def _fine_grades(judgments: Judgments) -> list[Caution]:
+    grades = np.unique(judgments.labels)
+    if grades.size <= MANY_GRADES:
+        return []
+    return [
+        Caution(
+            "fine grades",
+            (),
+            f"the labels have {grades.size} distinct grades, {_range(grades)}; people rarely agree on more than "
+            f"{MANY_GRADES}, so small differences between neighbouring grades are noise",
+        )
+    ]
+
+
+def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    steep = [metric for metric in metrics if getattr(metric, "gain", None) == "exp"]
+    grades = np.unique(judgments.labels)
+    if not steep or not (grades > 0.0).any():
+        return []
+    gain = gains_of(judgments, "exp", steep[0].name)
+    ratio = gain.max() / np.median(gain[gain > 0.0])
+    if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
+        return []
+    return [
+        Caution(
+            "steep gain",
+            tuple(str(metric) for metric in steep),
+            f"{_names(steep)}: with exponential gain the largest gain is {ratio:,.0f} times the median positive one, "
+            f"and rows of the top grade, {plain_number(float(grades[-1]))}, make up {_top_share(judgments, gain):.0%} "
+            "of all ideal DCG; little else counts. Consider gain=linear, a gain table, or fewer grades",
+        )
+    ]
+
+
+def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
+    """Share of the total ideal DCG, over whole lists, that rows of the highest grade contribute."""
+    groups = judgments.groups
+    query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    order = np.lexsort((-gain, query_of_row))
+    rank = np.arange(gain.size) - groups.boundaries[query_of_row]
+    worth = gain[order] / np.log2(rank + 2.0)
+    return float(worth[gain[order] == gain.max()].sum() / worth.sum())
+
+
+def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    median = float(np.median(judgments.groups.sizes))
+    found = []
+    for k in sorted({metric.k for metric in metrics if metric.k is not None}):
+        if k <= median and k <= LARGE_CUTOFF:
+            continue
+        at_k = [metric for metric in metrics if metric.k == k]
+        why = (
+            f"the cutoff is above the median list length, {plain_number(median)} rows, so it mostly sees whole lists"
+            if k > median
+            else f"few users look at {k} rows, and a large cutoff blurs what happens at the top"
+        )
+        found.append(
+            Caution(
+                "large cutoff",
+                tuple(str(metric) for metric in at_k),
+                f"{_names(at_k)}: {why}; compare at a smaller K",
+            )
+        )
+    return found
+
+
+def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    found = []
+    first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
+    for relevant in sorted({metric.relevant for metric in first_hit}):
+        share = float((judgments.labels >= relevant).mean())
+        if share <= 0.5:
+            continue
+        alike = [metric for metric in first_hit if metric.relevant == relevant]
+        found.append(
+            Caution(
+                "saturation",
+                tuple(str(metric) for metric in alike),
+                f"{_names(alike)}: {share:.0%} of the rows have a label of {plain_number(relevant)} or more, so "
+                "almost any ranking starts with a relevant row; raise relevant",
+            )
+        )
+    return found
+
+
+def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    grades = np.unique(judgments.labels)
+    found = []
+    binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
+    for relevant in sorted({metric.relevant for metric in binary}):
+        alike = grades[grades >= relevant]
+        if alike.size < 2:
+            continue
+        same = [metric for metric in binary if metric.relevant == relevant]
+        found.append(
+            Caution(
+                "collapsed grades",
+                tuple(str(metric) for metric in same),
+                f"{_names(same)}: counts all grades from {plain_number(float(alike[0]))} to "
+                f"{plain_number(float(alike[-1]))} alike; the graded metrics tell them apart",
+            )
+        )
+    return found
+
+
+def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    """What RBP leaves open: p^n of each list whose n rows are looked at, if all are listed and judged."""
+    found = []
+    for metric in metrics:
+        if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
+            continue
+        sizes = judgments.groups.sizes
+        looked_at = sizes if metric.k is None else np.minimum(sizes, metric.k)
+        left = float(np.power(float(metric.p), looked_at).mean())
+        found.append(
+            Caution(
+                "residual",
+                (str(metric),),
+                f"{metric}: rows below the last one counted could still add up to {left:.4f} to its mean "
+                "(rbp_residual says it per query); rankings closer than that are not told apart",
+            )
+        )
+    return found
+
+
+def _unjudged(judgments: Judgments) -> list[Caution]:
+    if judgments.judged is None or judgments.judged.all():
+        return []
+    unjudged = int(np.count_nonzero(~judgments.judged))
+    return [
+        Caution(
+            "unjudged",
+            (),
+            f"{unjudged:,} of {judgments.judged.size:,} rows were judged by nobody; every metric but bpref counts them "
+            "as not relevant, and the ideal list knows only what was judged",
+        )
+    ]
+
+
+def _names(metrics: Sequence[Metric]) -> str:
+    return ", ".join(str(metric) for metric in metrics)
+
+
+def _range(grades: np.ndarray) -> str:
+    return f"{plain_number(float(grades[0]))} to {plain_number(float(grades[-1]))}"

@@ -1,0 +1,191 @@
+"""Pairs of rows in the right order: what Kendall's tau and AP correlation are both made of."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.ranking import Ranking
+
+
+@dataclass(frozen=True, eq=False)
+class LabelOrder:
+    """What the labels alone say about the order of each query's rows.
+
+    Attributes:
+        grade: int64 (n_rows,), the label's place among the query's distinct labels, 0 the lowest.
+        n_grades: int64 (n_queries,), distinct labels of each query.
+        n_better: int64 (n_rows,), rows of the same query with a greater label.
+    """
+
+    grade: NDArray[np.int64]
+    n_grades: NDArray[np.int64]
+    n_better: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, judgments: Judgments) -> LabelOrder:
+        groups = judgments.groups
+        grade = np.empty(groups.n_rows, dtype=np.int64)
+        n_grades = np.empty(groups.n_queries, dtype=np.int64)
+        n_better = np.empty(groups.n_rows, dtype=np.int64)
+        query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
+        _label_order(
+            judgments.labels,
+            groups.boundaries,
+            np.lexsort((judgments.labels, query_of_row)),
+            grade,
+            n_grades,
+            n_better,
+        )
+        return cls(grade, n_grades, n_better)
+
+    def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64 (n_queries,), pairs of rows with different labels."""
+        return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
+
+    def above(self, ranking: Ranking) -> RowsAbove:
+        """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
+        grades = self.grade[ranking.rows].tolist()
+        found = np.zeros((4, len(grades)))
+        first = np.zeros(len(grades), dtype=np.int64)
+        seen: list[int] = []
+        start = 0
+        while start < len(grades):
+            end = int(ranking.tie_end[start])
+            group = sorted(grades[start:end])
+            for i in range(start, end):
+                first[i] = start
+                for at, rows in ((0, seen), (2, group)):
+                    found[at, i] = len(rows) - bisect_right(rows, grades[i])
+                    found[at + 1, i] = bisect_left(rows, grades[i])
+            for grade in group:
+                insort(seen, grade)
+            start = end
+        return RowsAbove(first, *found)
+
+    def concordant(self, ranking: Ranking) -> NDArray[np.float64]:
+        """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of
+        rows above r that are better; the sum over rows of the share of better rows that are above it."""
+        out = np.empty((3, self.n_grades.size))
+        _concordant(
+            ranking.offsets, ranking.rows, ranking.tie_end, self.grade, self.n_grades, self.n_better, out
+        )
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAbove:
+    """What stands above each rank of one query, each array (n_ranks,).
+
+    Attributes:
+        start: int64, ranks above the row's tie group.
+        better: rows above the tie group with a greater label.
+        worse: those with a smaller one.
+        better_tied: rows of the tie group with a greater label; half of them stand above, on average.
+        worse_tied: those with a smaller one.
+    """
+
+    start: NDArray[np.int64]
+    better: NDArray[np.float64]
+    worse: NDArray[np.float64]
+    better_tied: NDArray[np.float64]
+    worse_tied: NDArray[np.float64]
+
+    def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 (n_ranks,), the mean of the rank's tie group."""
+        _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
+        return np.asarray((np.bincount(group, weights=values) / sizes)[group])
+
+
+@compiled
+def _label_order(
+    labels: NDArray[np.float64],
+    boundaries: NDArray[np.int64],
+    ascending: NDArray[np.int64],
+    grade: NDArray[np.int64],
+    n_grades: NDArray[np.int64],
+    n_better: NDArray[np.int64],
+) -> None:
+    for query in range(n_grades.size):
+        start = boundaries[query]
+        end = boundaries[query + 1]
+        place = 0
+        i = start
+        while i < end:
+            j = i
+            while j < end and labels[ascending[j]] == labels[ascending[i]]:
+                j += 1
+            for position in range(i, j):
+                grade[ascending[position]] = place
+                n_better[ascending[position]] = end - j
+            place += 1
+            i = j
+        n_grades[query] = place
+
+
+@compiled
+def _count(tree: NDArray[np.int64], node: int) -> int:
+    total = 0
+    while node > 0:
+        total += tree[node]
+        node -= node & -node
+    return total
+
+
+@compiled
+def _concordant(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tie_end: NDArray[np.int64],
+    grade: NDArray[np.int64],
+    n_grades: NDArray[np.int64],
+    n_better: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Walk down the ranking with a Fenwick tree of the grades seen so far: O(n log grades)."""
+    tree = np.zeros(n_grades.max() + 1, dtype=np.int64)
+    for query in range(n_grades.size):
+        at = offsets[query]
+        n = offsets[query + 1] - at
+        top = n_grades[query]
+        tree[: top + 1] = 0
+        pairs = 0.0
+        by_rank = 0.0
+        by_label = 0.0
+        i = 0
+        while i < n:
+            end = tie_end[at + i]
+            size = end - i
+            before = 0
+            after = 0
+            # Grades are counted from the top, so a prefix of the tree is what is better. Counted before and
+            # after the group joins: their mean is what stands above on average, half of the group included.
+            for j in range(i, end):
+                better = _count(tree, top - 1 - grade[rows[at + j]])
+                before += better
+                if n_better[rows[at + j]] > 0:
+                    by_label += 0.5 * better / n_better[rows[at + j]]
+            for j in range(i, end):
+                node = top - grade[rows[at + j]]
+                while node <= top:
+                    tree[node] += 1
+                    node += node & -node
+            for j in range(i, end):
+                better = _count(tree, top - 1 - grade[rows[at + j]])
+                after += better
+                if n_better[rows[at + j]] > 0:
+                    by_label += 0.5 * better / n_better[rows[at + j]]
+            pairs += 0.5 * (before + after)
+            for j in range(size):
+                if i + j > 0:
+                    earlier = j / (size - 1) if size > 1 else 0.0
+                    by_rank += (before + earlier * (after - before)) / size / (i + j)
+            i = end
+        out[0, query] = pairs
+        out[1, query] = by_rank
+        out[2, query] = by_label

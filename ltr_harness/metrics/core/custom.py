@@ -1,0 +1,188 @@
+"""Metrics from outside: a class in a file of one's own, an installed package, or a plain function per query."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from types import CodeType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import own_file_digest
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.ranking import Ranking
+
+PerQuery = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionMetric(Metric):
+    """Base of what `function_metric` makes: one call of a Python function per query.
+
+    A query for which the function returns NaN is undefined and follows `empty`.
+    """
+
+    function: ClassVar[PerQuery]
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    takes_cutoff: ClassVar[bool] = False
+    whole_order: ClassVar[bool] = True
+    source: ClassVar[str] = "your own"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties != "expected":
+            raise MetricError(
+                f"{self.name}: ties={self.ties}; a function sees scores as they are and orders them itself"
+            )
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        groups = judgments.groups
+        spans = list(zip(groups.boundaries[:-1].tolist(), groups.boundaries[1:].tolist(), strict=True))
+        labels = judgments.labels.view()
+        labels.flags.writeable = False  # the function must not change what other metrics read
+        function = type(self).function
+
+        def values(ranking: Ranking) -> Values:
+            scores = ranking.scores.view()
+            scores.flags.writeable = False
+            out = np.empty((1, len(spans)))
+            for query, (start, end) in enumerate(spans):
+                try:
+                    value = float(function(labels[start:end], scores[start:end]))
+                except Exception as problem:
+                    raise MetricError(
+                        f"{self.name} failed on query {groups.name(query)!r}: {type(problem).__name__}: {problem}"
+                    ) from problem
+                if math.isinf(value):
+                    raise MetricError(
+                        f"{self.name} is infinite for query {groups.name(query)!r}; expected a number"
+                    )
+                out[0, query] = value
+            return self.apply_empty(out, np.isnan(out[0]))
+
+        return values
+
+
+def function_metric(
+    function: PerQuery, *, name: str | None = None, higher_is_better: bool, origin: str | None = None
+) -> Metric:
+    """A metric from a function of one query's labels and scores.
+
+    Args:
+        function: ``f(labels, scores) -> float``, float64 arrays of one query's rows in row order; NaN where it is
+            undefined. What it does with equal scores is its own affair.
+        name: what reports call it; the function's name if not given.
+        higher_is_better: which way is up; nobody can guess it.
+        origin: ``path.py:function`` where it was loaded from.
+
+    Raises:
+        MetricError: a name that cannot stand in the grammar or belongs to another metric.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> def label_on_top(labels, scores):
+        ...     return labels[scores.argmax()]
+        >>> metric = function_metric(label_on_top, higher_is_better=True)
+        >>> evaluate([1, 3, 2, 0], [0.2, 0.1, 0.4, 0.3], group_sizes=[2, 2], metrics=[metric]).means["label_on_top"]
+        1.5
+    """
+    if not callable(function):
+        raise MetricError(f"{function!r} is no function; expected f(labels, scores) -> float")
+    if not isinstance(higher_is_better, bool):
+        raise MetricError(f"higher_is_better={higher_is_better!r}; expected true or false")
+    given = name or getattr(function, "__name__", type(function).__name__)
+    return _function_class(function, given, higher_is_better, origin)()
+
+
+@cache  # the same function is the same metric, also for `==`
+def _function_class(
+    function: PerQuery, name: str, higher_is_better: bool, origin: str | None
+) -> type[FunctionMetric]:
+    check_name(name)
+    fields = {
+        "__module__": __name__,
+        "__doc__": inspect.getdoc(function),
+        "name": name,
+        "function": staticmethod(function),
+        "higher_is_better": higher_is_better,
+        "origin": origin,
+        "digest": own_file_digest(origin) if origin else _code_digest(function),
+        "__reduce__": lambda self: (_again, (function, name, higher_is_better, self.empty)),
+        "spelling": property(lambda self: _spelling(self, function)),
+    }
+    return dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
+
+
+def _again(function: PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:
+    return _function_class(function, name, higher_is_better, None)(empty=empty)  # type: ignore[arg-type]
+
+
+def _spelling(metric: FunctionMetric, function: PerQuery) -> str:
+    if metric.origin is None:
+        return str(metric)
+    said = [] if metric.empty == "skip" else [f"empty={metric.empty}"]
+    said.append(f"higher_is_better={'true' if metric.higher_is_better else 'false'}")
+    if metric.name != getattr(function, "__name__", None):
+        said.append(f"name={metric.name}")
+    return f"{metric.origin}({','.join(said)})"
+
+
+def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
+    """A metric class from outside, checked to declare what every metric must and marked with where it came from."""
+    place = origin.rpartition(":")[0] if origin else kind.__module__
+    for declared, example in (("name", '"my_metric"'), ("graded", "True")):
+        if not hasattr(kind, declared):
+            raise MetricError(
+                f"{place}: {kind.__name__} does not say its `{declared}`; add `{declared}: ClassVar = {example}`"
+            )
+    if "__dataclass_fields__" not in vars(kind):
+        raise MetricError(
+            f"{place}: {kind.__name__} is no dataclass; put @dataclass(frozen=True, kw_only=True) above it"
+        )
+    check_name(kind.name)
+    if not hasattr(kind, "source"):
+        kind.source = FunctionMetric.source
+    kind.origin, kind.digest = origin, digest
+    return kind
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that the grammar cannot read or that already means something else."""
+    from ltr_harness.metrics import ALIASES, METRICS
+
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
+        raise MetricError(
+            f"{name!r} cannot name a metric; expected letters, digits and _ only, such as "
+            f"name={re.sub(r'[^A-Za-z0-9_]+', '_', name).strip('_') or 'my_metric'!r}"
+        )
+    if name.lower() in METRICS or name.lower() in ALIASES:
+        raise MetricError(f"{name!r} already names another metric; choose a name of your own")
+
+
+def _code_digest(function: Any) -> str:
+    """SHA-256 of what the function does, as far as its source tells."""
+    if isinstance(function, partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        return hashlib.sha256((_code_digest(function.func) + given).encode()).hexdigest()
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):  # typed in a console, or not written in Python
+        code = getattr(function, "__code__", None)
+        text = _compiled_text(code) if code else repr(type(function))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _compiled_text(code: CodeType) -> str:
+    """The same in every process: the functions inside are spelt out, whose own `repr` is an address."""
+    inside = [_compiled_text(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    return repr((code.co_code, inside, code.co_names))

@@ -1,0 +1,113 @@
+"""What a grade is worth and what a rank costs: the two choices behind DCG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.metric import plain_number
+
+TableLike = str | Mapping[int, float] | Sequence[float]
+
+
+def table_text(value: TableLike, parameter: str, named: Sequence[str], first: int) -> str:
+    """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``.
+
+    Args:
+        value: a name, the grammar's text, a mapping from grade (or rank) to value, or the values in order.
+        parameter: for messages.
+        named: names that are not tables.
+        first: what the first value belongs to: grade 0, or rank 1.
+
+    Example:
+        >>> table_text({0: 0, 1: 1, 2: 5}, "gain", ["exp"], 0)
+        '0_1_5'
+    """
+    expected = f"{', '.join(named)}, or a table such as {{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
+    if isinstance(value, str):
+        if value in named:
+            return value
+        try:
+            numbers = [float(part) for part in value.split("_")]
+        except ValueError:
+            raise MetricError(f"{parameter}={value!r}; expected {expected}") from None
+    elif isinstance(value, Mapping):
+        wanted = range(first, first + len(value))
+        if not value or set(value) != set(wanted):
+            raise MetricError(
+                f"{parameter}={dict(value)!r}; expected a value for every whole number from {first} on"
+            )
+        numbers = [float(value[key]) for key in wanted]
+    else:
+        try:
+            numbers = [float(number) for number in value]
+        except (TypeError, ValueError):
+            raise MetricError(f"{parameter}={value!r}; expected {expected}") from None
+    if not numbers or not all(math.isfinite(number) and number >= 0 for number in numbers):
+        raise MetricError(f"{parameter}={value!r}; expected finite values >= 0")
+    return "_".join(plain_number(number) for number in numbers)
+
+
+def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64]:
+    """float64 (n_rows,), the gain of every row.
+
+    ``exp`` is 2^g - 1, ``linear`` is g, a table names the gain of grades 0, 1, 2, …
+
+    Raises:
+        MetricError: fractional grades where the gain needs whole ones, a grade that overflows, or one the
+            table does not hold; the message names the query.
+    """
+    labels = judgments.labels
+    if gain == "linear":
+        return labels
+    whole = labels == np.floor(labels)
+    if not whole.all():
+        _refuse(judgments, ~whole, metric, f"gain={gain} needs whole grades", "use gain=linear")
+    if gain == "exp":
+        too_large = labels > 1000
+        if too_large.any():
+            _refuse(judgments, too_large, metric, "2^g - 1 overflows", "use gain=linear or map the grades")
+        return np.asarray(np.exp2(labels) - 1.0)
+    table = np.array([float(part) for part in gain.split("_")])
+    outside = labels >= table.size
+    if outside.any():
+        _refuse(judgments, outside, metric, f"the gain table ends at grade {table.size - 1}", "add its gain")
+    return np.asarray(table[labels.astype(np.int64)])
+
+
+def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
+    """float64 (n_ranks,), the discount of ranks 1, 2, … as a factor.
+
+    ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
+    a table names the factors of ranks 1, 2, … and must reach as far as ranks are counted.
+
+    Example:
+        >>> discounts("log2", 3, "ndcg").round(4).tolist()
+        [1.0, 0.6309, 0.5]
+    """
+    ranks = np.arange(1, n_ranks + 1, dtype=np.float64)
+    if discount == "log2":
+        return np.asarray(1.0 / np.log2(1.0 + ranks))
+    if discount == "letor":
+        return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
+    table = np.array([float(part) for part in discount.split("_")])
+    if table.size < n_ranks:
+        raise MetricError(
+            f"{metric}: the discount table ends at rank {table.size}; expected a factor for every rank up to "
+            f"{n_ranks}, or a smaller cutoff"
+        )
+    return table[:n_ranks]
+
+
+def _refuse(judgments: Judgments, bad: NDArray[np.bool_], metric: str, why: str, cure: str) -> None:
+    row = int(np.flatnonzero(bad)[0])
+    groups = judgments.groups
+    raise MetricError(
+        f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} "
+        f"({int(bad.sum())} such rows): {why}; {cure}"
+    )

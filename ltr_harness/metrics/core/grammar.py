@@ -1,0 +1,145 @@
+"""From a metric's name to the metric: ``name(param=value,…)@K``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from typing import Any
+
+from ltr_harness.catalog import did_you_mean, is_own_file, own_file_digest
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics.core.metric import Metric, read_value
+
+_FORM = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
+)
+_EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
+
+
+def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
+    """The metric a name, or a mapping from YAML, stands for.
+
+    Args:
+        metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
+            ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins.
+
+    Raises:
+        MetricError: no such metric or parameter, a value it does not take, or text of another form.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> parse_metric("ndcg(gain=linear)@10") == NDCG(k=10, gain="linear")
+        True
+        >>> str(parse_metric("ndcg(gain=exp) @ 10"))
+        'ndcg@10'
+        >>> str(parse_metric("ndcg(as=lightgbm)@10"))
+        'ndcg(empty=one,ties=stable)@10'
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Mapping):
+        fields = dict(metric)
+        name = fields.pop("metric", None)
+        if not isinstance(name, str):
+            raise MetricError(
+                f"a metric written as a mapping needs its name: {{metric: ndcg, …}}; found {metric!r}"
+            )
+        return _build(name, fields)
+    if not isinstance(metric, str):
+        raise MetricError(f"{metric!r} is no metric; expected {_EXPECTED}")
+    form = _FORM.fullmatch(metric)
+    if form is None:
+        raise MetricError(f"{metric!r} cannot be read as a metric; expected {_EXPECTED}")
+    parameters: dict[str, Any] = {}
+    for part in (form["parameters"] or "").split(","):
+        if not part.strip():
+            if form["parameters"] and form["parameters"].strip():
+                raise MetricError(f"{metric!r} has an empty parameter; expected {_EXPECTED}")
+            continue
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not text:
+            raise MetricError(f"{metric!r}: {part.strip()!r} is not param=value; expected {_EXPECTED}")
+        if key in parameters:
+            raise MetricError(f"{metric!r} gives {key} twice")
+        parameters[key] = text
+    if form["k"] is not None:
+        digits = form["k"].strip()
+        if not re.fullmatch(r"[0-9]+", digits):
+            raise MetricError(f"{metric!r}: cutoff {digits!r}; expected a whole number after @")
+        if "k" in parameters:
+            raise MetricError(f"{metric!r} gives the cutoff twice")
+        parameters["k"] = int(digits)
+    return _build(form["name"], parameters)
+
+
+def _build(name: str, parameters: dict[str, Any]) -> Metric:
+    found = _class_or_function(name)
+    if not isinstance(found, type):
+        return _from_function(found, name, parameters)
+    kind: type[Metric] = found
+    tool = parameters.pop("as", None)
+    if tool is not None and not isinstance(tool, str):
+        raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
+    values = {
+        key: read_value(kind, key, value) if isinstance(value, str) and key != "k" else value
+        for key, value in parameters.items()
+    }
+    for key in values:
+        if key != "k":
+            read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
+    return kind(**values) if tool is None else kind.like(tool, **values)
+
+
+def _class_or_function(name: str) -> Any:
+    """The metric's class, or a user's own function."""
+    from ltr_harness.metrics import ALIASES, METRICS, catalog
+    from ltr_harness.metrics.core.custom import adopt
+
+    small = name.lower()  # NDCG@10 and P@5 are how papers write them
+    if small in ALIASES or small in METRICS:
+        return catalog.load(ALIASES.get(small, small), MetricError)
+    found = catalog.load(name, MetricError)
+    if isinstance(found, type) and issubclass(found, Metric):
+        if is_own_file(name):
+            return adopt(found, _absolute(name), own_file_digest(name))
+        return adopt(found, None, f"{found.__module__} {_version_of(found.__module__)}")
+    if isinstance(found, type) or not callable(found) or not is_own_file(name):
+        raise MetricError(
+            f"{name} is a {type(found).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
+        )
+    return found
+
+
+def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metric:
+    from ltr_harness.metrics.core.custom import function_metric
+
+    fields = dict(parameters)
+    known = {"higher_is_better", "name", "empty"}
+    unknown = sorted(set(fields) - known)
+    if unknown:
+        raise MetricError(f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
+    if "higher_is_better" not in fields:
+        raise MetricError(
+            f"{name} is a function and does not say which way is up; write {name}(higher_is_better=true) or false"
+        )
+    up = fields.pop("higher_is_better")
+    up = {"true": True, "false": False}.get(up, up) if isinstance(up, str) else up
+    called = fields.pop("name", None)
+    metric = function_metric(function, name=called, higher_is_better=up, origin=_absolute(name))
+    return dataclasses.replace(metric, **fields)
+
+
+def _absolute(name: str) -> str:
+    path, _, attribute = name.rpartition(":")
+    return f"{Path(path).resolve()}:{attribute}"
+
+
+def _version_of(module: str) -> str:
+    package = module.partition(".")[0]
+    try:
+        return version(packages_distributions()[package][0])
+    except (KeyError, PackageNotFoundError):
+        return "of unknown version"

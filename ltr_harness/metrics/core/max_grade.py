@@ -1,0 +1,49 @@
+"""The highest grade of the scale: a property of the experiment, fixed once, never taken from a query."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.metric import Metric, plain_number
+
+M = TypeVar("M", bound=Metric)
+
+
+def check_max_grade(metric: str, max_grade: float | None) -> None:
+    """Refuse a scale that ends at or below 0."""
+    if max_grade is not None and not max_grade > 0:
+        raise MetricError(f"{metric}: max_grade={max_grade}; expected a grade above 0")
+
+
+def freeze_max_grade(metric: M, judgments: Judgments) -> M:
+    """The metric with `max_grade` fixed; where it has none, the largest label becomes it, with a notice."""
+    if metric.max_grade is not None:  # type: ignore[attr-defined]
+        return metric
+    largest = max(float(judgments.labels.max()), 1.0)
+    scale: dict[str, Any] = {"max_grade": largest}
+    frozen = dataclasses.replace(metric, **scale)
+    warnings.warn(
+        f"{metric} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
+        f"({frozen}); name max_grade to say which scale the labels are on",
+        stacklevel=4,
+    )
+    return frozen
+
+
+def refuse_above(max_grade: float, judgments: Judgments, metric: str) -> None:
+    """Refuse labels above the scale's highest grade, naming the query."""
+    too_large: NDArray[np.bool_] = judgments.labels > max_grade
+    if too_large.any():
+        row = int(np.flatnonzero(too_large)[0])
+        groups = judgments.groups
+        raise MetricError(
+            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
+            f"max_grade ({int(too_large.sum())} such rows); set max_grade to the scale's highest grade"
+        )

@@ -1,0 +1,354 @@
+"""What a metric is: a value that carries its own definition."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    SupportsIndex,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.ranking import Ranking, Ties
+
+if TYPE_CHECKING:
+    from ltr_harness.explanation.explanation import Explanation
+
+NO_CUTOFF = np.iinfo(np.int64).max
+
+Values = NDArray[np.float64]
+"""float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """Base of all metrics: an immutable value whose `str()` says every choice that is not the default.
+
+    Fields are the parameters of the grammar; their annotations are what the grammar accepts.
+
+    Attributes:
+        k: cutoff, >= 1; None for the whole list.
+        ties: how equally scored rows are ordered. ``expected``, the default, is the exact mean over all
+            their orders; ``stable`` keeps row order, ``worst`` and ``best`` put low or high labels first,
+            ``id`` sorts by document id, descending.
+        empty: what a query without relevant rows counts: ``skip`` leaves it out (NaN), or ``zero``, ``one``.
+        score_precision: ``float32`` lets scores tie that XGBoost could not tell apart.
+    """
+
+    k: int | None = None
+    ties: Ties = "expected"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    score_precision: Literal["float64", "float32"] = "float64"
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+    graded: ClassVar[bool]
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str]
+    takes_cutoff: ClassVar[bool] = True
+    """Whether ``@K`` means anything; R-precision, for one, brings its own cutoff."""
+    diagnostic: ClassVar[bool] = False
+    """Explains other numbers and says nothing about which ranking is better."""
+    whole_order: ClassVar[bool] = False
+    """Compares complete orders, so rows that were not retrieved count as tied at the end."""
+    origin: ClassVar[str | None] = None
+    """``path.py:Class`` where it comes from a user's own file."""
+    digest: ClassVar[str | None] = None
+    """Of the code of a metric from outside; it belongs to the identity of whatever was measured with it."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            accepted = _accepted(type(self))[field.name]
+            value = _normal(accepted, getattr(self, field.name))
+            if value is _REFUSED:
+                raise MetricError(
+                    f"{self.name}: {field.name}={getattr(self, field.name)!r}; expected {_words(accepted)}"
+                )
+            object.__setattr__(self, field.name, value)
+        if self.k is not None and not self.takes_cutoff:
+            raise MetricError(
+                f"{self.name}@{self.k}: {self.name} is defined on the whole list; leave out @{self.k}"
+            )
+        if self.k is not None and self.k < 1:
+            raise MetricError(f"{self.name}@{self.k}: the cutoff must be at least 1")
+
+    @classmethod
+    def like(cls, tool: str, **chosen: Any) -> Self:
+        """The metric as another tool computes it; what is said beside the tool's name wins.
+
+        Args:
+            tool: one of ``ltr_harness.metrics.core.presets.PRESETS``.
+            chosen: parameters of the metric.
+
+        Raises:
+            MetricError: no such preset, or the tool does not compute this metric.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> str(NDCG.like("catboost", k=10, gain="exp"))
+            'ndcg(empty=one,ties=worst)@10'
+        """
+        from ltr_harness.metrics.core.presets import conventions
+
+        return cls(**{**conventions(tool, cls.name), **chosen})
+
+    def __str__(self) -> str:
+        """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> str:  # asked for at every round of boosting
+        return self._spelt(self.name)
+
+    @property
+    def spelling(self) -> str:
+        """What `parse_metric` reads back in any process: `str()`, with the path of a user's own file for its name."""
+        return self._spelt(self.origin or self.name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # A class from a user's own file has no importable module: another process has to load the file.
+        if self.origin is None:
+            return super().__reduce_ex__(protocol)
+        from ltr_harness.metrics.core.grammar import parse_metric
+
+        return parse_metric, (self.spelling,)
+
+    def _spelt(self, name: str) -> str:
+        said = [
+            f"{field.name}={_text(getattr(self, field.name))}"
+            for field in sorted(dataclasses.fields(self), key=lambda field: field.name)
+            if field.name != "k" and getattr(self, field.name) != field.default
+        ]
+        return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
+
+    def with_cutoff(self, k: int | None) -> Self:
+        """The same definition at another cutoff.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> str(NDCG(gain="linear").with_cutoff(5))
+            'ndcg(gain=linear)@5'
+        """
+        return dataclasses.replace(self, k=k)
+
+    def at(self, cutoffs: Sequence[int]) -> tuple[Self, ...]:
+        """The metric at each cutoff; itself alone where it has one already or takes none.
+
+        Example:
+            >>> from ltr_harness.metrics import MRR, RPrec
+            >>> [str(metric) for metric in (*MRR().at([1, 10]), *MRR(k=5).at([1, 10]), *RPrec().at([1, 10]))]
+            ['mrr@1', 'mrr@10', 'mrr@5', 'rprec']
+        """
+        if self.k is not None or not self.takes_cutoff:
+            return (self,)
+        return tuple(self.with_cutoff(k) for k in cutoffs)
+
+    def resolved(self, judgments: Judgments) -> Self:
+        """The definition with everything fixed that it takes from the data; most metrics take nothing."""
+        return self
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        """Compute once whatever does not depend on scores.
+
+        Args:
+            judgments: labels in query groups.
+            cutoffs: int64 (n_cutoffs,), ascending; `NO_CUTOFF` stands for the whole list.
+
+        Returns:
+            From rows in rank order to float64 (n_cutoffs, n_queries), NaN where a query is undefined.
+
+        Raises:
+            MetricError: the labels are outside the metric's domain; the message names the query.
+        """
+        raise NotImplementedError
+
+    # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        """What the metric sees in each row, whatever its rank: heading to (n_rows,) values."""
+        return {}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        """What the metric makes of each rank, whatever stands there: heading to (n_ranks,) values."""
+        return {}
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]] | None:
+        """What the sum over ranks is divided by at each cutoff, and its name; None where by nothing.
+
+        For judgments of one query.
+        """
+        return None
+
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64] | None:
+        """What each rank adds before `divisor_at` divides, for a metric without cutoff that is such a sum.
+
+        For judgments of one query; None where the metric is no sum over ranks. Metrics with a cutoff need not
+        say: `explain` asks them at every cutoff.
+        """
+        return None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a query's value is a number of rows or pairs, to be written without decimals."""
+        return False
+
+    def explain(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        document_ids: ArrayLike | None = None,
+        *,
+        judged: ArrayLike | None = None,
+        retrieved: ArrayLike | None = None,
+    ) -> Explanation:
+        """The arithmetic of one query, row by row, and why other tools get another number.
+
+        Args:
+            labels: (n_rows,) grades of the query's rows.
+            scores: (n_rows,) higher ranks first.
+            document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
+            judged: bool (n_rows,), rows somebody judged; None where all are.
+            retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+
+        Example:
+            >>> from ltr_harness.metrics import NDCG
+            >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
+            '3.0000 / 8.8928 = 0.3374'
+        """
+        from ltr_harness.explanation.explain import explain
+
+        return explain(self, labels, scores, document_ids, judged=judged, retrieved=retrieved)
+
+    def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
+        """Give queries without relevant rows what `empty` says, in place."""
+        if np.count_nonzero(is_empty):  # a tenth of what .any() costs, at every round of boosting
+            values[:, is_empty] = {"skip": math.nan, "zero": 0.0, "one": 1.0}[self.empty]
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryMetric(Metric):
+    """Base of the metrics that only ask whether a row is relevant.
+
+    Attributes:
+        relevant: the lowest grade that counts as relevant.
+    """
+
+    relevant: float = 1
+
+    graded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.relevant > 0:
+            raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"relevant": self.relevant_rows(judgments)[0]}
+
+    def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Which rows are relevant, and how many of them each query has."""
+        is_relevant = judgments.labels >= self.relevant
+        boundaries = judgments.groups.boundaries
+        counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)
+        return is_relevant, counts
+
+
+_REFUSED: Any = object()
+
+
+_HINTS: dict[str, dict[str, Any]] = {}
+
+
+def _accepted(metric: type[Metric]) -> dict[str, Any]:
+    key = f"{metric.__module__}:{metric.__qualname__}"
+    if key not in _HINTS:
+        _HINTS[key] = get_type_hints(metric)
+    return _HINTS[key]
+
+
+def _normal(accepted: Any, value: Any) -> Any:
+    """The value as the annotation would have it, or `_REFUSED`."""
+    if accepted is Any:
+        return value  # the metric's own __post_init__ has checked it
+    if get_origin(accepted) is Literal:
+        return value if value in get_args(accepted) else _REFUSED
+    options = get_args(accepted) or (accepted,)
+    if value is None:
+        return value if type(None) in options else _REFUSED
+    if isinstance(value, bool | np.bool_):
+        return bool(value) if bool in options else _REFUSED
+    if isinstance(value, int | float | np.integer | np.floating):
+        if not math.isfinite(value):
+            return _REFUSED
+        if int in options and value == int(value):
+            return int(value)
+        if float in options:
+            return int(value) if value == int(value) else float(value)
+        return _REFUSED
+    return value if isinstance(value, str) and str in options else _REFUSED
+
+
+def _words(accepted: Any) -> str:
+    if get_origin(accepted) is Literal:
+        return "one of " + ", ".join(get_args(accepted))
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    options = [names[option] for option in get_args(accepted) or (accepted,) if option in names]
+    return " or ".join(dict.fromkeys(options))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return plain_number(value)
+    return str(value)
+
+
+def plain_number(value: float) -> str:
+    """Shortest text without exponent that reads back as the same number.
+
+    Example:
+        >>> plain_number(0.1), plain_number(3.0), plain_number(1e-7)
+        ('0.1', '3', '0.0000001')
+    """
+    return np.format_float_positional(value, trim="-")
+
+
+def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
+    """A parameter's value from the grammar's text.
+
+    Raises:
+        MetricError: the metric has no such parameter; the message lists those it has.
+    """
+    accepted = _accepted(metric)
+    fields = {field.name for field in dataclasses.fields(metric)} - {"k"}
+    if parameter not in fields:
+        raise MetricError(f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, fields)}")
+    options = get_args(accepted[parameter]) or (accepted[parameter],)
+    if bool in options and text in ("true", "false"):
+        return text == "true"
+    if int in options or float in options:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,135 @@
+"""Rows in rank order, shared by every metric of one evaluation: a selection, not a sort, where K allows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.selection import lanes_for, list_ties, select
+
+Ties = Literal["expected", "stable", "worst", "best", "id"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The top rows of each query, best score first.
+
+    A query's list holds its best `depth` rows and, for ties ``expected``, every further row that ties with
+    the last of them, so that an expectation over the tie is exact.
+
+    Attributes:
+        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
+        rows: int64 (n_listed,), row numbers in rank order.
+        tie_end: int64 (n_listed,), 0-based rank within the query at which the tie group of the row ends
+            (exclusive); for any tie rule but ``expected`` every row is a group of its own. Not to be written
+            to: rankings without ties share it.
+        scores: float64 (n_rows,), as ranked.
+        judgments: what the rows are worth.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    tie_end: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    judgments: Judgments
+
+    def by_grade(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
+
+        A table of a few grades stays in the processor's nearest cache; values by row have to be fetched from
+        all over the memory, which takes longer than the metric itself.
+        """
+        grades = self.judgments.grades
+        if grades is None:
+            return self.rows, values
+        return self._listed_grades, values[grades.example]
+
+    @cached_property
+    def _listed_grades(self) -> NDArray[np.int64]:
+        grades = self.judgments.grades
+        assert grades is not None
+        return grades.of_row[self.rows].astype(np.int64)
+
+
+class Ranker:
+    """Ranks one set of queries again and again, under one tie rule, down to one depth.
+
+    Args:
+        judgments: the queries; labels order ties for ``worst`` and ``best``, document ids for ``id``.
+        ties: the tie rule.
+        depth: the largest cutoff asked for; None for whole lists.
+    """
+
+    def __init__(self, judgments: Judgments, ties: Ties, depth: int | None) -> None:
+        self._judgments = judgments
+        self._ties = ties
+        sizes = judgments.groups.sizes
+        self._longest = int(sizes.max())
+        self._depth = self._longest if depth is None else min(depth, self._longest)
+        listed = np.minimum(sizes, self._depth)
+        self._offsets = np.zeros(listed.size + 1, dtype=np.int64)
+        np.cumsum(listed, out=self._offsets[1:])
+        self._no_ties = np.arange(1, self._offsets[-1] + 1) - np.repeat(self._offsets[:-1], listed)
+        self._key = _key(judgments, ties)
+        self._tie_order: NDArray[np.int64] | None = None
+
+    def rank(self, scores: NDArray[np.float64]) -> Ranking:
+        """Rank by score, descending; `scores` is float64 (n_rows,) without NaN."""
+        offsets, boundaries = self._offsets, self._judgments.groups.boundaries
+        rows = np.empty(offsets[-1], dtype=np.int64)
+        last = np.empty(offsets.size - 1, dtype=np.float64)
+        beyond = np.empty(offsets.size - 1, dtype=np.int64)
+        lanes = lanes_for(self._depth)
+        if not select(scores, boundaries, offsets, lanes, self._longest, rows, last, beyond):
+            return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
+        if self._tie_order is None:
+            self._tie_order = self._order_of_ties()
+        longer = offsets
+        if self._ties == "expected" and (beyond > 0).any():
+            longer = offsets.copy()
+            longer[1:] += np.cumsum(np.maximum(beyond, 0))
+        listed = np.empty(longer[-1], dtype=np.int64)
+        tie_end = np.empty(longer[-1], dtype=np.int64)
+        list_ties(
+            scores,
+            boundaries,
+            offsets,
+            rows,
+            last,
+            beyond,
+            self._tie_order,
+            longer,
+            self._longest,
+            listed,
+            tie_end,
+        )
+        if self._ties != "expected":
+            tie_end = self._no_ties
+        return Ranking(longer, listed, tie_end, scores, self._judgments)
+
+    def _order_of_ties(self) -> NDArray[np.int64]:
+        """All rows, query by query, in the order they take when they tie."""
+        if self._ties == "stable":
+            return np.arange(self._key.size)
+        return Ranker(self._judgments, "stable", None).rank(-self._key).rows
+
+
+def _key(judgments: Judgments, ties: Ties) -> NDArray[np.float64]:
+    """A key per row, ascending within a tie. ``expected`` needs one too: sums must not depend on row order."""
+    if ties == "best":
+        return -judgments.labels
+    if ties != "id":
+        return judgments.labels
+    if judgments.document_ids is None:
+        raise MetricError("ties=id orders tied rows by document id; expected document_ids, one per row")
+    ids = judgments.document_ids
+    texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
+    key = np.empty(texts.size, dtype=np.float64)
+    key[np.argsort(texts, kind="stable")] = -np.arange(texts.size, dtype=np.float64)
+    return key

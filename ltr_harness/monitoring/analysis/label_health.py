@@ -1,0 +1,101 @@
+"""Did the labels change rather than the ranking? Looked at before the metric, because an outage flatters it.
+
+If 30 % of click events are lost, queries that lose all of theirs leave the mean (or count 1, under the
+boosters' rule), and mean NDCG rises. So: is the share of queries with any relevant row, or the rate of an
+event, lower than in the baseline?
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.analysis.periods import Periods, interval
+from ltr_harness.monitoring.analysis.windows import Cut, window_numbers
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.results.answers import LabelTest
+from ltr_harness.stats.corrections import bonferroni
+from ltr_harness.stats.two_samples import difference
+
+WITH_RELEVANT = "queries with a relevant row"
+_GRADUAL = 0.9
+
+
+def label_tests(now: QueryTable, cut: Cut, before: QueryTable, config: MonitorConfig) -> list[LabelTest]:
+    """Every label rate, over all mature queries and in every window that is large enough.
+
+    An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
+
+    Args:
+        now: production, undefined queries included; before: the baseline likewise.
+        cut: production's windows.
+    """
+    periods = Periods(now, before, config)
+    columns = {WITH_RELEVANT: (now.relevant.astype(np.float64), before.relevant.astype(np.float64))}
+    for name, counts in now.events.items():
+        if name in before.events:
+            columns[f"{name} per query"] = (counts.astype(np.float64), before.events[name].astype(np.float64))
+    found: list[LabelTest] = []
+    for what, (ours, theirs) in columns.items():
+        reference = periods.sample_before(theirs)
+        base = float(theirs.mean()) if theirs.size else float("nan")
+        for window, rows in _parts(cut, config):
+            sample = periods.sample_now(ours, rows)
+            if sample.values.size < 2:
+                continue
+            tested = difference(sample, reference, alternative="drop", confidence=config.compare.confidence)
+            found.append(
+                LabelTest(
+                    what, window, base, float(sample.values.mean()), interval(tested), float("nan"), False
+                )
+            )
+    p = bonferroni([test.difference.p for test in found])
+    done = []
+    for test, corrected in zip(found, p.tolist(), strict=True):
+        fallen = test.difference.value <= -config.labels.min_drop * test.before
+        alert = bool(corrected <= config.labels.alpha and fallen and test.before > 0)
+        done.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
+    return done
+
+
+def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    yield "all", np.flatnonzero(cut.mature)
+    if len(cut) > 1:
+        for at, members in enumerate(cut.members):
+            if members.size >= config.windows.min_queries and not cut.immature[at]:
+                yield cut.labels[at], members
+
+
+def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
+    """How many orphans fall into each window; None where the event log has no times.
+
+    Orphans before the first window or after the last are in no window; the contract's total holds them too.
+    """
+    if times is None:
+        return [None] * len(cut)
+    if len(cut) == 1 and cut.start[0] == cut.end[0]:  # a log without times is one window, and all are in it
+        return [int(times.size)]
+    known = times[times != np.iinfo(np.int64).min]
+    numbers = window_numbers(known, config.windows)
+    at = np.minimum(np.searchsorted(cut.number, numbers), len(cut) - 1)
+    counts: list[int | None] = np.bincount(at[cut.number[at] == numbers], minlength=len(cut)).tolist()
+    return counts
+
+
+def still_arriving(tests: list[LabelTest], cut: Cut) -> bool:
+    """Whether labels fall off toward the end of the log, window after window, as late purchases make them."""
+    for what in {test.what for test in tests if test.alert}:
+        shares = {t.window: t for t in tests if t.what == what and t.window != "all"}
+        windows = [label for label in cut.labels if label in shares]
+        low = [label for label in windows if shares[label].alert]
+        if not low or len(low) > max(2, 2 * len(windows) // 3):
+            continue
+        is_end = windows[-len(low) :] == low
+        first, last = shares[low[0]].now, shares[low[-1]].now
+        if is_end and last < _GRADUAL * first and shares[low[-1]].now == min(shares[w].now for w in low):
+            return True
+    return False

@@ -1,0 +1,120 @@
+"""Page or ranking? What clicks by rank and propensities say about a change of click-based metrics.
+
+Clicks need two things: the user looked there (the page's doing) and liked it (the ranking's doing). With the
+same model, a page that shows more lowers click NDCG from .842 to .795; a worse model on a steeper page raises
+it. So click metrics are never read without the positives by rank beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.analysis.periods import Periods, interval
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.results.answers import Interval, Presentation, RankRow
+from ltr_harness.stats.two_samples import Influence, between, difference, profile_p
+
+CAUTION = "click-based NDCG mixes ranking quality with presentation"
+_RANKS = 10
+_SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
+_ALPHA = 0.01
+_STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this share of itself
+
+Floats = NDArray[np.float64]
+
+
+def presentation(periods: Periods) -> Presentation:
+    """Positives by rank before and now, the signature of the change, and IPS-DCG where propensities are known.
+
+    The signature compares what a page can do with what a ranking can do. Rank 1 is looked at whatever the
+    page looks like; so if the rate at rank 1 is shown to stand still (its interval stays within a tenth)
+    while others move, it is the page. If all ranks fall alike, events were lost. If the shape changes and rank 1
+    moves too, or too few queries tell, the ranking is the first suspect: silence needs evidence.
+
+    Args:
+        periods: all mature queries, those without a relevant row included.
+    """
+    now, before = periods.now, periods.before
+    ours, theirs = _positives(now), _positives(before)
+    p, distance = profile_p(ours[0], theirs[0])
+    changed = bool(p <= _ALPHA and distance >= _SIZE)
+    top = difference(
+        periods.sample_now(_at_rank_one(now)), periods.sample_before(_at_rank_one(before)), alternative="change",
+        confidence=periods.config.compare.confidence,
+    )  # fmt: skip
+    steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
+    signature = "none"
+    if changed:
+        signature = "page" if steady else "ranking"
+    elif top.p <= _ALPHA:
+        signature = "proportional"
+    rows = tuple(
+        RankRow(rank + 1, int(theirs[1][rank]), int(ours[1][rank]), _rate(theirs, rank), _rate(ours, rank))
+        for rank in range(ours[0].shape[1])
+        if ours[1][rank] or theirs[1][rank]
+    )
+    return Presentation(rows, p, distance, changed, interval(top), signature, **_ips(periods))
+
+
+def _positives(table: QueryTable) -> tuple[Floats, Floats]:
+    """(n, ranks) 1 where the item at the rank is positive, and (ranks,) how many lists reach it."""
+    shown = table.by_rank[:, :_RANKS]
+    return (shown > 0).astype(np.float64), (~np.isnan(shown)).sum(axis=0).astype(np.float64)
+
+
+def _rate(side: tuple[Floats, Floats], rank: int) -> float:
+    return float(side[0][:, rank].sum() / side[1][rank]) if side[1][rank] else float("nan")
+
+
+def _at_rank_one(table: QueryTable) -> Floats:
+    first = table.by_rank[:, 0].astype(np.float64)
+    return np.where(np.isnan(first), np.nan, (first > 0).astype(np.float64))
+
+
+def _ips(periods: Periods) -> dict[str, Any]:
+    now, before = periods.now, periods.before
+    if now.ips is None or before.ips is None:
+        return {}
+    confidence = periods.config.compare.confidence
+    change = difference(
+        periods.sample_now(now.ips),
+        periods.sample_before(before.ips),
+        alternative="drop",
+        confidence=confidence,
+    )
+    return {
+        "ips": interval(change),
+        "ips_before": float(before.ips.mean()),
+        "ips_now": float(now.ips.mean()),
+        "ips_normalised": _normalised(periods),
+        "effective": (_effective(before), _effective(now)),
+    }
+
+
+def _normalised(periods: Periods) -> Interval:
+    """Change of sum(IPS-DCG) / sum(weighted gain): how high the gains stand, whatever their amount."""
+    ratios, influences = [], []
+    for table, clusters in zip((periods.now, periods.before), periods.clusters, strict=True):
+        top, bottom = table.ips, table.ips_weight
+        assert top is not None
+        assert bottom is not None
+        mean = float(bottom.mean())
+        ratio = float(top.mean()) / mean if mean else float("nan")
+        ratios.append(ratio)
+        influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
+    change = between(
+        ratios[0] - ratios[1], influences[0], influences[1], alternative="drop",
+        confidence=periods.config.compare.confidence, n=len(periods.now) + len(periods.before),
+    )  # fmt: skip
+    return interval(change)
+
+
+def _effective(table: QueryTable) -> float:
+    """How many equally weighted gains the weighted ones are worth."""
+    assert table.ips_weight is not None
+    assert table.ips_squares is not None
+    squares = float(table.ips_squares.sum())
+    return float(table.ips_weight.sum()) ** 2 / squares if squares else 0.0

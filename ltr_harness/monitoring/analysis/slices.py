@@ -1,0 +1,299 @@
+"""Where is it worse? The segments whose change stands out from everybody else's.
+
+A drop that hits all is found in every segment; so a segment's *excess* counts: its change minus the change of
+the rest. Segments are chosen by evidence, not by impact, and the chosen one's queries are set aside before
+looking again: its parents and children would otherwise be reported with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from ltr_harness.monitoring.analysis.drift import query_features
+from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.queries import QueryTable, together
+from ltr_harness.monitoring.results.answers import Interval, Slice
+from ltr_harness.stats.corrections import bh, bonferroni
+from ltr_harness.stats.drift import bin_edges, binned
+from ltr_harness.stats.two_samples import Influence, one_sided
+
+_AT_MOST = 10
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column to cut by: a code per query, now and before, and what the codes say."""
+
+    now: Codes
+    before: Codes
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Oriented values (higher is better) of one period, centred for exact sums."""
+
+    values: Floats
+    centre: float
+
+    @classmethod
+    def of(cls, values: Floats, sign: float) -> _Side:
+        centre = float(values.mean()) if values.size else 0.0
+        return cls(sign * (values - centre), sign * centre)
+
+
+def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], int]:
+    """The segments behind a drop, in order of impact, and how many candidates were looked at.
+
+    1. Candidates: values of one column, or of two, with enough queries in both periods.
+    2. excess = (slice now - slice before) - (rest now - rest before); Welch's standard error of the four
+       means, widened by the design effect where queries come in clusters; one-sided. The slice itself must
+       have fallen too: p is the larger of the two.
+    3. Benjamini-Hochberg over all candidates in the first round; take the smallest p, set its queries aside,
+       test again (Bonferroni), until nothing is significant.
+
+    Without a baseline: slice now minus rest now.
+
+    Returns:
+        At most ten slices. Their intervals are optimistic: they were chosen because they look bad.
+    """
+    config = periods.config
+    columns = _columns(periods, config, before_exists)
+    if not columns:
+        return [], 0
+    now, before = np.arange(len(periods.now)), np.arange(len(periods.before))
+    halves = None
+    if config.slices.confirm_split:
+        halves = _half(periods.now), _half(periods.before)
+        now, before = now[halves[0]], before[halves[1]]
+    effect = _design_effect(periods, before_exists)
+    sign = 1.0 if periods.higher_is_better else -1.0
+    total, n_candidates, found = len(now), 0, []
+    for turn in range(_AT_MOST):
+        candidates = _Candidates(periods, columns, now, before, sign, effect, before_exists)
+        if turn == 0:
+            n_candidates = len(candidates.p)
+        if not len(candidates.p):
+            break
+        q = bh(candidates.p) if turn == 0 else bonferroni(candidates.p)
+        best = int(np.lexsort((candidates.t, candidates.p))[0])
+        if q[best] > config.slices.alpha:
+            break
+        found.append(candidates.slice(best, float(q[best]), total, config.compare.confidence))
+        if halves is not None:
+            found[-1] = _confirmed(
+                found[-1], candidates, best, periods, columns, halves, sign, effect, before_exists
+            )
+        inside_now, inside_before = candidates.members(best)
+        now, before = now[~inside_now], before[~inside_before]
+    found.sort(key=lambda s: sign * s.impact)
+    return found, n_candidates
+
+
+class _Candidates:
+    """Excess, its standard error and p of every cell of every column and pair of columns."""
+
+    def __init__(
+        self, periods: Periods, columns: list[_Column], now: Codes, before: Codes, sign: float, effect: float,
+        with_before: bool,
+    ) -> None:  # fmt: skip
+        self._columns, self._now, self._before, self._sign = columns, now, before, sign
+        self._with_before = with_before
+        sides = (_Side.of(periods.now.primary[now], sign), _Side.of(periods.before.primary[before], sign))
+        self._sides = sides
+        least = periods.config.slices.min_queries
+        keys: list[tuple[int, int, int]] = []
+        parts: list[NDArray[np.float64]] = []
+        singles = [(i, -1) for i in range(len(columns))]
+        pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1, len(columns))]
+        for i, j in singles + (pairs if periods.config.slices.max_predicates == 2 else []):
+            size = len(columns[i].predicates) * (1 if j < 0 else len(columns[j].predicates))
+            sums = np.stack(
+                [
+                    _sums(self._cells(i, j, now_side), side.values, size)
+                    for now_side, side in zip((True, False), sides, strict=True)
+                ]
+            )
+            enough = sums[0, 0] >= least
+            if with_before:
+                enough &= sums[1, 0] >= least
+            cells = np.flatnonzero(enough)
+            keys += [(i, j, int(cell)) for cell in cells]
+            parts.append(sums[:, :, cells])
+        inside = np.concatenate(parts, axis=2) if parts else np.empty((2, 3, 0))
+        totals = np.stack([_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in sides])
+        rest = totals - inside
+        enough = rest[0, 0] >= least
+        if with_before:
+            enough &= rest[1, 0] >= least
+        keep = np.flatnonzero(enough)
+        self.keys = [keys[at] for at in keep]
+        self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
+        mean_in, var_in = _moments(self.inside)
+        mean_rest, var_rest = _moments(self.rest)
+        periods_used = 2 if with_before else 1
+        excess = mean_in[0] - mean_rest[0]
+        if with_before:
+            excess = excess - (mean_in[1] - mean_rest[1])
+        terms = np.concatenate([var_in[:periods_used], var_rest[:periods_used]])
+        freedoms = np.concatenate([self.inside[:periods_used, 0], self.rest[:periods_used, 0]]) - 1
+        variance = terms.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.freedom = np.where(variance > 0, variance**2 / (terms**2 / freedoms).sum(axis=0), 1.0)
+            self.error = np.sqrt(variance * effect)
+            t = np.where(self.error > 0, excess / self.error, np.where(excess < -1e-12, -np.inf, 0.0))
+        self.excess, self.t = excess, t
+        self.p = one_sided(t, self.freedom, "drop")
+        if with_before:
+            # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
+            self.p = np.maximum(self.p, self._own_drop(mean_in, var_in, effect))
+        self._mean_in, self._mean_rest = mean_in, mean_rest
+
+    def _own_drop(self, mean: Floats, variance: Floats, effect: float) -> Floats:
+        """p of the slice's own change, whatever the rest did."""
+        centre = self._sides[0].centre - self._sides[1].centre
+        change = mean[0] - mean[1] + centre
+        freedoms = self.inside[:, 0] - 1
+        total = variance.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = np.where(total > 0, total**2 / (variance**2 / freedoms).sum(axis=0), 1.0)
+            t = np.where(total > 0, change / np.sqrt(total * effect), np.where(change < -1e-12, -np.inf, 0.0))
+        return one_sided(t, freedom, "drop")
+
+    def _cells(self, i: int, j: int, now: bool) -> Codes:
+        def codes(at: int) -> Codes:
+            column = self._columns[at]
+            return column.now[self._now] if now else column.before[self._before]
+
+        return codes(i) if j < 0 else codes(i) * len(self._columns[j].predicates) + codes(j)
+
+    def members(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        i, j, cell = self.keys[at]
+        return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
+
+    def predicate(self, at: int) -> str:
+        i, j, cell = self.keys[at]
+        if j < 0:
+            return self._columns[i].predicates[cell]
+        first, second = divmod(cell, len(self._columns[j].predicates))
+        return f"{self._columns[i].predicates[first]} & {self._columns[j].predicates[second]}"
+
+    def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
+        reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
+        sign, (now, before) = self._sign, self._sides
+        value = float(sign * self.excess[at])
+        n = int(self.inside[0, 0, at])
+        nan = float("nan")
+        shown_before = float(sign * (self._mean_in[1, at] + before.centre)) if self._with_before else nan
+        rest = self._mean_rest[0, at] + now.centre - (self._mean_rest[1, at] + before.centre)
+        return Slice(
+            predicate=self.predicate(at),
+            n_now=n,
+            n_before=int(self.inside[1, 0, at]) if self._with_before else 0,
+            share=n / total,
+            before=shown_before,
+            now=float(sign * (self._mean_in[0, at] + now.centre)),
+            rest_change=float(sign * rest) if self._with_before else nan,
+            excess=Interval(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
+            impact=n / total * value,
+            q=q,
+        )
+
+
+def _sums(cells: Codes, values: Floats, size: int) -> Floats:
+    """(3, size): n, sum and sum of squares of each cell."""
+    return np.stack(
+        [
+            np.bincount(cells, minlength=size).astype(np.float64),
+            np.bincount(cells, values, minlength=size),
+            np.bincount(cells, values**2, minlength=size),
+        ]
+    )
+
+
+def _moments(sums: Floats) -> tuple[Floats, Floats]:
+    """Means and variances of means; sums is (2, 3, cells)."""
+    n = np.maximum(sums[:, 0], 1.0)
+    mean = sums[:, 1] / n
+    spread = np.maximum(sums[:, 2] - n * mean**2, 0.0)
+    return mean, spread / np.maximum(n - 1, 1.0) / n
+
+
+def _confirmed(
+    found: Slice, candidates: _Candidates, best: int, periods: Periods, columns: list[_Column],
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]], sign: float, effect: float, with_before: bool,
+) -> Slice:  # fmt: skip
+    """The same slice on the queries that did not choose it."""
+    import dataclasses
+
+    i, j, cell = candidates.keys[best]
+    others = _Candidates(
+        periods, columns, np.flatnonzero(~halves[0]), np.flatnonzero(~halves[1]), sign, effect, with_before
+    )
+    if (i, j, cell) not in others.keys:
+        return found
+    again = others.slice(
+        others.keys.index((i, j, cell)), found.q, int((~halves[0]).sum()), periods.config.compare.confidence
+    )
+    return dataclasses.replace(found, confirmed=again.excess)
+
+
+def _half(table: QueryTable) -> NDArray[np.bool_]:
+    """The same half of the queries in every run: by a checksum of the id."""
+    return np.fromiter((zlib.crc32(str(name).encode()) & 1 for name in table.ids), np.bool_, len(table))
+
+
+def _design_effect(periods: Periods, with_before: bool) -> float:
+    """How much wider the clusters make the variance of a mean: at least 1."""
+    ratios = [1.0]
+    sides = [periods.sample_now(), *([periods.reference] if with_before else [])]
+    for sample in sides:
+        if sample.clusters is not None and sample.values.size > 1:
+            plain = Influence.of(sample.values - sample.values.mean()).variance
+            if plain > 0:
+                ratios.append(sample.plain[1].variance / plain)
+    return max(ratios)
+
+
+def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list[_Column]:
+    columns = []
+    least = config.slices.min_queries
+    for name, now in (periods.now.segments or {}).items():
+        before = (periods.before.segments or {}).get(name)
+        if before is None:
+            continue
+        one, two = together([now, before])
+        size = one.names.size
+        codes = [np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (one, two)]
+        counts = [np.bincount(c, minlength=size + 1) for c in codes]
+        frequent = counts[0] >= least
+        if with_before:
+            frequent &= counts[1] >= least
+        kept = np.flatnonzero(frequent)
+        to = np.full(size + 1, kept.size)
+        to[kept] = np.arange(kept.size)
+        texts = [*one.names.tolist(), "(missing)"]
+        predicates = (*(f"{name}={texts[at]}" for at in kept), f"{name}=(other)")
+        columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
+    if config.slices.features:
+        for name, (ours, theirs) in query_features(periods).items():
+            edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
+            columns.append(_Column(binned(ours, edges), binned(theirs, edges), _bin_names(name, edges)))
+    return columns
+
+
+def _bin_names(name: str, edges: Floats) -> tuple[str, ...]:
+    if edges.size == 0:
+        return (f"{name} present", f"{name} missing")
+    shown = [f"{edge:.4g}" for edge in edges]
+    middle = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
+    return (f"{name} < {shown[0]}", *middle, f"{name} >= {shown[-1]}", f"{name} missing")

@@ -1,0 +1,93 @@
+"""What a reader wants to know beside the tests: means by rule, lengths of lists, queries to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.results.answers import Conventions, ListLengths, Online, Window, WorstQuery
+
+_WORST = 20
+_CORRELATED = 4  # windows; fewer have some rank correlation or other
+
+Floats = NDArray[np.float64]
+
+
+def conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
+    """The mean under each rule for queries without a relevant row: an outage cannot hide behind one of them."""
+    found = []
+    for which, table in (("production", production), ("baseline", baseline)):
+        if table is None:
+            continue
+        values = table.primary[table.relevant]
+        values = values[~np.isnan(values)]
+        skip = float(values.mean()) if values.size else float("nan")
+        share = float(table.relevant.mean())
+        zero = skip * share if share else 0.0
+        found.append(
+            Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
+        )
+    return tuple(found)
+
+
+def list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[ListLengths, ...]:
+    found = []
+    for which, table in (("production", production), ("baseline", baseline)):
+        if table is not None:
+            n = table.n_items
+            p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
+            found.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
+    return tuple(found)
+
+
+def online(
+    production: QueryTable, baseline: QueryTable | None, windows: Sequence[Window]
+) -> tuple[Online, ...]:
+    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
+    import pandas as pd
+
+    found = []
+    for name, values in (production.online or {}).items():
+        pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
+        correlation = float("nan")
+        if len(pairs) >= _CORRELATED and (pairs.nunique() > 1).all():
+            ranks = pairs.rank()
+            correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+        before = None if baseline is None else (baseline.online or {}).get(name)
+        known_before = float("nan") if before is None else mean_of_known(before)
+        found.append(Online(name, known_before, mean_of_known(values), correlation, len(pairs)))
+    return tuple(found)
+
+
+def mean_of_known(values: Floats) -> float:
+    """NaN where nothing is known, without a warning."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def worst_queries(
+    production: QueryTable, counted: NDArray[np.int64], periods: Periods | None
+) -> list[WorstQuery]:
+    """The largest losses, for reading: against the same query before where it recurs, else the lowest values."""
+    values = production.primary[counted]
+    before = np.full(counted.size, np.nan)
+    if periods is not None and periods.common is not None:
+        ours, theirs = periods.common
+        before[ours] = periods.before.primary[theirs]
+    sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
+    loss = np.where(np.isnan(before), sign * values, sign * (values - before))
+    order = np.lexsort((-production.n_items[counted], loss))[:_WORST]
+    found = []
+    for at in order.tolist():
+        row = int(counted[at])
+        grades = production.by_rank[row]
+        shown = " ".join(
+            "-" if np.isnan(g) else f"{g:g}" for g in grades[: int(min(production.n_items[row], grades.size))]
+        )
+        time = "" if production.time is None else str(np.datetime64(int(production.time[row]), "ns"))[:10]
+        found.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
+    return found

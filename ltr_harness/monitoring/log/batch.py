@@ -1,0 +1,120 @@
+"""One batch of a log in canonical order: which rows form a query, in which order, and is every key there?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.log.contract import Contract
+from ltr_harness.monitoring.queries import Category, category_of
+
+Floats = NDArray[np.float64]
+THREADS = 2  # of the compiled loops over one batch
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A batch in canonical order: by query, then rank (or score, then item)."""
+
+    table: Any
+    order: NDArray[np.int64] | None
+    queries: NDArray[np.str_]
+    boundaries: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.boundaries)
+
+    @property
+    def query_of_row(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    def numbers(self, name: str) -> Floats:
+        """A column as float64, missing as NaN, in canonical order."""
+        return self.arranged(numbers_of(self.table[name], name))
+
+    def category(self, name: str) -> Category:
+        found = category_of(self.table[name], name)
+        return found if self.order is None else found.take(self.order)
+
+    def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.order is None else values[self.order]
+
+    def name(self, row: int) -> str:
+        """The query of a row, for messages."""
+        return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
+
+
+def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
+    columns = config.columns
+    query = category_of(table[columns.query_id], columns.query_id)
+    if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):
+        return None
+    key = (
+        numbers_of(table[columns.rank], columns.rank)
+        if columns.rank
+        else -numbers_of(table[columns.score or ""], columns.score or "")
+    )
+    item = category_of(table[columns.item_id], columns.item_id) if columns.item_id else None
+    codes = query.codes
+    same = codes[1:] == codes[:-1]
+    in_order = bool(np.all((codes[1:] > codes[:-1]) | (same & (key[1:] > key[:-1]))))
+    order = None
+    if not in_order:
+        # Ties by item, so that the order of the file's rows shows nowhere.
+        keys = (key, codes) if item is None else (item.codes, key, codes)
+        order = np.lexsort(keys)
+        codes = codes[order]
+    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    rows = Rows(table, order, query.names[codes[starts]], np.append(starts, codes.size).astype(np.int64))
+    if item is not None:
+        items = item.codes if order is None else item.codes[order]
+        contract.check("item_missing", items < 0, rows.name)
+        _no_duplicates(rows, codes, items, item, contract)
+    return rows
+
+
+def _no_duplicates(
+    rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: Category, contract: Contract
+) -> None:
+    contract.check(
+        "duplicate_item",
+        _repeated(codes, items, item.names.size),
+        lambda row: f"{rows.name(row)} item {str(item.names[items[row]])!r}",
+    )
+
+
+@compiled
+def _repeated(queries: NDArray[np.int32], items: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
+    """Rows whose item stands higher up in the same query; rows are in order of query, -1 is no item."""
+    seen_in = np.full(n_items, -1, dtype=np.int32)
+    repeated = np.zeros(items.size, dtype=np.bool_)
+    for row in range(items.size):
+        item = items[row]
+        if item >= 0:
+            repeated[row] = seen_in[item] == queries[row]
+            seen_in[item] = queries[row]
+    return repeated
+
+
+def numbers_of(column: Any, name: str) -> Floats:
+    """An Arrow column of numbers or truth values as float64, missing as NaN."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise DataError(Problem(f"column {name!r}", f"has the type {kind}", "numbers"))
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+    return values

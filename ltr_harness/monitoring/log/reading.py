@@ -1,0 +1,88 @@
+"""One log to a table of queries: batch by batch in this process, or piece by piece on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.log.contract import Contract, Finding
+from ltr_harness.monitoring.log.log import Log, open_log
+from ltr_harness.monitoring.log.rows import query_table, text_columns, wanted_columns
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events
+from ltr_harness.monitoring.synthetic import SyntheticLog
+
+
+class LogRead(NamedTuple):
+    """One log, read: its queries, what its checks found, and when events without an impression happened."""
+
+    table: QueryTable
+    findings: tuple[Finding, ...]
+    orphans: NDArray[np.int64] | None
+
+
+def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
+    """One log, checked and evaluated.
+
+    Args:
+        source: a path, or a table in memory.
+        config: what its columns mean.
+        which: production or baseline.
+        dask: the cluster that reads it, see `partitions`; None reads it here.
+
+    Raises:
+        DataError: every error of the contract.
+    """
+    name = str(source) if isinstance(source, str | Path) else f"{which} log"
+    if isinstance(source, SyntheticLog):
+        source = source.table()
+    log = open_log(source, name, text_columns(config))
+    log.refuse_missing(wanted_columns(config))
+    contract = Contract(which, name)
+    events = JoinedEvents.read(config, log, contract, baseline=which == "baseline")
+    if dask is None:
+        parts = list(_in_batches(log, config, contract, events))
+    else:
+        from ltr_harness.monitoring.log.partitions import on_workers
+
+        parts = on_workers(log, config, contract, events, dask)
+    contract.raise_errors()
+    table = QueryTable.concatenated(parts)
+    scattered = np.flatnonzero(table.ids[1:] == table.ids[:-1])
+    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in table.ids[scattered[:3]]))
+    contract.raise_errors()
+    if config.relevance.list_column or config.relevance.event_log:
+        happened = {event: int(counts.sum()) for event, counts in table.events.items()}
+        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
+        refuse_unknown_events(config.relevance.event_names, happened, strange, name)
+    return LogRead(table, contract.findings, None if events is None else events.orphans)
+
+
+def _in_batches(
+    log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None
+) -> Iterator[QueryTable]:
+    row = 0
+    for batch in log.batches(wanted_columns(config), config.columns.query_id):
+        table = batch if events is None else events.beside(batch, row)
+        row += batch.num_rows
+        part = evaluated(table, config, contract)
+        if part is not None:
+            yield part
+
+
+def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
+    """`query_table`, with the log named in what it complains about."""
+    try:
+        return query_table(batch, config, contract)
+    except DataError as error:
+        name = contract.place
+        raise DataError(
+            [replace(p, place=f"{name}: {p.place}" if p.place else name) for p in error.problems]
+        ) from None

@@ -1,0 +1,187 @@
+"""One batch of a log, checked and ranked: from an Arrow table to a `QueryTable`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import bind
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.log.batch import THREADS, Rows, in_order
+from ltr_harness.monitoring.log.contract import Contract
+from ltr_harness.monitoring.log.ranks import ranking
+from ltr_harness.monitoring.log.times import timestamps
+from ltr_harness.monitoring.queries import Category, QueryTable
+from ltr_harness.monitoring.relevance.attribution import examined
+from ltr_harness.monitoring.relevance.grades import anything_happened, grades_of_rows
+from ltr_harness.monitoring.relevance.ips import ips_dcg, row_propensities
+
+Floats = NDArray[np.float64]
+
+_EARLIEST = np.datetime64("1990-01-01", "ns").astype(np.int64)
+_LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
+
+
+def wanted_columns(config: MonitorConfig) -> list[str]:
+    """Every column of the log that the configuration names."""
+    columns, relevance = config.columns, config.relevance
+    names: list[str | None] = [
+        columns.query_id, columns.item_id, columns.rank, columns.score, columns.timestamp, columns.cluster_id,
+        columns.pair_key, *columns.segments, *columns.features, *columns.online,
+    ]  # fmt: skip
+    if relevance.chosen in ("label", "match"):
+        names += [relevance.label, relevance.prediction if relevance.chosen == "match" else None]
+    elif relevance.list_column:
+        names.append(relevance.list_column)
+    elif relevance.event_log is None:
+        names += relevance.event_names
+    names += [rung.condition[0] for rung in relevance.ladder if rung.condition]
+    names += [relevance.dwell.column if relevance.dwell else None]
+    names += [config.propensity.column if config.propensity else None]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def text_columns(config: MonitorConfig) -> list[str]:
+    """Columns that stay text when a CSV file is read: ids that look like numbers are none."""
+    columns = config.columns
+    names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
+    return [name for name in names if name]
+
+
+def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
+    """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
+    rows = in_order(table, config, contract)
+    if rows is None:
+        return None
+    columns = config.columns
+    contract.totals["queries"] += rows.sizes.size
+    scores, ranks, sound = ranking(rows, config, contract)
+    time = None
+    if columns.timestamp:
+        times = _timestamps(rows, columns.timestamp, config, contract)
+        if times is None:
+            sound = False
+        else:
+            time = np.minimum.reduceat(times, rows.boundaries[:-1])
+    segments = {name: _per_query(rows, name, contract) for name in columns.segments}
+    counts, grades = grades_of_rows(rows, config, contract, segments)
+    propensity = row_propensities(rows, ranks, config, contract)
+    sound = sound and grades is not None and not contract.errors
+    if not sound or grades is None or (config.propensity is not None and propensity is None):
+        return None
+    kept = rows.boundaries
+    keep = _judged(rows, counts, config)
+    if keep is not None:
+        scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
+        propensity = None if propensity is None else propensity[keep]
+        kept = np.concatenate(([0], np.cumsum(np.add.reduceat(keep.astype(np.int64), rows.boundaries[:-1]))))
+    judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries))
+    values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
+    ips = ips_dcg(judgments, scores, propensity, config)
+    return QueryTable(
+        ids=rows.queries.astype(object),
+        metrics=tuple(str(metric) for metric in config.resolved_metrics),
+        values=values,
+        n_items=rows.sizes.astype(np.int32),
+        relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
+        events={
+            name: np.add.reduceat(count, rows.boundaries[:-1]).astype(np.int32)
+            for name, count in counts.items()
+        },
+        by_rank=_by_rank(grades, ranks, kept, config.depth),
+        time=time,
+        cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
+        pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
+        segments=segments,
+        features=_features(rows, columns.features, contract),
+        online={name: _mean(rows, name) for name in columns.online},
+        **ips,
+    )
+
+
+def _judged(
+    rows: Rows, counts: dict[str, NDArray[np.int32]], config: MonitorConfig
+) -> NDArray[np.bool_] | None:
+    """Rows that the metric looks at; None for all. A query keeps at least one row."""
+    rule = config.relevance
+    if rule.unseen == "ignore_below_last_click":
+        return examined(anything_happened(counts), rows.boundaries)
+    if rule.unlabelled != "ignore" or rule.chosen != "label":
+        return None
+    keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))
+    start = rows.boundaries[:-1]
+    keep[start[~np.logical_or.reduceat(keep, start)]] = True  # a list without labels has nothing relevant
+    return keep
+
+
+# ---- time, segments, features ----------------------------------------------------------------------------
+
+
+def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract) -> NDArray[np.int64] | None:
+    """int64 nanoseconds UTC per row; times without a zone are of the windows' time zone."""
+    found = timestamps(rows.table[name], name, config.windows.timezone)
+    times = rows.arranged(found)
+    missing = np.iinfo(np.int64).min
+    sound = contract.check("time_missing", times == missing, rows.name)
+    sound &= contract.check(
+        "time_out_of_range", (times != missing) & ((times < _EARLIEST) | (times > _LATEST)), rows.name
+    )
+    return times if sound else None
+
+
+def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
+    """The first row's value; a query in which rows differ is counted."""
+    found = rows.category(name)
+    first = found.codes[rows.boundaries[:-1]]
+    varies = np.logical_or.reduceat(found.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
+    contract.check("segment_varies", varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
+    return Category(first, found.names)
+
+
+def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
+    """Mean, max and standard deviation of each feature within the query, missing values left out."""
+    start, query = rows.boundaries[:-1], rows.query_of_row
+    found: dict[str, Floats] = {}
+    for name in names:
+        values = rows.numbers(name)
+        contract.check(
+            "feature_infinite",
+            np.isinf(values),
+            lambda row, name=name: f"{rows.name(row)} ({name})",  # type: ignore[misc]
+        )
+        known = np.isfinite(values)
+        filled = np.where(known, values, 0.0)
+        n = np.add.reduceat(known.astype(np.float64), start)
+        high = np.maximum.reduceat(np.where(known, values, -np.inf), start)
+        low = np.minimum.reduceat(np.where(known, values, np.inf), start)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(high == low, high, np.add.reduceat(filled, start) / n)
+            off = np.where(known, values - mean[query], 0.0)
+            spread = np.sqrt(np.add.reduceat(off**2, start) / n)
+        none = n == 0
+        for what, column in (("mean", mean), ("max", high), ("std", spread)):
+            found[f"{name}:{what}"] = np.where(none, np.nan, column)
+    return found
+
+
+def _mean(rows: Rows, name: str) -> Floats:
+    """Mean over the query's rows, missing values left out."""
+    values = rows.numbers(name)
+    known = np.isfinite(values)
+    n = np.add.reduceat(known.astype(np.float64), rows.boundaries[:-1])
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.add.reduceat(np.where(known, values, 0.0), rows.boundaries[:-1]) / n
+    return found
+
+
+def _by_rank(
+    grades: Floats, ranks: NDArray[np.int64], boundaries: NDArray[np.int64], depth: int
+) -> NDArray[np.float32]:
+    found = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
+    shown = ranks <= depth
+    query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))
+    found[query[shown], ranks[shown] - 1] = grades[shown]
+    return found

@@ -1,0 +1,96 @@
+"""The grade of every row of a batch: a column, or what the rule of relevance makes of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.log.batch import Rows
+from ltr_harness.monitoring.log.contract import Contract
+from ltr_harness.monitoring.queries import Category
+from ltr_harness.monitoring.relevance.attribution import (
+    grades_from_events,
+    grades_from_match,
+    satisfied_clicks,
+)
+from ltr_harness.monitoring.relevance.events import column_of, counts_of_lists
+
+Floats = NDArray[np.float64]
+
+
+def grades_of_rows(
+    rows: Rows,
+    config: MonitorConfig,
+    contract: Contract,
+    segments: Mapping[str, Category],
+) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
+    """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
+    rule = config.relevance
+    if rule.chosen == "match":
+        prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
+        return {}, grades_from_match(prediction, truth, rule.positive)
+    if rule.chosen == "label":
+        labels = rows.numbers(rule.label)
+        if rule.unlabelled != "refuse":
+            missing = np.isnan(labels)
+            contract.check("grade_missing", missing, rows.name)
+            labels = np.where(missing, 0.0, labels)
+        return {}, _checked_grades(labels, rows, config, contract)
+    counts = _event_counts(rows, config, contract)
+    if counts is None:
+        return {}, None
+    contract.check("no_event", ~anything_happened(counts), rows.name)
+    judged = dict(counts)
+    if rule.dwell:
+        texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
+        stayed, unknown = satisfied_clicks(
+            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
+        )
+        contract.check("dwell_missing", unknown, rows.name)
+        judged[rule.dwell.event] = stayed.astype(np.int32)
+    columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
+    grades = grades_from_events(rule, judged, columns)
+    return counts, _checked_grades(grades, rows, config, contract)
+
+
+def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
+    found: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
+    return found
+
+
+def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
+    good = np.isfinite(grades) & (grades >= 0)
+    sound = contract.check("grade_invalid", ~good, rows.name)
+    exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
+    if exponential:
+        sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
+        sound &= contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
+    if config.relevance.max_grade is not None:
+        sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
+    return grades if sound else None
+
+
+def _event_counts(
+    rows: Rows, config: MonitorConfig, contract: Contract
+) -> dict[str, NDArray[np.int32]] | None:
+    rule = config.relevance
+    names = rule.event_names
+    if rule.event_log is not None:
+        return {name: rows.arranged(rows.table[column_of(name)].to_numpy()) for name in names}
+    if rule.list_column:
+        found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        return {name: rows.arranged(count) for name, count in found.items()}
+    counts = {}
+    sound = True
+    for name in names:
+        values = rows.numbers(name)
+        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
+        sound &= contract.check("event_invalid", (values < 0) | (values != np.floor(values)), rows.name)
+        counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
+    for count in counts.values():
+        contract.totals["events"] += int(count.sum(dtype=np.int64))
+    return counts if sound else None

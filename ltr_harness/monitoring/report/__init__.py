@@ -1,0 +1,1 @@
+"""The report of a monitor run: one file per section."""

@@ -1,0 +1,1 @@
+"""What ends in an alert, and the sentences that say so."""

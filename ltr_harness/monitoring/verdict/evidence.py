@@ -1,0 +1,68 @@
+"""Everything that alerts and verdict look at, and what follows from it for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.results.answers import (
+    Change,
+    FeatureDrift,
+    LabelTest,
+    Presentation,
+    Slice,
+    Split,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the verdict looks at."""
+
+    config: MonitorConfig
+    change: Change | None
+    windows: Sequence[Window]
+    splits: Sequence[Split]
+    slices: Sequence[Slice]
+    drift: Sequence[FeatureDrift]
+    labels: Sequence[LabelTest]
+    labels_arriving: bool
+    presentation: Presentation | None
+    warnings: Sequence[Finding]
+    n_immature: int
+    findings: Sequence[Finding]
+
+    @property
+    def label_alerts(self) -> list[LabelTest]:
+        return [test for test in self.labels if test.alert]
+
+    @property
+    def page(self) -> bool:
+        """Whether the page, and not the ranking, explains what moved."""
+        seen = self.presentation
+        if seen is None:
+            return False
+        if seen.ips is not None:
+            return seen.changed and not self.ips_fell
+        return seen.signature == "page"
+
+    @property
+    def ips_fell(self) -> bool:
+        """Whether IPS-DCG fell for certain and, relative to what it was, by at least `min_drop`."""
+        seen = self.presentation
+        if seen is None or seen.ips is None:
+            return False
+        return seen.ips.high < 0 and -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
+
+    @property
+    def moved(self) -> bool:
+        """Whether some window or the whole period is significantly and noticeably different."""
+        overall = self.change is not None and self.change.alert
+        return overall or any(w.alert or w.trailing_alert for w in self.windows)
+
+    def worse(self, difference: float) -> float:
+        """How much worse a difference of the primary metric is; negative where it is better."""
+        return -difference if self.config.primary.higher_is_better else difference

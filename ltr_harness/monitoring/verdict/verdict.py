@@ -1,0 +1,208 @@
+"""What moved, where, likely why, and what cannot be told: three sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
+from ltr_harness.monitoring.analysis.presentation import CAUTION
+from ltr_harness.monitoring.results.answers import Alert, Change, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.verdict.evidence import Evidence
+
+_EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
+
+
+def verdict_of(evidence: Evidence, alerts: Sequence[Alert]) -> Verdict:
+    """The three sentences."""
+    change, config = evidence.change, evidence.config
+    primary = str(config.primary)
+    if change is None:
+        return Verdict(
+            "none",
+            "Nothing to compare with: no baseline was given.",
+            _slices_sentence(evidence),
+            _untold(evidence),
+        )
+    moved = _moved_sentence(evidence, primary)
+    if evidence.label_alerts and not (
+        evidence.presentation is not None and evidence.presentation.ips is not None
+    ):
+        return _about_labels(evidence, moved)
+    seen = evidence.presentation
+    if seen is not None and seen.ips is not None and (seen.changed or evidence.ips_fell):
+        return _about_page_with_ips(evidence, seen, moved)
+    if evidence.page and (evidence.moved or _significant(change)):
+        return Verdict(
+            "presentation",
+            moved,
+            (
+                "Positives at rank 1 are as frequent as before while other ranks moved: the page "
+                "changed, not necessarily the ranking."
+            ),
+            f"Without propensities the two cannot be told apart: {CAUTION}.",
+        )
+    if evidence.moved:
+        cause, where = _cause(evidence)
+        return Verdict(cause, moved, where, _untold(evidence))
+    if evidence.slices:
+        return Verdict("slice", moved, _slices_sentence(evidence), _untold(evidence))
+    if evidence.warnings:
+        return Verdict(
+            "contract",
+            moved,
+            f"The log itself is not as the baseline's: {evidence.warnings[0]}.",
+            _untold(evidence),
+        )
+    better = _significant(change) and evidence.worse(change.difference.value) < 0
+    return Verdict("improved" if better else "healthy", moved, "", _untold(evidence))
+
+
+def _moved_sentence(evidence: Evidence, primary: str) -> str:
+    change = evidence.change
+    assert change is not None
+    numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
+    word = "fell" if change.difference.value < 0 else "rose"
+    if change.alert:
+        return f"{primary} {word}: {numbers}."
+    hit = [w.label for w in evidence.windows if w.alert or w.trailing_alert]
+    if hit:
+        return f"{primary} moved in {len(hit)} of {len(evidence.windows)} windows, first {hit[0]}; over all: {numbers}."
+    if change.below_min_drop:
+        return (
+            f"{primary} changed significantly, and by less than min_drop "
+            f"{evidence.config.compare.min_drop:g}: {numbers}; no alert."
+        )
+    if _significant(change):
+        worse = evidence.worse(change.difference.value) > 0
+        return f"{primary} {word}: {numbers}{'; no alert after correction' if worse else ''}."
+    return f"{primary} did not measurably change: {numbers}."
+
+
+def _about_labels(evidence: Evidence, moved: str) -> Verdict:
+    test = next((t for t in evidence.label_alerts if t.what == WITH_RELEVANT), evidence.label_alerts[0])
+    rates = f"{test.what} went from {test.before:.3f} to {test.now:.3f}"
+    if evidence.labels_arriving:
+        return Verdict(
+            "immature",
+            f"Labels are still arriving: {rates}, less with every newer window.",
+            "The newest windows are immature; set relevance.maturity to leave them out.",
+            f"Whether the ranking changed there cannot be told yet: {moved}",
+        )
+    seen = evidence.presentation
+    if seen is not None and seen.signature in ("page", "ranking") and evidence.moved:
+        cause, where = (
+            ("presentation", "The page changed, or the ranking did")
+            if seen.signature == "page"
+            else _cause(evidence)
+        )
+        return Verdict(
+            cause,
+            moved,
+            f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks.",
+            f"{CAUTION[0].upper()}{CAUTION[1:]}.",
+        )
+    return Verdict(
+        "labels",
+        f"Label outage: {rates}.",
+        "Labels, not the ranking, changed; look at the event pipeline first.",
+        f"What the metric did meanwhile cannot be trusted, up or down: {moved}",
+    )
+
+
+def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
+    assert seen.ips is not None
+    ips = f"IPS-DCG {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
+    untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
+    if evidence.ips_fell:
+        cause, where = _cause(evidence) if evidence.moved else ("everywhere", "")
+        return Verdict(cause, f"The ranking got worse by {ips}. On clicks, {moved}", where, untold)
+    return Verdict(
+        "presentation",
+        f"The page changed and the ranking did not measurably: {ips}. On clicks, {moved}",
+        "",
+        untold,
+    )
+
+
+def _cause(evidence: Evidence) -> tuple[str, str]:
+    """Mix, a segment, a feature, or everywhere."""
+    change = evidence.change
+    assert change is not None
+    total = change.difference.value
+    best: Split | None = None
+    for split in evidence.splits:
+        if _explains(split.mix, total) and (best is None or abs(split.mix.value) > abs(best.mix.value)):
+            best = split
+    features = [f for f in evidence.drift if f.kind == "number" and _explains(f.mix, total)]
+    if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):
+        text = (
+            f"Mix: the shares of {best.column} changed, which explains {best.mix.value:+.4f} of "
+            f"{total:+.4f} (within segments {best.within.value:+.4f})"
+        )
+        if best.improved_inside:
+            text += "; segments improved, and the whole fell all the same"
+        return "mix", text + "."
+    if features:
+        first = features[0]
+        return (
+            "covariate",
+            (
+                f"Queries changed: {first.name} moved (PSI {first.psi:.2f}), and its mix explains "
+                f"{first.mix.value:+.4f} of {total:+.4f}."
+            ),
+        )
+    columns = evidence.config.columns
+    if evidence.slices:
+        both = columns.segments and columns.features
+        looked = (
+            "Neither the mix of segments nor a drifted feature explains it"
+            if both
+            else (
+                "The mix of segments does not explain it"
+                if columns.segments
+                else "No drifted feature explains it"
+            )
+        )
+        return "slice", f"{_slices_sentence(evidence)} {looked}: the ranking is the first suspect."
+    if not (columns.segments or columns.features):
+        return "everywhere", "No segments or features were named in which to look for the cause."
+    tail = " Not explained by feature drift." if columns.features else ""
+    return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
+
+
+def _explains(mix: Interval, total: float) -> bool:
+    same_way = np.sign(mix.value) == np.sign(total) != 0
+    excludes_zero = mix.low > 0 or mix.high < 0
+    return bool(same_way and excludes_zero and abs(mix.value) >= _EXPLAINS * abs(total))
+
+
+def _slices_sentence(evidence: Evidence) -> str:
+    if not evidence.slices:
+        return ""
+    said = [
+        f"{s.predicate} ({s.before:.3f} -> {s.now:.3f}, {100 * s.share:.1f} % of queries)"
+        for s in evidence.slices[:3]
+    ]
+    return f"It is worst in {' and in '.join(said)}."
+
+
+def _untold(evidence: Evidence) -> str:
+    said = []
+    if evidence.n_immature:
+        said.append(f"{evidence.n_immature:,} queries are too young for their labels and were left out")
+    if evidence.change is not None and "different queries" in evidence.change.method:
+        said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
+    if evidence.config.relevance.from_events:
+        said.append(CAUTION)
+    small = [w for w in evidence.windows if w.status == "small"]
+    if small:
+        said.append(f"{len(small)} windows are too small to be tested")
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _significant(change: Change) -> bool:
+    difference = change.difference
+    return bool(difference.low > 0 or difference.high < 0)

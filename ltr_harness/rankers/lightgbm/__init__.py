@@ -1,0 +1,1 @@
+"""LightGBM: the ranker, its parameters, what is checked before training, position bias, training across workers."""

@@ -1,0 +1,254 @@
+"""Gradient boosted rankers trained by LightGBM."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.rankers.binned import shared
+from ltr_harness.rankers.boosted import Importance, TreeModel, learned_bias
+from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
+from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.lightgbm import parameters
+from ltr_harness.rankers.lightgbm.check import problems, spoken
+from ltr_harness.rankers.lightgbm.position_bias import position_biases
+from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.ranker import (
+    VALID,
+    Facts,
+    Training,
+    as_matrix,
+    failures_of,
+    model_file,
+)
+
+_THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
+_LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
+
+
+class LightGBMRanker(DataParallelRanker):
+    """LightGBM's lambdarank or rank_xendcg, or a pointwise regression on the labels for reference."""
+
+    packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
+    library: ClassVar[str] = "lightgbm"
+    model_file: ClassVar[str] = "model.txt"
+
+    objective: str = Field("lambdarank", description="lambdarank, rank_xendcg or regression.")
+
+    @classmethod
+    def canonical_name(cls, parameter: str) -> str:
+        return parameters.canonical_names().get(parameter, parameter)
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        found = self.field_problems(facts) + self.across_problems(facts)
+        params = self.library_params(None if facts is None or found else facts.feature_names)
+        besides = {
+            **({"categorical_feature": self.categorical} if self.categorical else {}),
+            **({"position": True} if self.position_bias else {}),
+        }
+        if self.position_bias and self.objective != "lambdarank":
+            found.append(
+                Problem(
+                    "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
+                )
+            )
+        return found + problems(self.objective, params, facts, besides)
+
+    @property
+    def seed_matters(self) -> bool:
+        return parameters.seed_matters(self.objective, self.library_params())
+
+    @property
+    def threads_matter(self) -> bool:
+        return parameters.threads_matter(self.library_params())
+
+    def cautions(self, threads: int) -> list[str]:
+        return parameters.notes(self.library_params(), threads)
+
+    def fit(self, training: Training) -> LightGBMModel:
+        import lightgbm
+
+        from ltr_harness.boosting.lightgbm import Watch
+
+        self.require(training)
+        params = self.library_params(training.train.feature_names)
+        handed = parameters.complete(self.objective, params, training.seed, training.threads)
+        rounds = training.max_rounds
+        if self.data_parallel:
+            return self._fit_across(training, handed)
+        with (
+            failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=spoken),
+            position_biases(self.position_bias) as biases,
+        ):
+            key = (self.selection(), parameters.binning(handed))
+            train, valid = (
+                shared("lightgbm", training, key, lambda: self._binned(training, handed))
+                if self.init_model is None
+                else self._binned(training, handed)  # its scores go into the Dataset
+            )
+            watch = None
+            if valid is not None and training.watched:
+                rule = training.stopping
+                watch = Watch(
+                    *training.watched,
+                    data={VALID: valid},
+                    patience=None if rule is None else rule.patience,
+                    min_delta=0.0 if rule is None else rule.min_delta,
+                    every=1 if rule is None else rule.every,
+                    judgments={} if training.valid is None else {VALID: training.valid.judgments},
+                    on_round=training.report,
+                )
+            booster = lightgbm.train(
+                {**handed, "verbosity": 2}
+                if self.position_bias
+                else handed,  # where LightGBM says its biases
+                train,
+                rounds,
+                init_model=None if self.init_model is None else self.init_model_file(),
+                callbacks=[watch] if watch else None,
+            )
+        history = watch.history if watch else []
+        kept = booster.num_trees()
+        trained = history[-1].round if history else kept
+        n_splits = int(booster.feature_importance("split").sum())
+        return LightGBMModel(
+            booster=booster,
+            threads=training.threads,
+            params=handed,
+            best_round=kept,
+            rounds_trained=trained,
+            history=history,
+            notes=(
+                *parameters.notes(params, training.threads),
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, trained, rounds, training.stopping),
+            ),
+            learned=learned_bias("bias_factor", biases) if biases else {},
+        )
+
+    def _fit_across(self, training: Training, handed: dict[str, Any]) -> LightGBMModel:
+        import lightgbm
+
+        from ltr_harness.rankers.cluster.parts import train_across
+
+        n_parts, names = self.n_parts(training), training.train.feature_names
+
+        def train(data: Any, together: Any) -> Any:
+            from ltr_harness.rankers.lightgbm.distributed import train
+
+            plain = {parameters.canonical_names().get(name, name): value for name, value in handed.items()}
+            return train(data, together, plain, names, self.categorical_columns(names))
+
+        with failures_of(
+            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
+        ):
+            trained = train_across(n_parts, training, self.prepared, train)
+        booster, kept = trained.model, trained.model.num_trees()
+        rounds = trained.history[-1].round if trained.history else kept
+        n_splits = int(booster.feature_importance("split").sum())
+        return LightGBMModel(
+            booster=booster,
+            threads=training.threads,
+            params=handed,
+            best_round=kept,
+            rounds_trained=rounds,
+            history=trained.history,
+            notes=(
+                *self.across_notes(n_parts),
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
+            ),
+        )
+
+    def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
+        """LightGBM's Dataset of the training and of the validation split."""
+        split = self.prepared(training.train)
+        columns = self.categorical_columns(split.feature_names)
+        train = _dataset(
+            split,
+            handed,
+            categorical_feature=columns or "auto",
+            position=split.positions if self.position_bias else None,
+        )
+        valid = None if training.valid is None else _dataset(training.valid, handed, reference=train)
+        return train, valid
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> LightGBMModel:
+        return LightGBMModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LightGBMModel(TreeModel):
+    """A booster that consists of the best round's trees; scores are raw, not probabilities."""
+
+    FILE: ClassVar[str] = LightGBMRanker.model_file
+    booster: Any
+    threads: int | None = None
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.booster.num_feature())
+        if not len(matrix):
+            return np.empty(0)
+        scores = self.booster.predict(matrix, raw_score=True, num_threads=self.threads or 0)
+        return np.asarray(scores, dtype=np.float64)
+
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.booster.num_feature())
+        scores = self.booster.predict(
+            matrix, raw_score=True, num_iteration=rounds, num_threads=self.threads or 0
+        )
+        return np.asarray(scores, dtype=np.float64)
+
+    @property
+    def n_leaves(self) -> int:
+        # one line for each tree; `dump_model` says the same as JSON of every node
+        return sum(map(int, _LEAVES.findall(self.booster.model_to_string())))
+
+    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+        return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)
+
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.booster.num_feature())
+        values = self.booster.predict(matrix, pred_contrib=True, num_threads=self.threads or 0)
+        return np.asarray(values, dtype=np.float64)
+
+    def save(self, folder: Path) -> str:
+        # the file lists all parameters; the threads are the only one of them that may differ between equal models
+        text = _THREADS.sub("[num_threads: 0]", self.booster.model_to_string())
+        (Path(folder) / self.FILE).write_text(text, encoding="utf-8", newline="\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        import lightgbm
+
+        path = model_file(folder, cls.FILE)
+        try:
+            booster = lightgbm.Booster(model_file=path)
+        except lightgbm.basic.LightGBMError as problem:
+            raise DataError(f"{path}: LightGBM cannot read it: {spoken(str(problem))}") from problem
+        return cls(booster=booster, threads=threads, best_round=booster.num_trees())
+
+
+def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
+    import lightgbm
+
+    weights = split.judgments.query_weights
+    return lightgbm.Dataset(
+        split.features,
+        label=split.labels,
+        group=split.groups.sizes,
+        weight=None if weights is None else np.repeat(weights, split.groups.sizes),  # LightGBM weighs rows
+        feature_name=safe_feature_names(split.feature_names),
+        params=handed,
+        **more,
+    )

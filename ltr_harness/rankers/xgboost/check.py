@@ -1,0 +1,222 @@
+"""What XGBoost would reject, ignore or misread, found before training: names, values, limits of the data."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.parameters import as_number, culprits, is_on, name_problems
+from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.xgboost.parameters import (
+    OBJECTIVES,
+    OWNED,
+    XENDCG,
+    canonical,
+    canonical_names,
+    complete,
+    for_library,
+    without_effect,
+)
+
+_LARGEST_EXP_LABEL = 31
+# As long as the features are unknown, so is whether these fit them.
+_PER_FEATURE = {"interaction_constraints", "monotone_constraints"}
+_FRAME = {"booster", "device", "grow_policy", "tree_method"}
+
+
+def problems(
+    objective: str,
+    params: Mapping[str, Any],
+    relevant: int | None,
+    facts: Facts | None,
+    besides: Mapping[str, Any],
+) -> list[Problem]:
+    """Everything XGBoost would reject, ignore or misread.
+
+    Args:
+        objective: as in the experiment file.
+        params: as in the experiment file.
+        relevant: as in the experiment file.
+        facts: of the training data, if it is known.
+        besides: what other fields of the definition give the library, under its names.
+    """
+    if objective not in OBJECTIVES:
+        return [
+            Problem("objective", f"unknown objective {objective!r}", cure=did_you_mean(objective, OBJECTIVES))
+        ]
+    given = {**canonical(params), **besides}
+    names = canonical_names()
+    for name in params:
+        if name not in names and _is_used(objective, name, params[name]):
+            names[name] = name  # newer than our table
+    found = name_problems(
+        params, "XGBoost", names, OWNED, lambda name, value: without_effect(name, objective, given)
+    )
+    found += _values(objective, params, facts, {problem.place for problem in found})
+    if given.get("booster") == "gblinear":
+        found.append(
+            Problem(
+                "params.booster",
+                "gblinear has no trees, so no round can be kept",
+                "gbtree, or dart with `rounds:`",
+            )
+        )
+    found += _threshold(objective, relevant, facts)
+    if facts is not None:
+        found += _limits(objective, given, facts)
+    return found
+
+
+def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wrong: set[str]) -> list[Problem]:
+    """Values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows."""
+    askable = {
+        name: value
+        for name, value in params.items()
+        if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
+    }
+    features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
+    found = culprits(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    if found:
+        return found
+    _, unused = _ask(objective, askable, features)
+    return [
+        Problem(
+            f"params.{name}", f"{name} is not used by this objective and tree method", cure="leave it out"
+        )
+        for name in askable
+        if name in unused
+    ]
+
+
+def _is_used(objective: str, name: str, value: Any) -> bool:
+    refused, unused = _ask(objective, {name: value}, ["a", "b"])
+    return refused is None and name not in unused
+
+
+def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tuple[str | None, set[str]]:
+    """XGBoost's refusal of a definition, if any, and the parameters it says it does not use."""
+    import xgboost
+
+    rows = np.tile(np.arange(4.0, dtype=np.float32)[:, None], len(features))
+    handed = {**for_library(complete(objective, params, seed=0, threads=1)), "verbosity": 1}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
+            xgboost.Booster(handed, [data]).update(data, 0)
+        except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
+            return spoken(str(problem)), set()
+    unused: set[str] = set()
+    for one in caught:
+        remark = spoken(str(one.message).replace("WARNING: ", ""))
+        if "GPU" in remark:  # XGBoost would go on without it
+            return remark, set()
+        if "are not used" in remark:
+            unused.update(re.findall(r'"([^"]+)"', remark))
+    return None, unused
+
+
+def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> list[Problem]:
+    if objective != "rank:map":
+        if relevant is None:
+            return []
+        return [Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")]
+    if relevant is None:
+        return [
+            Problem(
+                "relevant",
+                "not given: rank:map knows only relevant and not relevant",
+                "the lowest label that counts as relevant in training, such as relevant: 1",
+            )
+        ]
+    if relevant < 1:
+        return [Problem("relevant", f"found {relevant}: every row would be relevant", "at least 1")]
+    if facts is not None and facts.max_label < relevant:
+        return [
+            Problem(
+                "relevant",
+                f"no training label reaches {relevant}",
+                f"at most {facts.max_label:g}, the largest label",
+            )
+        ]
+    return []
+
+
+def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    """Limits that depend on the data."""
+    found = []
+    if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
+        cure = "set params.ndcg_exp_gain: false, map the labels to grades, or use objective: rank:pairwise"
+        if facts.n_fractional:
+            found.append(
+                Problem(
+                    "objective",
+                    f"{facts.n_fractional} training labels are not whole numbers, and rank:ndcg with exponential gain "
+                    "refuses them",
+                    cure=cure,
+                )
+            )
+        if facts.max_label > _LARGEST_EXP_LABEL:
+            found.append(
+                Problem(
+                    "objective",
+                    f"the largest training label is {facts.max_label:g}, and rank:ndcg with exponential gain takes at "
+                    f"most {_LARGEST_EXP_LABEL}",
+                    cure=cure,
+                )
+            )
+    if objective == XENDCG:
+        found += _xendcg_limits(given, facts)
+    if facts.stopping and given.get("booster") == "dart":
+        found.append(
+            Problem(
+                "params.booster",
+                "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
+                cure="give the model a fixed number of `rounds:`, or use booster: gbtree",
+            )
+        )
+    return found
+
+
+def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    found = []
+    if facts.n_fractional:
+        found.append(
+            Problem(
+                "objective",
+                f"{facts.n_fractional} training labels are not whole numbers, and rank_xendcg truncates them",
+                "whole grades",
+                "rescale the labels, or use objective: rank:pairwise",
+            )
+        )
+    mass = as_number(given.get("min_child_weight"), 1.0)
+    if not facts.has_weights and 2 * mass >= facts.n_queries:
+        found.append(
+            Problem(
+                "params.min_child_weight",
+                f"a query's hessian sums to less than 1 in rank_xendcg, so {facts.n_queries} training queries cannot "
+                f"be split into two leaves of {mass:g} each: the model would be constant",
+                f"well below {facts.n_queries / 2:g}; 1 is XGBoost's default",
+            )
+        )
+    return found
+
+
+def spoken(message: str) -> str:
+    """XGBoost's message without time, source file and C++ stack.
+
+    Example:
+        >>> spoken("[10:44:01] /src/map.h:394: Check failed: is_binary: map needs binary labels.\\nStack trace:\\n…")
+        'map needs binary labels.'
+    """
+    text = message.partition("\nStack trace:")[0].strip()
+    text = re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+:\s*", "", text)
+    text = re.sub(r"^Check failed: [^:]*: ", "", text)
+    return " ".join(text.split())

@@ -1,0 +1,295 @@
+"""Gradient boosted rankers trained by XGBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.rankers.binned import shared
+from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, learned_bias
+from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
+from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.ranker import (
+    VALID,
+    Facts,
+    Training,
+    as_matrix,
+    failures_of,
+    model_file,
+)
+from ltr_harness.rankers.xgboost import parameters
+from ltr_harness.rankers.xgboost.check import problems, spoken
+
+
+class XGBoostRanker(DataParallelRanker):
+    """XGBoost's rank:ndcg, rank:pairwise, or rank:map with an explicit threshold; and LightGBM's rank_xendcg."""
+
+    packages: ClassVar[tuple[str, ...]] = ("xgboost",)
+    library: ClassVar[str] = "xgboost"
+    model_file: ClassVar[str] = "model.ubj"
+
+    objective: str = Field("rank:ndcg", description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg.")
+    relevant: int | None = Field(
+        None,
+        description="For rank:map, which knows only relevant and not: the lowest label that counts as relevant in "
+        "training. Evaluation keeps the grades.",
+    )
+
+    @classmethod
+    def canonical_name(cls, parameter: str) -> str:
+        return parameters.canonical_names().get(parameter, parameter)
+
+    def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        params = super().library_params(names)
+        return {**params, "lambdarank_unbiased": True} if self.position_bias else params
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        found = self.field_problems(facts) + self.across_problems(facts)
+        params = self.library_params(None if facts is None or found else facts.feature_names)
+        besides = {"feature_types": self.categorical} if self.categorical else {}
+        if self.position_bias and self.objective == parameters.XENDCG:
+            found.append(
+                Problem(
+                    "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
+                )
+            )
+            del params["lambdarank_unbiased"]
+        if self.position_bias and "lambdarank_unbiased" in self.params:
+            found.append(Problem("params.lambdarank_unbiased", "given beside position_bias", "one of them"))
+        return found + problems(self.objective, params, self.relevant, facts, besides)
+
+    @property
+    def seed_matters(self) -> bool:
+        return parameters.seed_matters(self.objective, self.library_params())
+
+    def fit(self, training: Training) -> XGBoostModel:
+        import xgboost
+
+        from ltr_harness.boosting.xgboost import XENDCG, Watch
+        from ltr_harness.rankers.xgboost.position_bias import LastBias
+
+        self.require(training)
+        params = self.library_params(training.train.feature_names)
+        handed = parameters.complete(self.objective, params, training.seed, training.threads)
+        rounds = training.max_rounds
+        if self.data_parallel:
+            return self._fit_across(training, handed)
+        with failures_of(
+            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
+        ):
+            key = (self.selection(), self.relevant, self._needs_names(handed), parameters.binning(handed))
+            train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
+            watch = None
+            if training.valid is not None and training.watched:
+                rule = training.stopping
+                watch = Watch(
+                    *training.watched,
+                    data={VALID: valid},
+                    patience=None if rule is None else rule.patience,
+                    min_delta=0.0 if rule is None else rule.min_delta,
+                    every=1 if rule is None else rule.every,
+                    judgments={VALID: training.valid.judgments},
+                    on_round=training.report,
+                )
+            objective = XENDCG(seed=training.seed) if self.objective == parameters.XENDCG else None
+            bias = LastBias() if handed.get("lambdarank_unbiased") else None
+            booster = xgboost.train(
+                parameters.for_library(handed),
+                train,
+                rounds,
+                obj=objective,
+                xgb_model=None if self.init_model is None else self.init_model_file(),
+                callbacks=[one for one in (objective, bias, watch) if one is not None],
+                verbose_eval=False,
+            )
+        booster.feature_names = safe_feature_names(training.train.feature_names)
+        kept = booster.num_boosted_rounds()
+        trained = watch.history[-1].round if watch else kept
+        n_splits = int(sum(booster.get_score(importance_type="weight").values()))
+        return XGBoostModel(
+            booster=booster,
+            params={**handed, **({} if self.relevant is None else {"relevant": self.relevant})},
+            best_round=kept,
+            rounds_trained=trained,
+            history=watch.history if watch else [],
+            notes=(
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, trained, rounds, training.stopping),
+            ),
+            learned=learned_bias("ti+, tj-", *bias.learned) if bias else {},
+        )
+
+    def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+        weighted = facts is not None and facts.has_weights
+        return [
+            (
+                "the objective rank_xendcg",
+                self.objective == parameters.XENDCG,
+                "every worker would draw the same random numbers; LightGBM's works",
+            ),
+            ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
+            (
+                "categorical",
+                bool(self.categorical),
+                "xgboost.dask binds them to data frames; LightGBM's works",
+            ),
+        ]
+
+    def _fit_across(self, training: Training, handed: dict[str, Any]) -> XGBoostModel:
+        import xgboost
+
+        from ltr_harness.rankers.cluster.parts import train_across
+
+        n_parts, names = self.n_parts(training), training.train.feature_names
+        left_out = set(self.left_out(names))
+        weights = [float(name not in left_out) for name in names] if left_out else None
+
+        def train(data: Any, together: Any) -> Any:
+            from ltr_harness.rankers.xgboost.distributed import train
+
+            return train(data, together, handed, weights)
+
+        def prepared(rows: RankingDataset) -> RankingDataset:
+            split = self.prepared(rows)
+            if self.relevant is None:
+                return split
+            graded = split.judgments
+            return replace(
+                split, judgments=replace(graded, labels=(graded.labels >= self.relevant).astype(np.float64))
+            )
+
+        with failures_of(
+            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, OSError, say=spoken
+        ):
+            trained = train_across(n_parts, training, prepared, train)
+        rounds = int(trained.model.num_boosted_rounds())
+        booster = trained.model[: trained.best_round] if trained.best_round else trained.model
+        booster.feature_names = safe_feature_names(names)
+        kept = int(booster.num_boosted_rounds())
+        n_splits = int(sum(booster.get_score(importance_type="weight").values()))
+        return XGBoostModel(
+            booster=booster,
+            params={**handed, **({} if self.relevant is None else {"relevant": self.relevant})},
+            best_round=kept,
+            rounds_trained=rounds,
+            history=trained.history,
+            notes=(
+                *self.across_notes(n_parts),
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
+            ),
+        )
+
+    def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
+        """XGBoost's matrix of the training and of the validation split."""
+        import xgboost
+
+        split = self.prepared(training.train)
+        if self.position_bias:  # XGBoost takes a row's place within its query for its position
+            split = by_position(split)
+        labels = split.labels if self.relevant is None else (split.labels >= self.relevant).astype(np.float64)
+        fields = {**self._fields(split, handed), "label": labels}
+        if left_out := set(
+            self.left_out(split.feature_names)
+        ):  # or they would be drawn and the draw be wasted
+            fields["feature_weights"] = [float(name not in left_out) for name in split.feature_names]
+        if handed["tree_method"] == "hist":  # binned at once: the same trees, an eighth of the memory
+            bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
+            train = xgboost.QuantileDMatrix(split.features, max_bin=bins, **fields)
+        else:
+            train = xgboost.DMatrix(split.features, **fields)
+        if training.valid is None:
+            return train, None
+        # a plain DMatrix: predictions on a quantile matrix are several times slower
+        return train, xgboost.DMatrix(training.valid.features, **self._fields(training.valid, handed))
+
+    def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
+        fields = {
+            "label": split.labels,
+            "group": split.groups.sizes,  # never query ids: XGBoost cuts them to 32 bits
+            "weight": split.judgments.query_weights,  # XGBoost weighs queries
+            "feature_names": safe_feature_names(split.feature_names) if self._needs_names(handed) else None,
+            "nthread": handed["nthread"],
+        }
+        if self.categorical:
+            columns = set(self.categorical_columns(split.feature_names))
+            kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
+            fields |= {"feature_types": kinds, "enable_categorical": True}
+        return fields
+
+    def _needs_names(self, handed: dict[str, Any]) -> bool:
+        """Whether training must know the features' names; if not, the model learns them afterwards.
+
+        XGBoost copies all names out of its core in every round: on small data that costs as much as a tree.
+        """
+        constrained = {"monotone_constraints", "interaction_constraints"} & handed.keys()
+        return self.init_model is not None or bool(constrained)
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> XGBoostModel:
+        return XGBoostModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class XGBoostModel(TreeModel):
+    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost."""
+
+    FILE: ClassVar[str] = XGBoostRanker.model_file
+    booster: Any
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.booster.num_features())
+        if not len(matrix):
+            return np.empty(0)
+        return np.asarray(self.booster.inplace_predict(matrix, predict_type="margin"), dtype=np.float64)
+
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        matrix = as_matrix(features, self.booster.num_features())
+        scores = self.booster.inplace_predict(matrix, predict_type="margin", iteration_range=(0, rounds))
+        return np.asarray(scores, dtype=np.float64)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(tree.count("leaf=") for tree in self.booster.get_dump())
+
+    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+        named = self.booster.get_score(importance_type={"gain": "total_gain", "split": "weight"}[kind])
+        names = self.booster.feature_names or [f"f{i}" for i in range(self.booster.num_features())]
+        return np.array([float(named.get(name, 0.0)) for name in names])
+
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        import xgboost
+
+        matrix = as_matrix(features, self.booster.num_features())
+        data = xgboost.DMatrix(
+            matrix,
+            feature_names=self.booster.feature_names,
+            feature_types=self.booster.feature_types,
+            enable_categorical=True,
+        )
+        return np.asarray(self.booster.predict(data, pred_contribs=True), dtype=np.float64)
+
+    def save(self, folder: Path) -> str:
+        # not `save_model`, which may lose the end of a file on a full disk without a word
+        (Path(folder) / self.FILE).write_bytes(self.booster.save_raw("ubj"))
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        import xgboost
+
+        path = model_file(folder, cls.FILE)
+        try:
+            booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
+        except xgboost.core.XGBoostError as problem:
+            raise DataError(f"{path}: XGBoost cannot read it: {spoken(str(problem))}") from problem
+        return cls(booster=booster, best_round=booster.num_boosted_rounds())

@@ -1,0 +1,255 @@
+"""LETOR and LibSVM text files to one feature matrix, with every bad line named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.files import release
+from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.svmlight import kernels
+from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
+from ltr_harness.readers.svmlight.messages import INDEX, problem_in
+
+
+@dataclass(frozen=True, eq=False)
+class SvmlightRows:
+    """The rows of several files, one after the other.
+
+    Attributes:
+        features: float32 (n_rows, n_features); 0.0 where a row leaves a feature out.
+        labels: float64 (n_rows,), finite and >= 0.
+        feature_names: the files' own indices.
+        block_starts: int64 (n_blocks,), first row of each run of equal query ids; empty without qid.
+        block_ids: text (n_blocks,).
+        document_ids: text (n_rows,) where every row has one, else None.
+        paths: the files.
+        file_starts: first row of each file, and the end of the last.
+        lines: int64 (n_rows,), the line of each row in its file.
+        notes: what a reader should know.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    feature_names: tuple[str, ...]
+    block_starts: NDArray[np.int64]
+    block_ids: NDArray[np.str_]
+    document_ids: NDArray[np.str_] | None
+    paths: Sequence[Path]
+    file_starts: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+    def place(self, row: int) -> str:
+        """``file:line`` of a row."""
+        file = int(np.searchsorted(self.file_starts, row, side="right")) - 1
+        return f"{self.paths[file]}:{self.lines[row]}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Parsed:
+    block_starts: NDArray[np.int64]
+    block_ids: NDArray[np.str_]
+    document_ids: NDArray[np.str_] | None
+    n_documents: int
+    problems: list[Problem]
+    n_problems: int
+    n_repeats: int
+    first_repeat: int
+
+
+def read_svmlight(
+    paths: Sequence[Path], *, with_qid: bool, n_features: int | None = None, first_index: int | None = None
+) -> SvmlightRows:
+    """Parse ``label [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
+
+    Args:
+        paths: existing files, plain or compressed.
+        with_qid: rows carry a query id; otherwise one is an error.
+        n_features: number of columns; default: as many as the largest index asks for.
+        first_index: index of the first column, 0 or 1; default: 0 if any row has an index 0, else 1.
+
+    Raises:
+        DataError: every bad line of every file (the first few listed, the rest counted).
+    """
+    chunks = surveyed(paths)
+    if first_index is None:
+        first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
+    if n_features is None:
+        n_features = max(chunk.largest for chunk in chunks) + 1 - first_index
+        if n_features <= 0:
+            raise DataError(Problem(str(paths[0]), "no row has a feature", INDEX))
+    n_rows = chunks[-1].rows.stop
+    features = _matrix(n_rows, n_features, max(chunks, key=lambda chunk: chunk.largest))
+    labels = np.empty(n_rows, dtype=np.float64)
+    lines = np.empty(n_rows, dtype=np.int64)
+
+    def parse(chunk: Chunk) -> _Parsed:
+        rows = chunk.rows
+        return _parse(chunk, with_qid, first_index, features[rows], labels[rows], lines[rows])
+
+    parsed = on_all_cores(parse, chunks)
+    if any(part.n_problems for part in parsed):
+        listed = [problem for part in parsed for problem in part.problems]
+        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad lines"))
+
+    files = [chunk.file for chunk in chunks]
+    starts = np.searchsorted(files, np.arange(len(paths)))
+    notes = _repeats(chunks, parsed)
+    documents = [part.document_ids for part in parsed if part.document_ids is not None]
+    if len(documents) < len(parsed) and (given := sum(part.n_documents for part in parsed)):
+        notes.append(f"document ids are ignored: only {given:,} of {n_rows:,} rows have one")
+    block_starts, block_ids = _blocks(chunks, parsed)
+    return SvmlightRows(
+        features,
+        labels,
+        tuple(str(first_index + column) for column in range(n_features)),
+        block_starts,
+        block_ids,
+        np.concatenate(documents) if len(documents) == len(parsed) else None,
+        paths,
+        np.array([*(chunks[start].first_row for start in starts), n_rows]),
+        lines,
+        tuple(notes),
+    )
+
+
+def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """The runs of equal query ids, those that a cut went through joined again."""
+    starts: list[NDArray[np.int64]] = []
+    ids: list[NDArray[np.str_]] = []
+    last: tuple[int, str] | None = None
+    for chunk, part in zip(chunks, parsed, strict=True):
+        if not len(part.block_ids):
+            continue
+        continues = int(last == (chunk.file, str(part.block_ids[0])))
+        starts.append(part.block_starts[continues:] + chunk.first_row)
+        ids.append(part.block_ids[continues:])
+        last = chunk.file, str(part.block_ids[-1])
+    if not ids:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+    return np.concatenate(starts), np.concatenate(ids)
+
+
+def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
+    notes = []
+    for file in dict.fromkeys(chunk.file for chunk in chunks):
+        parts = [part for chunk, part in zip(chunks, parsed, strict=True) if chunk.file == file]
+        if n_repeats := sum(part.n_repeats for part in parts):
+            path = next(chunk.path for chunk in chunks if chunk.file == file)
+            first = next(part.first_repeat for part in parts if part.n_repeats)
+            notes.append(
+                f"{n_repeats:,} rows of {path.name} give a feature more than once (first in line "
+                f"{first}); the last value counts"
+            )
+    return notes
+
+
+def _matrix(n_rows: int, n_features: int, widest: Chunk) -> NDArray[np.float32]:
+    """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
+    needed = 4 * n_rows * n_features
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    try:
+        if memory is not None and needed > memory:
+            raise MemoryError
+        return np.zeros((n_rows, n_features), dtype=np.float32)
+    except MemoryError:
+        raise DataError(
+            Problem(
+                f"{widest.path}:{widest.first_line + widest.largest_line}",
+                f"the largest feature index is {widest.largest:,}: {n_rows:,} rows of {n_features:,} columns "
+                f"take {needed / 2**30:,.1f} GiB",
+                "a matrix that fits in memory",
+                "look whether that index is a slip; features with very large indices need hashing or "
+                "selection first",
+            )
+        ) from None
+
+
+def _parse(
+    chunk: Chunk,
+    with_qid: bool,
+    first_index: int,
+    features: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    lines: NDArray[np.int64],
+) -> _Parsed:
+    # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
+    block_rows = np.empty(chunk.n_rows, dtype=np.int64)
+    block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    found = np.empty((SHOWN, 3), dtype=np.int64)
+    n_blocks, n_documents, n_problems, n_repeats, first_repeat, hard = kernels.parse(
+        chunk.data,
+        with_qid,
+        first_index,
+        features,
+        labels,
+        lines,
+        block_rows,
+        block_spans,
+        document_spans,
+        found,
+    )
+    last = first_index + features.shape[1] - 1
+    problems = [
+        (int(line), problem_in(chunk, int(line), int(code), int(at), last))
+        for line, code, at in found[: min(n_problems, SHOWN)]
+    ]
+    late = _settle_hard(chunk, hard, features, labels, last)
+    problems = sorted(problems + late, key=lambda item: item[0])
+    lines += chunk.first_line
+    complete = n_problems == 0 and n_documents == chunk.n_rows
+    parsed = _Parsed(
+        block_rows[:n_blocks].copy(),
+        _texts(chunk.data, block_spans[:n_blocks]),
+        _texts(chunk.data, document_spans) if complete else None,
+        n_documents,
+        [problem for _, problem in problems],
+        n_problems + len(late),
+        n_repeats,
+        chunk.first_line + first_repeat,
+    )
+    release(chunk.data)
+    return parsed
+
+
+def _settle_hard(
+    chunk: Chunk,
+    hard: NDArray[np.int64],
+    features: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    last: int,
+) -> list[tuple[int, Problem]]:
+    """The few numbers whose rounding the kernel could not decide, by Python's exact conversion."""
+    problems = []
+    for row, column, start, end, line in hard.tolist():
+        value = float(chunk.data[start:end].tobytes())
+        if column == -1:
+            labels[row] = value
+            code = kernels.LABEL_INFINITE if np.isinf(value) else -1
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                single = np.float32(value)
+            code = kernels.VALUE_INFINITE if np.isinf(single) else -1
+            if column >= 0:  # else a later value of the row counts, which makes this one no more right
+                features[row, column] = single
+        if code >= 0:
+            problems.append((line, problem_in(chunk, line, code, start, last)))
+    return problems
+
+
+def _texts(data: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.str_]:
+    if len(spans) == 0:
+        return np.empty(0, dtype=np.str_)
+    longest = int((spans[:, 1] - spans[:, 0]).max())
+    letters = np.zeros((len(spans), longest), dtype=np.uint8)
+    kernels.copy_spans(data, spans, letters)
+    # backslashreplace keeps ids in other encodings apart, where "replace" would make them one.
+    return np.char.decode(letters.view(f"S{longest}")[:, 0], "utf-8", "backslashreplace")
