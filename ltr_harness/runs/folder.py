@@ -37,12 +37,12 @@ def encoded(name: str) -> str:
         >>> encoded("..")
         '%2E%2E'
     """
-    text = quote(name, safe="")
+    text = quote(name, safe="").replace("~", "%7E")
     if text.startswith("."):
         text = text.replace(".", "%2E")
     if len(text) > 80:
         text = f"{text[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return text.replace("~", "%7E")
+    return text
 
 
 def file_sha256(path: Path) -> str:

@@ -86,7 +86,7 @@ def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config(tmp_path / "e.parquet", **BY_USER)
     whole = monitor(settings, log=LOG).to_json()
-    for name in ("log.IN_MEMORY_ROWS", "log.BATCH_ROWS"):
+    for name in ("log.log.IN_MEMORY_ROWS", "log.log.BATCH_ROWS"):
         monkeypatch.setattr(f"ltr_harness.monitoring.{name}", 2)
     assert monitor(settings, log=LOG).to_json() == whole
 

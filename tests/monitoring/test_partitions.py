@@ -44,7 +44,7 @@ def baseline() -> pa.Table:
 
 def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
     # partitions first: importing it copies log's value, which must be the true one
-    for name in ("partitions.BATCH_ROWS", "log.BATCH_ROWS", "log.IN_MEMORY_ROWS"):
+    for name in ("log.partitions.BATCH_ROWS", "log.log.BATCH_ROWS", "log.log.IN_MEMORY_ROWS"):
         patch.setattr(f"ltr_harness.monitoring.{name}", rows)
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
@@ -170,6 +170,7 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(
 
 
 @given(st.text(min_size=1, max_size=300))
+@example("000:::~" + "\x80" * 7 + "𐀀")  # 79 characters before the tilde is written as three
 def test_any_name_becomes_one_part_of_a_path(name: str) -> None:
     try:
         name.encode()
