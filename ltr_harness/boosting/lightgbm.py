@@ -19,6 +19,12 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
+from ltr_harness.boosting.callbacks import (
+    StoppingCallback,
+    callbacks_of_training,
+    refuse_rule_of_library,
+    refuse_second_rule_of_ours,
+)
 from ltr_harness.boosting.lightgbm_metrics import Feval, MetricName, judgments_of, rows
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import (
@@ -33,7 +39,9 @@ from ltr_harness.errors import UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, parse_metric
 
-_AFTER_RECORDING = 30  # LightGBM's place for early stopping: after its logging and recording callbacks
+# After LightGBM's logging and recording callbacks (10, 20) and before its early stopping (30), to refuse that in time.
+_AFTER_RECORDING = 29
+_LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
 
 
 def feval(*metrics: Metric | str) -> Feval:
@@ -86,12 +94,17 @@ def stop_early(
     Raises:
         UsageError: (at the first round) the metric is not reported, or under a name that LightGBM's own metric
             has too; no such set, several sets, only the training set; DART, whose later trees change
-            the earlier ones so that no round can be gone back to; LightGBM's own early stopping beside this.
+            the earlier ones so that no round can be gone back to; another early stopping beside this,
+            LightGBM's own as a callback or parameter, or a second one of ours.
     """
+    if data is not None and not isinstance(data, str):
+        raise UsageError(
+            f"stop_early: data is a {type(data).__name__}; expected the name of a validation set, as in valid_names"
+        )
     return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
-class StopEarly:
+class StopEarly(StoppingCallback):
     """What `stop_early` returns; it may be used for one training after another.
 
     Attributes:
@@ -116,7 +129,7 @@ class StopEarly:
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration:
-            _refuse_what_undoes_stopping(env)
+            _refuse_what_undoes_stopping(self, env)
             self._stopper = Stopper(self._rule)
             self._set = self._choose_set(env)
             self._check_reported(env)
@@ -250,7 +263,7 @@ class Watch(WatchedTraining):
         stop = watching.record(attempt, _rounds(env), values)
         if watching.best_round != best_before:
             self._best_results = [result for of_set in results for result in of_set]
-        if self._settings.stops and (stop or is_last):
+        if self.stops and (stop or is_last):
             raise EarlyStopException(watching.best_round - 1, self._best_results)
 
     def _start(self, env: Any) -> Watching:
@@ -258,8 +271,8 @@ class Watch(WatchedTraining):
             raise UsageError(
                 "Watch is for lightgbm.train; expected feval(…) and stop_early(…) in lightgbm.cv"
             )
-        if self._settings.stops:
-            _refuse_what_undoes_stopping(env)
+        if self.stops:
+            _refuse_what_undoes_stopping(self, env)
             if self._settings.data[self._settings.stop_on] is env.model.train_set:
                 raise UsageError(
                     f"Watch: {self._settings.stop_on!r} is the training set; expected a validation set to stop on: "
@@ -295,18 +308,20 @@ def _rounds(env: Any) -> int:
     return int(env.iteration) + 1
 
 
-def _refuse_what_undoes_stopping(env: Any) -> None:
+def _refuse_what_undoes_stopping(own: StoppingCallback, env: Any) -> None:
     if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
         raise UsageError(
             "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
             "expected another `boosting`, or a fixed number of rounds without early stopping"
         )
+    callbacks = callbacks_of_training("lightgbm")
+    refuse_second_rule_of_ours(own, callbacks)
     theirs = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
     if isinstance(theirs, int) and theirs > 0:
-        raise UsageError(
-            f"LightGBM's own early stopping is on as well (early_stopping_round={theirs}) and stops on any metric of "
-            "any set; expected that parameter left out"
-        )
+        refuse_rule_of_library("LightGBM", f"early_stopping_round={theirs}")
+    for callback in callbacks:
+        if isinstance(callback, _LIGHTGBMS_RULE) and callback.stopping_rounds > 0:
+            refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
 
 
 def _collision(names: Sequence[str]) -> str:

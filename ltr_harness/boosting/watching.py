@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from ltr_harness.boosting.callbacks import StoppingCallback
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+
+T = TypeVar("T")
 
 
 class Measured(NamedTuple):
@@ -29,7 +32,7 @@ class WatchSettings:
 
     Raises:
         UsageError: nothing to watch, a set to stop on that is not watched or is missing among several, a
-            number out of range.
+            number out of range, an argument of another kind.
     """
 
     def __init__(
@@ -44,8 +47,10 @@ class WatchSettings:
         on_round: OnRound | None,
     ) -> None:
         self.metrics = distinct_metrics(metrics)
-        self.data = dict(data)
-        self.judgments = dict(judgments or {})
+        self.data = _by_name("data", data)
+        self.judgments = {} if judgments is None else _by_name("judgments", judgments)
+        if on_round is not None and not callable(on_round):
+            raise UsageError(f"on_round is a {type(on_round).__name__}; expected a function of measurements")
         self.on_round = on_round
         if not self.data:
             raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
@@ -120,10 +125,15 @@ class Watching:
         return stop
 
 
-class WatchedTraining:
+class WatchedTraining(StoppingCallback):
     """What both libraries' `Watch` let you read: the state of the training last watched."""
 
+    _settings: WatchSettings
     _watching: Watching | None = None
+
+    @property
+    def stops(self) -> bool:
+        return self._settings.stops
 
     @property
     def history(self) -> list[Measured]:
@@ -165,6 +175,18 @@ def bind_all(metrics: Sequence[Metric], judgments: Mapping[str, Judgments]) -> d
     return bindings
 
 
+def _by_name(argument: str, given: Mapping[str, T]) -> dict[str, T]:
+    """A copy of what was given by the sets' names."""
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{argument} is a {type(given).__name__}; expected named sets, such as {argument}={{'valid': …}}"
+        )
+    for name in given:
+        if not isinstance(name, str):
+            raise UsageError(f"{argument} names a set {name!r}; expected text, such as 'valid'")
+    return dict(given)
+
+
 def _stopping_set(names: list[str], stop_on: str | None) -> str:
     if stop_on is None:
         if len(names) > 1:
@@ -173,6 +195,8 @@ def _stopping_set(names: list[str], stop_on: str | None) -> str:
                 f"expected stop_on={names[0]!r} or another of them"
             )
         return names[0]
+    if not isinstance(stop_on, str):
+        raise UsageError(f"stop_on is a {type(stop_on).__name__}; expected the name of a watched set")
     if stop_on not in names:
         raise UsageError(f"stop_on={stop_on!r} is not a watched set; {did_you_mean(stop_on, names)}")
     return stop_on

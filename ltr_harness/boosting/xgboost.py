@@ -18,6 +18,11 @@ import numpy as np
 import xgboost
 from numpy.typing import NDArray
 
+from ltr_harness.boosting.callbacks import (
+    callbacks_of_training,
+    refuse_rule_of_library,
+    refuse_second_rule_of_ours,
+)
 from ltr_harness.boosting.watching import (
     OnRound,
     WatchedTraining,
@@ -208,7 +213,9 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         best_value: the first metric's value there.
 
     Raises:
-        UsageError: (after the first round) DART or a linear booster with stopping: neither can go back to a round.
+        UsageError: (before training) another early stopping beside this, XGBoost's own as a callback or argument,
+            or a second `Watch` that stops; (after the first round) DART or a linear booster with stopping:
+            neither can go back to a round.
         DataError: (before training) a set without groups or with unusable labels.
     """
 
@@ -237,6 +244,8 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
     def before_training(self, model: Any) -> Any:
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
+        if self.stops:
+            self._refuse_another_rule()
         self._evaluated = 0
         self._watching = Watching(self._settings, judgments_of)
         return model
@@ -253,7 +262,7 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         rounds = int(model.num_boosted_rounds())
         if rounds > self._evaluated:  # the last round is always evaluated; XGBoost does not say which it is
             self._evaluate(model, rounds)
-        if not self._settings.stops:
+        if not self.stops:
             return model
         best = self._watching.best_round
         if best < rounds:
@@ -275,8 +284,15 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         }
         return self._watching.record(rounds, rounds, values)
 
+    def _refuse_another_rule(self) -> None:
+        callbacks = callbacks_of_training("xgboost")
+        refuse_second_rule_of_ours(self, callbacks)
+        for callback in callbacks:
+            if isinstance(callback, xgboost.callback.EarlyStopping):
+                refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
+
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
-        if not self._settings.stops:
+        if not self.stops:
             return
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]["name"]
         if booster == "dart":

@@ -231,12 +231,104 @@ def test_dart_is_refused_with_the_reason(train: Any, valid: Any, alias: str) -> 
         lightgbm.train({**PARAMS, alias: "dart"}, data, 5, callbacks=[watch])
 
 
-@pytest.mark.parametrize("alias", ["early_stopping_round", "n_iter_no_change"])
+@pytest.mark.parametrize(
+    "alias", ["early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"]
+)
 def test_lightgbms_own_early_stopping_beside_ours_is_refused(train: Any, valid: Any, alias: str) -> None:
     with pytest.raises(
         UsageError, match=r"LightGBM's own early stopping is on as well \(early_stopping_round=5\)"
     ):
         fit(train, valid, stop_early("ndcg@10"), metrics=("ndcg@10",), **{alias: 5})
+
+
+class TestAnotherRuleBesideOurs:
+    """The first rule to give up would win: with lgb.early_stopping(5) beside patience=30, 4 trees instead of 24."""
+
+    def callbacks(self, *rules: Any, reverse: bool) -> list[Any]:
+        return list(rules[::-1] if reverse else rules)
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize("rounds", [1, 60])
+    def test_a_callback_is_refused_in_either_order(
+        self, train: Any, valid: Any, reverse: bool, rounds: int
+    ) -> None:
+        rules = self.callbacks(
+            stop_early("ndcg@10", patience=30), lightgbm.early_stopping(5, verbose=False), reverse=reverse
+        )
+        with pytest.raises(
+            UsageError,
+            match=r"LightGBM's own early stopping is on as well \(early_stopping\(5\)\).*expected it left out",
+        ):
+            fit(train, valid, *rules, rounds=rounds, metrics=("ndcg@10",))
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    def test_watch_refuses_it_too(self, train: Any, valid: Any, reverse: bool) -> None:
+        data = dataset(train)
+        held_out = dataset(valid, data)
+        watch = Watch("ndcg@10", data={"valid": held_out})
+        rules = self.callbacks(watch, lightgbm.early_stopping(5, verbose=False), reverse=reverse)
+        with pytest.raises(UsageError, match=r"early_stopping\(5\)"):
+            lightgbm.train({**PARAMS, "metric": "ndcg"}, data, 5, valid_sets=[held_out], callbacks=rules)
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize("alias", ["callback", "early_stopping_rounds"])
+    def test_cross_validation_refuses_it_too(self, train: Any, reverse: bool, alias: str) -> None:
+        rules = [stop_early("ndcg@10", patience=30)]
+        params = dict(PARAMS)
+        if alias == "callback":
+            rules = self.callbacks(*rules, lightgbm.early_stopping(5, verbose=False), reverse=reverse)
+        else:
+            params[alias] = 5
+        with pytest.raises(UsageError, match="LightGBM's own early stopping is on as well"):
+            lightgbm.cv(
+                params,
+                dataset(train),
+                num_boost_round=40,
+                nfold=3,
+                stratified=False,
+                feval=feval("ndcg@10"),
+                callbacks=rules,
+            )
+
+    def test_the_scikit_learn_interface_refuses_it_too(self, train: Any, valid: Any) -> None:
+        ranker = lightgbm.LGBMRanker(n_estimators=5, **PARAMS)
+        with pytest.raises(UsageError, match=r"early_stopping\(5\)"):
+            ranker.fit(
+                train.X,
+                train.labels,
+                group=train.sizes,
+                callbacks=[
+                    lightgbm.early_stopping(5, verbose=False),
+                    Watch("ndcg@10", data={"valid": dataset(valid)}),
+                ],
+            )
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    def test_two_of_our_own_are_refused(self, train: Any, valid: Any, reverse: bool) -> None:
+        rules = self.callbacks(stop_early("ndcg@10"), stop_early("mrr@10", patience=5), reverse=reverse)
+        with pytest.raises(UsageError, match=r"several callbacks stop this training .*expected one"):
+            fit(train, valid, *rules, metrics=("ndcg@10", "mrr@10"))
+        data = dataset(train)
+        held_out = dataset(valid, data)
+        rules = self.callbacks(
+            Watch("ndcg@10", data={"valid": held_out}), stop_early("mrr@10"), reverse=reverse
+        )
+        with pytest.raises(UsageError, match="several callbacks stop this training"):
+            lightgbm.train(PARAMS, data, 5, valid_sets=[held_out], feval=feval("mrr@10"), callbacks=rules)
+
+    def test_what_stops_nothing_may_stand_beside(self, train: Any, valid: Any) -> None:
+        idle = lightgbm.early_stopping(0, verbose=False)
+        booster = fit(train, valid, stop_early("ndcg@10", patience=8), idle, metrics=("ndcg@10",))
+        alone = fit(train, valid, stop_early("ndcg@10", patience=8), metrics=("ndcg@10",))
+        assert booster.best_iteration == alone.best_iteration
+        data = dataset(train)
+        held_out = dataset(valid, data)
+        watch = Watch("mrr@10", data={"valid": held_out}, patience=None)
+        stop = stop_early("ndcg@10", patience=8)
+        watched = lightgbm.train(
+            PARAMS, data, 60, valid_sets=[held_out], feval=feval("ndcg@10"), callbacks=[watch, stop]
+        )
+        assert watched.best_iteration == alone.best_iteration
 
 
 def test_missing_groups_are_an_error(train: Any) -> None:
@@ -292,6 +384,22 @@ def test_misuse_is_said_at_once() -> None:
         Watch("ndcg@10", data={})
     with pytest.raises(UsageError, match=r"expected a lightgbm\.Dataset"):
         Watch("ndcg@10", data={"valid": np.zeros(3)})
+
+
+def test_arguments_of_another_kind_are_named(train: Any, valid: Any) -> None:
+    data = dataset(valid)
+    with pytest.raises(UsageError, match=r"data is a Dataset; expected named sets, .*data=\{'valid': …\}"):
+        Watch("ndcg@10", data=data)
+    with pytest.raises(UsageError, match=r"data names a set 1; expected text, such as 'valid'"):
+        Watch("ndcg@10", data={1: data})
+    with pytest.raises(UsageError, match=r"stop_on is a Dataset; expected the name of a watched set"):
+        Watch("ndcg@10", data={"valid": data}, stop_on=data)
+    with pytest.raises(UsageError, match=r"judgments is a Judgments; expected .*judgments=\{'valid': …\}"):
+        Watch("ndcg@10", data={"valid": data}, judgments=judgments_of(data.construct()))
+    with pytest.raises(UsageError, match=r"on_round is a int; expected a function"):
+        Watch("ndcg@10", data={"valid": data}, on_round=5)
+    with pytest.raises(UsageError, match=r"data is a Dataset; expected the name of a validation set"):
+        stop_early("ndcg@10", data=data)
 
 
 def test_a_stop_on_a_set_without_relevant_rows_is_an_error(train: Any, valid: Any) -> None:

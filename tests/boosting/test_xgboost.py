@@ -184,6 +184,67 @@ def test_models_that_cannot_go_back_are_refused(train: Any, valid: Any, kind: st
         assert booster.num_boosted_rounds() == 3
 
 
+class TestAnotherRuleBesideOurs:
+    """The first rule to give up would win: with EarlyStopping(3) beside patience=30, 5 rounds."""
+
+    def fit(self, train: Any, valid: Any, *rules: Any, reverse: bool = False, **given: Any) -> Any:
+        held_out = matrix(valid)
+        return xgboost.train(
+            {**PARAMS, "disable_default_eval_metric": 0},
+            matrix(train),
+            60,
+            evals=[(held_out, "valid")],
+            callbacks=list(rules[::-1] if reverse else rules),
+            verbose_eval=False,
+            **given,
+        )
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    def test_a_callback_is_refused_in_either_order(self, train: Any, valid: Any, reverse: bool) -> None:
+        watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=30)
+        with pytest.raises(
+            UsageError,
+            match=r"XGBoost's own early stopping is on as well \(EarlyStopping, 3 rounds\).*expected it left out",
+        ):
+            self.fit(train, valid, watch, xgboost.callback.EarlyStopping(rounds=3), reverse=reverse)
+
+    def test_the_argument_of_train_and_of_the_scikit_learn_interface_too(
+        self, train: Any, valid: Any
+    ) -> None:
+        watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=30)
+        with pytest.raises(UsageError, match="XGBoost's own early stopping is on as well"):
+            self.fit(train, valid, watch, early_stopping_rounds=3)
+        ranker = xgboost.XGBRanker(n_estimators=5, early_stopping_rounds=3, callbacks=[watch], **PARAMS)
+        with pytest.raises(UsageError, match="XGBoost's own early stopping is on as well"):
+            ranker.fit(
+                train.X,
+                train.labels,
+                group=train.sizes,
+                eval_set=[(valid.X, valid.labels)],
+                eval_group=[valid.sizes],
+                verbose=False,
+            )
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    def test_cross_validation_has_no_place_for_watch(self, train: Any, reverse: bool) -> None:
+        rules = [Watch("ndcg@10", data={"valid": matrix(train)}), xgboost.callback.EarlyStopping(rounds=3)]
+        with pytest.raises(UsageError, match=r"Watch is for xgboost\.train"):
+            xgboost.cv(PARAMS, matrix(train), 3, callbacks=rules[::-1] if reverse else rules)
+        with pytest.raises(UsageError, match=r"Watch is for xgboost\.train"):
+            xgboost.cv(PARAMS, matrix(train), 3, callbacks=rules[:1], early_stopping_rounds=3)
+
+    def test_two_of_our_own_are_refused(self, train: Any, valid: Any) -> None:
+        rules = [Watch(metric, data={"valid": matrix(valid)}) for metric in ("ndcg@10", "mrr@10")]
+        with pytest.raises(UsageError, match=r"several callbacks stop this training .*expected one"):
+            self.fit(train, valid, *rules)
+
+    def test_watching_without_stopping_leaves_xgboosts_rule_alone(self, train: Any, valid: Any) -> None:
+        watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=None)
+        watched = self.fit(train, valid, watch, xgboost.callback.EarlyStopping(rounds=3))
+        alone = self.fit(train, valid, xgboost.callback.EarlyStopping(rounds=3))
+        assert watched.num_boosted_rounds() == alone.num_boosted_rounds() < 60
+
+
 def test_missing_groups_are_an_error(train: Any) -> None:
     # XGBoost alone trains on one giant query
     blind = xgboost.DMatrix(train.X, label=train.labels)
@@ -253,6 +314,8 @@ def test_misuse_is_said_at_once(train: Any) -> None:
         Watch("ndcg@10", data={"valid": train.X})
     with pytest.raises(UsageError, match=r"Watch is for xgboost\.train"):
         xgboost.cv(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": matrix(train)})])
+    with pytest.raises(UsageError, match=r"data is a DMatrix; expected named sets, .*data=\{'valid': …\}"):
+        Watch("ndcg@10", data=matrix(train))
 
 
 def test_a_name_that_xgboost_cannot_print_is_refused() -> None:

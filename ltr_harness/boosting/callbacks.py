@@ -1,0 +1,57 @@
+"""Which rule stops this training? One: of two, the first to give up would win, whatever the other says."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ltr_harness.errors import UsageError
+
+
+class StoppingCallback:
+    """Base of our callbacks that can end a training."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether it does."""
+        return True
+
+
+def callbacks_of_training(library: str) -> list[Any]:
+    """The callbacks of the training that is running, those included that the library made of its arguments.
+
+    Neither library shows a callback the others. Both keep them, in `train` and in `cv`, under the name of their
+    public argument `callbacks`, so they are read from the frame that called.
+
+    Args:
+        library: name of its package.
+
+    Returns:
+        In no particular order; empty outside of a training.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == library and "callbacks" in frame.f_locals:
+            return list(frame.f_locals["callbacks"] or ())
+        frame = frame.f_back
+    return []
+
+
+def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> None:
+    """Refuse a training that more than one of our callbacks may stop."""
+    rules = [own, *(one for one in callbacks if isinstance(one, StoppingCallback) and one.stops)]
+    names = [type(one).__name__ for one in dict.fromkeys(rules)]
+    if len(names) > 1:
+        raise UsageError(
+            f"several callbacks stop this training ({', '.join(sorted(names))}), and the first to give up would win; "
+            "expected one; Watch(…, patience=None) watches without stopping"
+        )
+
+
+def refuse_rule_of_library(library: str, found: str) -> None:
+    """Refuse the library's own early stopping, which was found beside ours."""
+    raise UsageError(
+        f"{library}'s own early stopping is on as well ({found}), and the first rule to give up would win; "
+        "expected it left out"
+    )
