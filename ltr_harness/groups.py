@@ -59,14 +59,14 @@ class QueryGroups:
         """Groups from the number of rows of each query, in row order.
 
         Raises:
-            DataError: a size is zero, negative or not a whole number, or there is no query.
+            DataError: a size is zero, negative or not an integer, or there is no query.
         """
         counts = as_column(sizes, "group_sizes")
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
         if not np.issubdtype(counts.dtype, np.integer):
             if not np.issubdtype(counts.dtype, np.floating) or not np.all(counts == np.floor(counts)):
-                raise DataError(f"group_sizes holds {counts.dtype} values; expected whole numbers of rows")
+                raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
             counts = counts.astype(np.int64)
         bad = np.flatnonzero(counts <= 0)
         if bad.size:
@@ -144,7 +144,7 @@ def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """Labels that are small whole numbers.
+    """Labels that are small integers.
 
     Attributes:
         of_row: uint8 (n_rows,).
@@ -273,7 +273,7 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
     if column.size != groups.n_rows:
         raise DataError(f"{column.size} values of {name} for {groups.n_rows} rows; expected one per row")
     if column.dtype != np.bool_:
-        raise DataError(f"{name} holds {column.dtype} values; expected booleans, one per row")
+        raise DataError(f"{name} has dtype {column.dtype}; expected booleans, one per row")
     return np.ascontiguousarray(column)
 
 

@@ -25,7 +25,7 @@ def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np
     Args:
         groups: the queries to divide; only their number matters.
         fraction: share to hold out, above 0 and below 1; the count is rounded to the nearest query.
-        seed: whole number >= 0.
+        seed: integer >= 0.
 
     Returns:
         Kept and held-out query indices, int64, each sorted.
@@ -68,7 +68,7 @@ def folds(
     Args:
         groups: the queries to divide; only their number matters.
         n: number of folds, at least 3 (each fold needs three non-empty sides).
-        seed: whole number >= 0.
+        seed: integer >= 0.
         together: (n_queries,): queries with the same value, such as a user, stay in the same part.
         strata: (n_queries,): the queries of each value are spread evenly over the parts.
 
@@ -131,7 +131,7 @@ def divided(
     Args:
         groups: the queries to divide.
         shares: part to its share of the queries, such as ``{"valid": 0.1, "test": 0.2}``.
-        seed: whole number >= 0.
+        seed: integer >= 0.
         together: (n_queries,), such as user or session: queries with the same value stay in the same part.
         strata: (n_queries,): every value gets its share of every part, up to rounding.
 
@@ -268,6 +268,6 @@ def shuffled(n: int, seed: int) -> NDArray[np.int64]:
         DataError: the seed is negative.
     """
     if seed < 0:
-        raise DataError(f"seed is {seed}; expected a whole number >= 0")
+        raise DataError(f"seed is {seed}; expected an integer >= 0")
     draws = np.random.PCG64(seed).random_raw(n)
     return np.argsort(draws, kind="stable").astype(np.int64)

@@ -112,7 +112,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
             r"group_sizes\[1\] is 0 \(1 such\); expected at least one row per query",
         ),
         ({"group_sizes": [3, -1, 4]}, r"group_sizes\[1\] is -1"),
-        ({"group_sizes": [2.5, 3.5]}, r"expected whole numbers of rows"),
+        ({"group_sizes": [2.5, 3.5]}, r"expected integers, rows per query"),
         ({"group_sizes": [3, 2]}, r"6 labels for 5 rows in 2 queries"),
         ({"group_sizes": []}, r"group_sizes is empty; expected at least one query"),
         ({"query_ids": IDS[:5]}, r"6 labels for 5 rows in 2 queries"),
@@ -152,7 +152,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
         ({"group_sizes": [3, 3], "judged": [True]}, r"1 values of judged for 6 rows"),
         (
             {"group_sizes": [3, 3], "judged": [1, 1, 1, 1, 1, 1]},
-            r"judged holds int64 values; expected booleans",
+            r"judged has dtype int64; expected booleans",
         ),
         (
             {"query_ids": IDS, "judged": [True, False, True, True, True, True]},
@@ -175,7 +175,7 @@ def test_metric_problems_name_the_query() -> None:
     with pytest.raises(MetricError, match=r"err\(max_grade=2\): label 3 in query 'a' is above max_grade"):
         evaluate(LABELS, SCORES, query_ids=IDS, metrics=["err(max_grade=2)"])
     with pytest.raises(
-        MetricError, match=r"ndcg: label 2.5 in query 'b' \(1 such rows\): gain=exp needs whole"
+        MetricError, match=r"ndcg: label 2.5 in query 'b' \(1 such rows\): gain=exp needs integer"
     ):
         evaluate([3, 2, 0, 2.5, 0, 0], SCORES, query_ids=IDS, metrics=["ndcg"])
     with pytest.raises(

@@ -96,8 +96,8 @@ def test_judgments_take_everything_along() -> None:
         ([], "group_sizes is empty"),
         ([1, 0], r"group_sizes\[1\] is 0 \(1 such\).*leave empty queries out"),
         ([2, -1, -1], r"group_sizes\[1\] is -1 \(2 such\)"),
-        ([1.5], "expected whole numbers of rows"),
-        (["a"], "expected whole numbers of rows"),
+        ([1.5], "expected integers, rows per query"),
+        (["a"], "expected integers, rows per query"),
         ([[1, 2]], r"group_sizes has shape \(1, 2\)"),
     ],
 )

@@ -30,7 +30,7 @@ class StoppingRule:
         >>> from ltr_harness.metrics import NDCG
         >>> StoppingRule(NDCG(k=10), patience=0)
         Traceback (most recent call last):
-        ltr_harness.errors.UsageError: patience: found 0; expected a whole number >= 1
+        ltr_harness.errors.UsageError: patience: found 0; expected an integer >= 1
     """
 
     metric: Metric
@@ -41,7 +41,7 @@ class StoppingRule:
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(name, f"found {value!r}", "a whole number >= 1")
+            Problem(name, f"found {value!r}", "an integer >= 1")
             for name, value in [
                 ("patience", self.patience),
                 ("every", self.every),

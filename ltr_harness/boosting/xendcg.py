@@ -36,7 +36,7 @@ def draw_gammas(seed: int, round_: int, n_rows: int) -> NDArray[np.float64]:
     was interrupted, on the rounds that somebody else's data took.
 
     Args:
-        seed: any whole number.
+        seed: any integer.
         round_: 0-based boosting round.
         n_rows: of the training data; row i draws the same whatever follows it.
 

@@ -75,7 +75,7 @@ class ComparedInputs:
         empty = [path for path in files if path.is_dir()]
         if empty:
             expected = "a run folder, a folder of them, or a report's"
-            raise DataError([Problem(str(path), "holds no run", expected) for path in empty])
+            raise DataError([Problem(str(path), "contains no run", expected) for path in empty])
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         self.title = (

@@ -137,7 +137,7 @@ def starter(
         ]
         if exponential
         else [
-            "  # LightGBM's ranking objectives want whole grades.",
+            "  # LightGBM's ranking objectives want integer labels.",
             f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
             f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
         ]

@@ -317,6 +317,6 @@ def _warnings(comparison: Comparison) -> list[str]:
         if pair.n <= 25 * pair.skewness**2:
             notes.append(
                 f"{pair.model}: n = {pair.n:,} is small for differences as lopsided as these (skewness "
-                f"{pair.skewness:+.1f}); interval and p-value claim more than they should"
+                f"{pair.skewness:+.1f}); interval and p-value are too optimistic"
             )
     return notes

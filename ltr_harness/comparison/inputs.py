@@ -184,7 +184,7 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
             return [(read_saved(path / FILE), label_of(path))]
         if not runs:
             raise DataError(
-                Problem(str(path), "holds no run", "a run folder (with record.json), or a folder of them")
+                Problem(str(path), "contains no run", "a run folder (with record.json), or a folder of them")
             )
         return [(run, run.record.model) for run in runs]
     if not path.is_file():
@@ -286,7 +286,7 @@ def _from_table(table: pd.DataFrame, name: str, notes: list[str]) -> Entrant:
         try:
             numbers = frame[column].to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError):
-            raise DataError(Problem(name, f"column {column} holds something that is no number")) from None
+            raise DataError(Problem(name, f"column {column} has a value that is not a number")) from None
         values[str(metric)] = numbers[None, :]
         directions[str(metric)] = metric.higher_is_better
     if not values:

@@ -71,7 +71,7 @@ class Method:
         if self.draws < 100:
             problems.append(Problem("draws", f"{self.draws!r}", "at least 100; 10,000 is usual"))
         if self.seed < 0:
-            problems.append(Problem("seed", f"{self.seed!r}", "a whole number >= 0"))
+            problems.append(Problem("seed", f"{self.seed!r}", "an integer >= 0"))
         if self.correction == "max-t" and self.test in TESTS and self.test != "permutation":
             problems.append(
                 Problem(

@@ -101,7 +101,7 @@ def _pair(comparison: Comparison, model: str, metric: str) -> Paired | None:
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Counts stay whole numbers and everything else a float, also where the baseline has none."""
+    """Counts stay integers and everything else a float, also where the baseline has none."""
     kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
     for field in dataclasses.fields(Paired):
         if field.type == "float":

@@ -91,12 +91,13 @@ _METRIC_SCHEMA = {
     ]
 }
 Name = Annotated[str, AfterValidator(checked_name)]
+_FILE = {"type": "string", "format": "file-path"}
 Files = Annotated[
     tuple[str, ...],
     BeforeValidator(_one_or_many),
     AfterValidator(_not_empty),
     AfterValidator(_unique),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+    WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
 ]
 MetricValue = Annotated[
     Metric,

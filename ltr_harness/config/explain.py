@@ -162,7 +162,7 @@ def _options(schema: Schema, root: Schema) -> list[Schema]:
 
 
 _SINGULAR = {
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "string": "text",
     "boolean": "true or false",
@@ -170,7 +170,8 @@ _SINGULAR = {
     "object": "a mapping",
     "array": "a list",
 }
-_PLURAL = {"integer": "whole numbers", "number": "numbers", "string": "text", "object": "mappings"}
+_PLURAL = {"integer": "integers", "number": "numbers", "string": "text", "object": "mappings"}
+_FORMATS = {"file-path": ("a file", "files"), "path": ("a path", "paths")}
 
 
 def in_words(schema: Schema, root: Schema) -> str:
@@ -178,12 +179,12 @@ def in_words(schema: Schema, root: Schema) -> str:
 
     Example:
         >>> in_words({"type": "array", "items": {"type": "integer", "minimum": 1}}, {})
-        'a list of whole numbers >= 1'
+        'a list of integers >= 1'
     """
     schema = _resolved(schema, root)
     if "anyOf" in schema:
         options = [in_words(option, root) for option in schema["anyOf"] if option.get("type") != "null"]
-        covered = [option.replace("a number", "a whole number") for option in options if "a number" in option]
+        covered = [option.replace("a number", "an integer") for option in options if "a number" in option]
         return " or ".join(dict.fromkeys(option for option in options if option and option not in covered))
     if "enum" in schema or "const" in schema:
         words: list[Any] = schema.get("enum") or [schema["const"]]
@@ -191,12 +192,13 @@ def in_words(schema: Schema, root: Schema) -> str:
     kind = schema.get("type", "")
     if kind == "array":
         items = _resolved(schema.get("items", {}), root)
-        plural = _PLURAL.get(items.get("type", ""))
+        _, plural = _FORMATS.get(items.get("format", ""), ("", _PLURAL.get(items.get("type", ""))))
         return f"a list of {plural}{_range(items)}" if plural else "a list"
     if kind == "object" and "properties" in schema:
         required = ", ".join(f"{key}: …" for key in schema.get("required") or schema["properties"])
         return f"a mapping {{{required}}}" if required else "a mapping"
-    return _SINGULAR.get(kind, "") + _range(schema)
+    singular, _ = _FORMATS.get(schema.get("format", ""), (_SINGULAR.get(kind, ""), ""))
+    return singular + _range(schema)
 
 
 def _range(schema: Schema) -> str:

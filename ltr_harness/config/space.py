@@ -33,7 +33,7 @@ def shown_value(value: Any) -> str:
 
 
 class Range(BaseModel):
-    """Numbers from `low` to `high`, both included; whole numbers where both are written as such.
+    """Numbers from `low` to `high`, both included; integers where both are written as such.
 
     Example:
         >>> Range(low=4, high=64, log=True).ends
@@ -58,12 +58,12 @@ class Range(BaseModel):
         if self.log and self.step is not None:
             raise ValueError("step or log: true, not both")
         if self.whole and isinstance(self.step, float):
-            raise ValueError("a whole step between whole numbers")
+            raise ValueError("an integer step between integers")
         return self
 
     @property
     def whole(self) -> bool:
-        """Only whole numbers are meant."""
+        """Only integers are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
@@ -87,7 +87,7 @@ class Range(BaseModel):
             steps = math.floor((self.high - self.low) / self.step + 1e-9)
             value = self.low + self.step * math.floor(share * (steps + 1))
             return value if self.whole else float(f"{value:.12g}")
-        if self.whole:  # each whole number owns the stretch from half below to half above it
+        if self.whole:  # each integer owns the stretch from half below to half above it
             low, high = self.low - 0.5, self.high + 0.5
             value = low * (high / low) ** share if self.log else low + (high - low) * share
             return min(max(round(value), int(self.low)), int(self.high))

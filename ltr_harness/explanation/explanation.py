@@ -100,7 +100,7 @@ _PRESET_COLUMNS = ("as", "value", "why")
 
 
 def number(value: float | None, whole: bool = False) -> str:
-    """A value with four decimals, or as a whole number; "-" for None, "undefined" for NaN."""
+    """A value with four decimals, or as an integer; "-" for None, "undefined" for NaN."""
     if value is None:
         return "-"
     if math.isnan(value):

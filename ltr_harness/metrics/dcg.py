@@ -26,7 +26,7 @@ class DCG(Metric):
     one wants; `NDCG` divides by the best value the query allows.
 
     Attributes:
-        gain: ``exp`` 2^g - 1 (whole grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        gain: ``exp`` 2^g - 1 (integer labels), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005.

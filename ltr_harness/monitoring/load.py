@@ -105,7 +105,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
         problems.append(
             Problem(
                 place,
-                f"relevance: {what}, and {exponential[0]} needs whole grades",
+                f"relevance: {what}, and {exponential[0]} needs integer labels",
                 "",
                 "use ndcg(gain=linear)@K or whole weights",
             )

@@ -305,7 +305,7 @@ def plain_column(column: Any, name: str) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not _has_name(column.type):
-        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "text or whole numbers"))
+        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "text or integers"))
     return column
 
 

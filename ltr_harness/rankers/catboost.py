@@ -30,17 +30,17 @@ from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failur
 
 OBJECTIVES = ("YetiRank", "QueryRMSE", "PairLogit")
 
-_METRICS = "say it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "say it under `stopping:`; one rule stops every library"
+_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
+_STOPPING = "set it under `stopping:`; one rule stops every library"
 _FILES = "runs store models and scores themselves"
 _HARNESS = "the harness sets it, so that a run can be repeated"
 OWNED = {
-    "loss_function": "say it as the model's `objective:`",
-    "iterations": "say it as `stopping.max_rounds`, or as the model's `rounds:`",
-    "random_seed": "say it under `seeds:`",
+    "loss_function": "set it with the model's `objective:`",
+    "iterations": "set it with `stopping.max_rounds` or the model's `rounds:`",
+    "random_seed": "set it under `seeds:`",
     "thread_count": "the harness divides the machine's cores among the workers",
-    "cat_features": "say it as the model's `categorical:`",
-    "ignored_features": "say it as the model's `exclude:`",
+    "cat_features": "set it with the model's `categorical:`",
+    "ignored_features": "set it with the model's `exclude:`",
     **dict.fromkeys(["eval_metric", "custom_metric"], _METRICS),
     **dict.fromkeys(
         ["od_pval", "od_wait", "od_type", "use_best_model", "best_model_min_trees", "early_stopping_rounds"],
@@ -305,7 +305,7 @@ def _read(path: Path) -> Any:
 
 
 def _typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:
-    """The features as CatBoost takes them: where some are codes, those as whole numbers, missing ones as -1."""
+    """The features as CatBoost takes them: where some are codes, those as integers, missing ones as -1."""
     if not coded:
         return features
     import pandas

@@ -39,7 +39,7 @@ def name_problems(
         meaning = canonical[name]
         alias = name if name == meaning else f"{name} (another name for {meaning})"
         if meaning in owned:
-            problems.append(Problem(place, f"{alias} is not set here", cure=owned[meaning]))
+            problems.append(Problem(place, f"{alias} cannot be set here", cure=owned[meaning]))
         elif meaning in first:
             problems.append(Problem(place, f"{alias} is given a second time", f"only {first[meaning]}"))
         elif value is None:

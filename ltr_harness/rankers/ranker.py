@@ -115,7 +115,7 @@ class Facts:
         n_rows, n_queries: in the training split.
         largest_query: rows of its largest query.
         max_label: its largest label.
-        n_fractional: rows whose label is not a whole number.
+        n_fractional: rows whose label is not an integer.
         has_weights: its queries have weights.
         stopping: training stops early.
         n_blank: queries without a relevant row.

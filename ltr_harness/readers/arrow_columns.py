@@ -56,7 +56,7 @@ def numbers_of(column: Any) -> NDArray[np.float64]:
 
 
 def texts_of(column: Any) -> NDArray[np.str_] | None:
-    """A column of text or whole numbers as text, null as ""; None for another type."""
+    """A column of text or integers as text, null as ""; None for another type."""
     from pyarrow import string, types
 
     if types.is_dictionary(column.type):
@@ -92,7 +92,7 @@ def values_of(column: Any) -> NDArray[Any]:
     return query_ids(np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_))
 
 
-def shown(cell: Any) -> str:
-    """A cell as messages quote it."""
+def found_in(cell: Any) -> str:
+    """What a message says of a cell: ``is empty``, ``contains 'x'``."""
     value = cell.as_py()
-    return "nothing" if value is None or value == "" else repr(value)
+    return "is empty" if value is None or value == "" else f"contains {value!r}"

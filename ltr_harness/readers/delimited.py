@@ -170,7 +170,7 @@ class Delimited:
         shown = bad[:SHOWN]
         lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
         problems = [
-            Problem(f"{self.path}:{line}", f"column {name!r} holds {value!r}", "a number")
+            Problem(f"{self.path}:{line}", f"column {name!r} contains {value!r}", "a number")
             for line, (_, name, value) in zip(lines, shown, strict=True)
         ]
         return limited(problems, len(bad), "such cells")

@@ -194,9 +194,11 @@ class _Companions:
             self.notes.append(f"{present[1].name} is not used: {present[0].name} gives the sizes")
         file = present[0]
         before = len(self._problems)
-        values = self._numbers(file, "a whole number of rows, at least 1")
+        values = self._numbers(file, "an integer >= 1, the number of rows of a query")
         wrong = [i for i, value in enumerate(values) if not (1 <= value < 2**53 and value == int(value))]
-        self._report(file, wrong, "the size is {:g}", values, "a whole number of rows, at least 1")
+        self._report(
+            file, wrong, "the size is {:g}", values, "an integer >= 1, the number of rows of a query"
+        )
         if len(self._problems) == before and int(values.sum()) != n_rows:
             self._problems.append(
                 Problem(

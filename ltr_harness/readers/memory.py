@@ -39,7 +39,7 @@ def from_arrays(
         group_sizes: (n_queries,), rows per query, in row order.
         feature_names: one per column; default ``"0"``, ``"1"``, …
         weights: (n_rows,) >= 0; a query's weight is the mean of its rows'.
-        positions: (n_rows,) whole numbers.
+        positions: (n_rows,) integers.
         document_ids: (n_rows,).
         attributes: name to (n_rows,) values that are equal within a query.
         regroup: bring scattered queries together, with a note; otherwise they are an error.
@@ -209,7 +209,7 @@ def _value_problems(source: str, columns: Mapping[str, NDArray[Any] | None]) -> 
     for name, expected in (
         ("labels", "finite numbers >= 0"),
         ("weights", "finite numbers >= 0"),
-        ("positions", "whole numbers >= 0"),
+        ("positions", "integers >= 0"),
     ):
         values = columns[name]
         if values is None:

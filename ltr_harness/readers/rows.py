@@ -135,9 +135,9 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
         problems = [
             Problem(
                 rows.place(int(starts[block])),
-                f"query {str(ids[block])!r} comes up again after other rows; its first row is at "
+                f"query {str(ids[block])!r} is not contiguous; its first row is at "
                 f"{rows.place(int(starts[first[which[block]]]))}",
-                "all rows of a query in one place",
+                "all rows of a query together",
                 "sort the rows by query, or set `regroup: true`",
             )
             for block in again[:SHOWN]

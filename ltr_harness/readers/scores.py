@@ -24,7 +24,7 @@ from ltr_harness.readers.parquet import ParquetTable
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.trec_lines import Lines
 
-_NUMBER = "a number: what has no score has no rank"
+_NUMBER = "a number: every document needs a score"
 
 # What NumPy raises besides where a header is damaged: it reads it as Python.
 _HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.readers.arrow_columns import has_nul, numbers_of, refuse_types, shown, texts_of, values_of
+from ltr_harness.readers.arrow_columns import found_in, has_nul, numbers_of, refuse_types, texts_of, values_of
 from ltr_harness.readers.rows import SHOWN, limited
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
@@ -85,7 +85,7 @@ class Part:
                 Problem(
                     str(self.table.path),
                     f"column {name!r} has the type {column.type}",
-                    f"{expected}: whole numbers or text",
+                    f"{expected}: integers or text",
                     "ids became fractions? write them as integers or text"
                     if "double" in str(column.type)
                     else "",
@@ -103,7 +103,7 @@ class Part:
     def _positions(self, columns: Any, name: str) -> NDArray[np.int32]:
         values = numbers_of(columns[name])
         good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
-        self._report(~good, name, columns, "a whole number >= 0")
+        self._report(~good, name, columns, "an integer >= 0")
         return np.where(good, values, 0).astype(np.int32)
 
     def _report(self, bad: NDArray[np.bool_], name: str, columns: Any, expected: str) -> None:
@@ -111,7 +111,7 @@ class Part:
         listed = [
             Problem(
                 self.table.place(int(row)),
-                f"column {name!r} holds {shown(columns[name][int(row)])}",
+                f"column {name!r} {found_in(columns[name][int(row)])}",
                 expected,
             )
             for row in rows[:SHOWN]

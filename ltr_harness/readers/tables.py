@@ -120,9 +120,7 @@ class TableReader(FileReader):
             rest = [name for name in first.columns if name not in roles]
             features = tuple(name for name in rest if name in numeric)
             if left_out := [name for name in rest if name not in numeric]:
-                notes = (
-                    f"columns of {first.path.name} that are no numbers are no features: {', '.join(left_out)}",
-                )
+                notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
         for table in tables:
             problems += [
                 Problem(

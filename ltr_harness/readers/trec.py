@@ -97,9 +97,9 @@ def read_qrels(path: str | Path) -> Qrels:
 
     Raises:
         DataError: with file and line, every line that is not ``query iteration document grade``, every grade
-            that is no whole number, and every document that is judged twice for a query.
+            that is not an integer, and every document that is judged twice for a query.
     """
-    expected = "a whole number, such as 0, 1, 2, or -1 for what nobody judged"
+    expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), "query iteration document grade", more=False)
     queries, documents = lines.names("query"), lines.names("document")
     grades = lines.numbers("grade", expected)
@@ -122,7 +122,7 @@ def read_run(path: str | Path) -> TrecRun:
     """
     lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
     queries, documents, tags = lines.names("query"), lines.names("document"), lines.names("tag")
-    scores = lines.numbers("score", "a number: what has no score has no rank")
+    scores = lines.numbers("score", "a number: every document needs a score")
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
     notes = []
@@ -246,7 +246,7 @@ def _above_nothing(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _refuse_twice(lines: Lines, queries: Names, documents: Names, what: str) -> None:
-    """Report every document that comes up again for the same query."""
+    """Report every document that is listed again for the same query."""
     key = queries.codes * documents.values.size + documents.codes
     order = np.argsort(key, kind="stable")
     again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1

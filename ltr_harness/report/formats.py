@@ -47,7 +47,7 @@ def p_value(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands separated: ``1,984``."""
+    """An integer with thousands separated: ``1,984``."""
     return MISSING if value is None or math.isnan(value) else f"{int(value):,}"
 
 

@@ -5,7 +5,7 @@ Two decisions make a p-value depend on its seed and its own data alone:
 * The draws come straight from PCG64's stream, which NumPy never changes, and each draw uses a whole number
   of its 64-bit words; so block sizes, other columns, processors and threads change nothing.
 * Values are first put on a grid of whole multiples of a power of two, so fine (2**-39 of the largest value
-  for 6,000 queries) that it matters nowhere, yet coarse enough that every sum is a whole number below 2**53.
+  for 6,000 queries) that it matters nowhere, yet coarse enough that every sum is an integer below 2**53.
   Such sums have no rounding error in whatever order a matrix product takes them, and ties between sums,
   frequent with reciprocal ranks, are ties on every machine.
 """
@@ -35,7 +35,7 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
         values: (n, m), NaN where undefined.
 
     Returns:
-        float64 (n, m) of whole numbers, such that any sum of n of one column is below 2**52, and (m,) units.
+        float64 (n, m) of integers, such that any sum of n of one column is below 2**52, and (m,) units.
     """
     filled = np.where(np.isnan(values), 0.0, values)
     bits = _MANTISSA - int(np.ceil(np.log2(max(len(values), 2))))
@@ -55,7 +55,7 @@ def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
     """Column sums under `draws` random sign patterns, one pattern for all columns, in blocks of draws.
 
     Args:
-        grid: (n, m) whole numbers from `on_grid`.
+        grid: (n, m) integers from `on_grid`.
 
     Yields:
         float64 (block, m); the blocks add up to `draws`.
@@ -116,7 +116,7 @@ def _resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
-    """(rows, columns) random whole numbers in 0..n-1; each row takes a whole number of the stream's words."""
+    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
     words = -(-columns // 2)
     raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
     # The high half of a 32-bit number times n is uniform up to n / 2**32.

@@ -253,7 +253,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
     [
         (("nothing",), "nothing: no such file or folder; expected run folders, saved comparisons, files of"),
         (("runs/none/*",), "runs/none/*: matches nothing"),
-        (("runs",), "runs: holds no run"),
+        (("runs",), "runs: contains no run"),
         (
             ("fine.txt", "up.run"),
             "fine.txt: is neither a run folder nor a table; expected --data FILE for scores",

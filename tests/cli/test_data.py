@@ -80,7 +80,7 @@ def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.C
     )
     assert "--set x: no KEY=VALUE" in run(capsys, "data", "describe", file, "--set", "x")[2]
     assert (
-        "n_features is 'x'; expected a whole number >= 1"
+        "n_features is 'x'; expected an integer >= 1"
         in (run(capsys, "data", "describe", file, "--set", "n_features=x")[2])
     )
     assert (

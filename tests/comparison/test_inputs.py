@@ -98,7 +98,7 @@ class TestTables:
             (table("ab", ndcg_10=[1, 0]).rename(columns={"query_id": "qid"}), "x: no column query_id"),
             (table("aa", ndcg_10=[1, 0]), "x: query 'a' has several rows"),
             (table("ab"), r"x: no column is a metric \(columns: none\)"),
-            (table("ab", ndcg_10=["high", "low"]), "x: column ndcg@10 holds something that is no number"),
+            (table("ab", ndcg_10=["high", "low"]), "x: column ndcg@10 has a value that is not a number"),
         ],
     )
     def test_faults(self, frame: object, message: str) -> None:
@@ -176,7 +176,7 @@ class TestFaults:
     def test_paths(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no such file or folder"):
             compare(tmp_path / "nothing")
-        with pytest.raises(DataError, match="holds no run"):
+        with pytest.raises(DataError, match="contains no run"):
             compare(tmp_path)
         (tmp_path / "x.pkl").write_bytes(b"")
         with pytest.raises(DataError, match=r"cannot tell what a \.pkl is"):

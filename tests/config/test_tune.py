@@ -83,7 +83,7 @@ def said(source: Mapping[str, Any]) -> list[str]:
         ({"parallel": 2, "storage": "sqlite", "models": {"lgb": "built-in"}}, "expected storage: journal"),
         (
             {"inner_folds": 2, "models": {"lgb": "built-in"}},
-            "tune.inner_folds is 2; expected a whole number >= 3",
+            "tune.inner_folds is 2; expected an integer >= 3",
         ),
     ],
 )

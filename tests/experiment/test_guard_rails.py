@@ -72,7 +72,7 @@ def test_rows_that_are_not_sorted_by_query_are_refused_or_brought_together_and_r
     }
     small["models"] = {"best": {"ranker": "feature", "feature": 1}, "random": {"ranker": "random"}}
     del small["stopping"]
-    with pytest.raises(HarnessError, match=r"train\.txt:3: query '7' comes up again after other rows"):
+    with pytest.raises(HarnessError, match=r"train\.txt:3: query '7' is not contiguous"):
         run_experiment(small, runs=tmp_path / "runs")
     small["data"]["regroup"] = True
     result = run_experiment(small, runs=tmp_path / "runs")

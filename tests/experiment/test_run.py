@@ -259,7 +259,7 @@ def test_labels_outside_a_metric_are_named_before_the_first_tree(
         "splits": {"train": "train.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "test.txt"},
     }
     small["models"] = {"random": {"ranker": "random"}}
-    with pytest.raises(UsageError, match=r"label 0.5 in query '2'.*exp needs whole grades.*gain=linear"):
+    with pytest.raises(UsageError, match=r"label 0.5 in query '2'.*exp needs integer labels.*gain=linear"):
         run_experiment(small, runs=tmp_path)
 
 

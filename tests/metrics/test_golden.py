@@ -345,11 +345,11 @@ class TestTies:
 
 
 class TestWhatBoostersAccept:
-    """2.7: whole grades >= 0 for exponential gain; nothing negative ever."""
+    """2.7: integer labels >= 0 for exponential gain; nothing negative ever."""
 
     def test_fractions_need_linear_gain(self) -> None:
         with pytest.raises(
-            MetricError, match=r"label 0.5 in query '0'.*gain=exp needs whole grades; use gain=linear"
+            MetricError, match=r"label 0.5 in query '0'.*gain=exp needs integer labels; use gain=linear"
         ):
             ranked([0.5, 1], "ndcg")
         assert ranked([1, 0.5], "ndcg(gain=linear)") == 1.0

@@ -121,11 +121,11 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ),
         ("ndcg(ties=random)", r"ndcg: ties='random'; expected one of expected, stable, worst, best, id"),
         ("ndcg@0", r"ndcg@0: the cutoff must be at least 1"),
-        ("ndcg@ten", r"cutoff 'ten'; expected a whole number after @"),
-        ("ndcg@", r"cutoff ''; expected a whole number after @"),
-        ("ndcg@1.5", r"cutoff '1.5'; expected a whole number after @"),
-        ("ndcg@-1", r"cutoff '-1'; expected a whole number after @"),
-        ("ndcg(k=5)", r"'5'; expected a whole number|k='5'"),
+        ("ndcg@ten", r"cutoff 'ten'; expected an integer after @"),
+        ("ndcg@", r"cutoff ''; expected an integer after @"),
+        ("ndcg@1.5", r"cutoff '1.5'; expected an integer after @"),
+        ("ndcg@-1", r"cutoff '-1'; expected an integer after @"),
+        ("ndcg(k=5)", r"'5'; expected an integer|k='5'"),
         ("ndcg(gain=exp,gain=linear)", r"gives gain twice"),
         ("ndcg(gain)", r"'gain' is not param=value"),
         ("ndcg(gain=exp,,ties=id)", r"has an empty parameter"),
@@ -154,14 +154,14 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         (7, r"7 is no metric; expected name"),
         ({"gain": "exp"}, r"a metric written as a mapping needs its name"),
         ({"metric": "ndcg", "cutoff": 10}, r"ndcg has no parameter 'cutoff'"),
-        ({"metric": "ndcg", "k": 1.5}, r"ndcg: k=1.5; expected a whole number"),
+        ({"metric": "ndcg", "k": 1.5}, r"ndcg: k=1.5; expected an integer"),
         ({"metric": "map", "relevant": float("inf")}, r"map: relevant=inf; expected a number"),
         ({"metric": "map", "relevant": None}, r"map: relevant=None; expected a number"),
         ({"metric": "rbp", "p": 0.8, "graded": 1}, r"rbp: graded=1; expected true or false"),
-        ({"metric": "ndcg", "k": True}, r"ndcg: k=True; expected a whole number"),
+        ({"metric": "ndcg", "k": True}, r"ndcg: k=True; expected an integer"),
         ({"metric": "ndcg", "as": 3}, r"ndcg: as=3; expected the name of a tool"),
-        ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every whole number from 0 on"),
-        ({"metric": "ndcg", "gain": {}}, r"expected a value for every whole number from 0 on"),
+        ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every integer from 0 on"),
+        ({"metric": "ndcg", "gain": {}}, r"expected a value for every integer from 0 on"),
         ({"metric": "ndcg", "gain": 5}, r"gain=5; expected exp, linear, or a table"),
         ({"metric": "ndcg", "gain": [0, -1]}, r"expected finite values >= 0"),
     ],
@@ -186,7 +186,7 @@ def test_every_preset_is_a_set_of_conventions_its_metrics_have(tool: str) -> Non
 
 def test_tables_by_grade_begin_at_0_and_by_rank_at_1() -> None:
     assert str(DCG(gain={0: 0, 1: 1, 2: 5}, discount={1: 1, 2: 0.5})) == "dcg(discount=1_0.5,gain=0_1_5)"
-    with pytest.raises(MetricError, match="expected a value for every whole number from 0 on"):
+    with pytest.raises(MetricError, match="expected a value for every integer from 0 on"):
         DCG(gain={1: 1, 2: 5})
-    with pytest.raises(MetricError, match="expected a value for every whole number from 1 on"):
+    with pytest.raises(MetricError, match="expected a value for every integer from 1 on"):
         DCG(discount={0: 1, 1: 0.5})

@@ -69,9 +69,9 @@ def test_vector(case: dict[str, Any] | None, shared_data: Path) -> None:
     labels, scores = np.concatenate(case["labels"]), np.concatenate(case["scores"])
     sizes = [len(query) for query in case["labels"]]
     if case.get("expected_error"):
-        # a gain that needs whole grades, and one that ends at grade 30
+        # a gain that needs integer labels, and one that ends at grade 30
         gain: Any = "exp" if case["params"]["gain"] == "exp2 table" else [2**g - 1 for g in range(31)]
-        with pytest.raises(MetricError, match=r"needs whole grades|gain table ends at grade 30"):
+        with pytest.raises(MetricError, match=r"needs integer labels|gain table ends at grade 30"):
             evaluate(
                 labels, scores, group_sizes=sizes, metrics=[parse_metric({"metric": "ndcg", "gain": gain})]
             )

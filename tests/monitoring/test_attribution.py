@@ -147,8 +147,8 @@ def test_match_mode_needs_all_three_to_agree() -> None:
     ("sections", "told"),
     [
         ({"relevance": {"mode": "weighted_sum", "events": WEIGHTS}}, "a gain of 127"),
-        ({"relevance": {"events": {"click": 0.5}}}, "needs whole grades"),
-        ({"relevance": {"events": {"click": 1}, "count": "log1p"}}, "needs whole grades"),
+        ({"relevance": {"events": {"click": 0.5}}}, "needs integer labels"),
+        ({"relevance": {"events": {"click": 1}, "count": "log1p"}}, "needs integer labels"),
         (
             {"relevance": {"mode": "sum", "events": {"click": 1}, "positive": ["clik"]}},
             "did you mean 'click'",

@@ -183,7 +183,7 @@ def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
     problems = CatBoostRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
     assert said(problems)["params.random_state"] == (
-        "params.random_state: random_state (another name for random_seed) is not set here; say it under `seeds:`"
+        "params.random_state: random_state (another name for random_seed) cannot be set here; set it under `seeds:`"
     )
 
 

@@ -142,9 +142,9 @@ def test_every_name_lightgbm_knows_for_what_we_own_is_refused(said: Any) -> None
     )
     problems = LightGBMRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
-    assert all("is not set here; " in str(problem) for problem in problems)
+    assert all("cannot be set here; " in str(problem) for problem in problems)
     assert said(problems)["params.n_jobs"] == (
-        "params.n_jobs: n_jobs (another name for num_threads) is not set here; "
+        "params.n_jobs: n_jobs (another name for num_threads) cannot be set here; "
         "the harness divides the machine's cores among the workers"
     )
 
@@ -270,7 +270,7 @@ class TestLimitsOfTheData:
     @pytest.mark.parametrize(("objective", "does"), [("lambdarank", "refuses"), ("rank_xendcg", "truncates")])
     def test_fractional_labels(self, objective: str, does: str, facts: Any, said: Any) -> None:
         text = said(LightGBMRanker(objective=objective).check(facts(n_fractional=3)))["objective"]
-        assert f"3 training labels are not whole numbers, and {objective} {does} them" in text
+        assert f"3 training labels are not integers, and {objective} {does} them" in text
         assert not LightGBMRanker(objective="regression").check(facts(n_fractional=3))
 
     def test_more_than_ten_thousand_rows_in_a_query(self, make_dataset: Any, facts: Any, said: Any) -> None:

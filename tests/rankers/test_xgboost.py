@@ -176,9 +176,9 @@ def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
     assert {"n_jobs", "random_state", "n_estimators", "early_stopping_rounds", "eval_metric"} <= set(owned)
     problems = XGBoostRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
-    assert all("is not set here; " in str(problem) for problem in problems)
+    assert all("cannot be set here; " in str(problem) for problem in problems)
     assert said(problems)["params.random_state"] == (
-        "params.random_state: random_state (another name for seed) is not set here; say it under `seeds:`"
+        "params.random_state: random_state (another name for seed) cannot be set here; set it under `seeds:`"
     )
 
 
@@ -299,7 +299,7 @@ class TestLimitsOfTheData:
         assert not small.check(facts())
         assert np.ptp(small.fit(Training(train=train, rounds=3)).score(train.features)) > 0
         text = said(small.check(facts(n_fractional=3)))["objective"]
-        assert "3 training labels are not whole numbers, and rank_xendcg truncates them" in text
+        assert "3 training labels are not integers, and rank_xendcg truncates them" in text
         for name in ("lambdarank_pair_method", "lambdarank_unbiased", "ndcg_exp_gain"):
             given = XGBoostRanker(objective="rank_xendcg", params={name: "topk"}).check()
             assert f"{name} has no effect with the objective rank_xendcg" in said(given)[f"params.{name}"]

@@ -187,8 +187,8 @@ def test_scattered_queries_are_an_error_with_both_places(tmp_path: Path) -> None
     first, second = str(caught.value).splitlines()
     file = tmp_path / "0.txt"
     assert first == (
-        f"{file}:3: query '5' comes up again after other rows; its first row is at {file}:1; "
-        "expected all rows of a query in one place; sort the rows by query, or set `regroup: true`"
+        f"{file}:3: query '5' is not contiguous; its first row is at {file}:1; "
+        "expected all rows of a query together; sort the rows by query, or set `regroup: true`"
     )
     assert f"{file}:4: query '6'" in second
 
@@ -203,7 +203,7 @@ def test_scattered_queries_are_regrouped_on_request(tmp_path: Path) -> None:
 
 
 def test_a_query_in_two_files_is_scattered_even_if_adjacent(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"1\.txt:2: query '5' comes up again .* is at .*0\.txt:1"):
+    with pytest.raises(DataError, match=r"1\.txt:2: query '5' is not contiguous.* is at .*0\.txt:1"):
         read(tmp_path, "1 qid:5 1:1\n", "# comment\n0 qid:5 1:2\n")
     data = read(tmp_path, "1 qid:5 1:1\n", "0 qid:5 1:2\n", reader=Letor(regroup=True))
     assert data.groups.sizes.tolist() == [2]
@@ -335,7 +335,7 @@ def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.Mon
         f"{tmp_path}/0.txt:{line}" for line in (24, 25)
     ]
     scattered = "1 qid:1 1:1\n" * 5 + "\n" + "1 qid:2 1:1\n" * 5 + "1 qid:1 1:1\n"
-    with pytest.raises(DataError, match=r"0\.txt:12: query '1' comes up again after other rows; .*0\.txt:1;"):
+    with pytest.raises(DataError, match=r"0\.txt:12: query '1' is not contiguous; .*0\.txt:1;"):
         read(tmp_path, scattered)
 
 

@@ -101,12 +101,15 @@ BROKEN = {
         "a.query: the sizes of its 2 queries add up to 2; expected 3, the number of rows of a",
     ),
     "too many": ({"a.query": "2\n2\n"}, "a.query: the sizes of its 2 queries add up to 4; expected 3"),
-    "zero": ({"a.query": "3\n0\n"}, "a.query:2: the size is 0; expected a whole number of rows, at least 1"),
+    "zero": (
+        {"a.query": "3\n0\n"},
+        "a.query:2: the size is 0; expected an integer >= 1",
+    ),
     "negative": ({"a.query": "4\n-1\n"}, "a.query:2: the size is -1"),
     "fraction": ({"a.query": "1.5\n1.5\n"}, "a.query:1: the size is 1.5"),
     "infinite": ({"a.query": "inf"}, "a.query:1: the size is inf"),
     "nan": ({"a.query": "nan"}, "a.query:1: the size is nan"),
-    "no number": ({"a.query": "three"}, "a.query:1: holds 'three'; expected a whole number of rows"),
+    "no number": ({"a.query": "three"}, "a.query:1: holds 'three'; expected an integer >= 1"),
     "underscore": ({"a.query": "0_3"}, "a.query:1: holds '0_3'"),
     "empty": ({"a.query": ""}, "a.query: the file is empty"),
     "blank line": ({"a.query": "1\n\n2\n"}, "a.query:2: holds ''"),
@@ -128,13 +131,19 @@ BROKEN = {
         "a:1: 'qid:1' in a file whose queries are given by sizes",
     ),
     "bad row": ({"a": "1 1:1\n1 x\n", "a.query": "2"}, "a:2: 'x' where a feature should be"),
-    "csv text": ({"a": "1,2\n0,x\n", "a.query": "2"}, "a:2: column '0' holds 'x'; expected a number"),
+    "csv text": ({"a": "1,2\n0,x\n", "a.query": "2"}, "a:2: column '0' contains 'x'; expected a number"),
     "csv width": (
         {"a": "1,2\n0\n", "a.query": "2"},
         "a:2: the row has 1 fields; expected 2, as in the first row",
     ),
-    "csv header": ({"a": "l,f\n0,1\n", "a.query": "1"}, "a:1: column 'label' holds 'l'; expected a number"),
-    "csv label": ({"a": "-1,2\n", "a.query": "1"}, "a:1: column 'label' holds -1.0; expected a label >= 0"),
+    "csv header": (
+        {"a": "l,f\n0,1\n", "a.query": "1"},
+        "a:1: column 'label' contains 'l'; expected a number",
+    ),
+    "csv label": (
+        {"a": "-1,2\n", "a.query": "1"},
+        "a:1: column 'label' contains -1.0; expected a label >= 0",
+    ),
     "csv no feature": ({"a": "1\n0\n", "a.query": "2"}, "a: no row has a feature"),
 }
 

@@ -73,13 +73,13 @@ def test_group_sizes_weights_and_positions() -> None:
         ),
         ({"query_ids": [1, 1]}, "2 query_ids; expected 3"),
         ({"query_ids": [1, None, 1]}, r"query_ids\[1\] is missing"),
-        ({"query_ids": [1, 2, 1]}, "arrays: row 2: query '1' comes up again after other rows"),
+        ({"query_ids": [1, 2, 1]}, "arrays: row 2: query '1' is not contiguous"),
         ({"query_ids": None}, "give either query_ids, one per row, or group_sizes, one per query"),
         ({"group_sizes": [3]}, "give either query_ids"),
         ({"query_ids": None, "group_sizes": [2]}, "group_sizes add up to 2; expected 3"),
         ({"feature_names": ["a", "b"]}, "2 feature names, 2 of them different; expected 1"),
         ({"weights": [1, -2, 1]}, r"weights\[1\] is -2"),
-        ({"positions": [1, 2.5, 3]}, r"positions\[1\] is 2.5 \(1 such\); expected whole numbers >= 0"),
+        ({"positions": [1, 2.5, 3]}, r"positions\[1\] is 2.5 \(1 such\); expected integers >= 0"),
         (
             {"attributes": {"lang": ["a", "b", "a"]}},
             "arrays: row 1: attribute 'lang' is b here and a in the first row",
@@ -106,7 +106,7 @@ def test_a_frame_without_its_columns() -> None:
         from_frame(5)
     with pytest.raises(DataError, match="from_frame, querry: Extra inputs are not permitted"):
         from_frame(FRAME, querry="q")
-    with pytest.raises(DataError, match="frame: row 3: column 'label' holds -2"):
+    with pytest.raises(DataError, match="frame: row 3: column 'label' contains -2"):
         from_frame(FRAME.assign(label=[1, 0, -2]), **ROLES)
 
 

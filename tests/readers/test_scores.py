@@ -43,9 +43,9 @@ IN_ORDER = "query_id,label,score\n7,2,0.5\n7,0,0.25\n7,1,-1\n9,0,3\n9,1,0.001\n"
     [
         ("s.txt", NUMBERS),
         ("s", NUMBERS.replace("\n", "\r\n").rstrip()),
-        ("s.gz", gzip.compress(NUMBERS.encode())),
+        ("s.gz", gzip.compress(NUMBERS.encode(), mtime=0)),
         ("s.csv", BY_ROW),
-        ("s.csv.gz", gzip.compress(BY_ROW.encode())),
+        ("s.csv.gz", gzip.compress(BY_ROW.encode(), mtime=0)),
         ("s.tsv", BY_DOCUMENT),
         ("s.csv", IN_ORDER),
         ("s.csv", "score\n" + NUMBERS),
@@ -77,7 +77,7 @@ def test_ids_are_text(tmp_path: Path) -> None:
         (
             "s.txt",
             "1\n2\nx\n4\n5\n",
-            "s.txt:3: the score is 'x'; expected a number: what has no score has no rank",
+            "s.txt:3: the score is 'x'; expected a number: every document needs a score",
         ),
         ("s.txt", "1\n2\n\n4\nnan\n", "s.txt:5: the score is 'nan'"),
         (
@@ -93,7 +93,7 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is no row of the data"),
         ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is no row of the data"),
         ("s.csv", BY_ROW.replace("9,0,3", "9,0,"), "s.csv:5: the score is missing or NaN"),
-        ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' holds 'three'"),
+        ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' contains 'three'"),
         ("s.tsv", BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"), "query '9', document z is no row of the data"),
         (
             "s.csv",

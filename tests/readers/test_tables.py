@@ -114,7 +114,7 @@ def test_parquet(tmp_path: Path) -> None:
 def test_columns_that_are_no_features_are_said(tmp_path: Path) -> None:
     data = from_csv(tmp_path, TEXT)
     assert data.feature_names == ("bm25", "pos", "w", "clicks")
-    assert data.notes == ("columns of a.csv that are no numbers are no features: url, device",)
+    assert data.notes == ("ignored non-numeric columns of a.csv: url, device",)
     assert from_csv(tmp_path, TEXT, features=("clicks", "bm25")).feature_names == ("clicks", "bm25")
 
 
@@ -126,7 +126,7 @@ def test_query_ids_keep_their_text(tmp_path: Path) -> None:
 def test_scattered_queries(tmp_path: Path) -> None:
     text = 'query_id,label,x\n1,0,"1"\n\n2,0,2\n1,1,3\n'
     assert message_of(tmp_path, text).startswith(
-        f"{tmp_path}/a.csv:5: query '1' comes up again after other rows; its first row is at {tmp_path}/a.csv:2"
+        f"{tmp_path}/a.csv:5: query '1' is not contiguous; its first row is at {tmp_path}/a.csv:2"
     )
     data = from_csv(tmp_path, text, regroup=True)
     assert data.features[:, 0].tolist() == [1, 3, 2]
@@ -135,7 +135,7 @@ def test_scattered_queries(tmp_path: Path) -> None:
 def test_a_query_in_two_files_is_scattered_even_if_adjacent(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("query_id,label,x\n1,0,1\n")
     (tmp_path / "b.csv").write_text("query_id,label,x\n1,1,2\n")
-    with pytest.raises(DataError, match=r"b\.csv:2: query '1' comes up again .* is at .*a\.csv:2"):
+    with pytest.raises(DataError, match=r"b\.csv:2: query '1' is not contiguous.* is at .*a\.csv:2"):
         Csv().read(["a.csv", "b.csv"], tmp_path)
     assert Csv(regroup=True).read(["a.csv", "b.csv"], tmp_path).groups.sizes.tolist() == [2]
 
@@ -172,18 +172,18 @@ BROKEN: dict[str, tuple[str, str]] = {
     "twice": ("query_id,label,x,x\n1,1,1,1\n", ":1: the header names 'x' twice"),
     "short": (HEAD + "1,0,1,1\n1,0,1\n", ":3: the row has 3 fields; expected 4, as in the header"),
     "long": (HEAD + "\n1,0,1,1\n1,0,1,1,1\n", ":4: the row has 5 fields; expected 4, as in the header"),
-    "feature text": (HEAD + "1,0,1,1\n1,0,1,abc\n", ":3: column 'y' holds 'abc'; expected a number"),
-    "decimal comma": (HEAD + '1,0,1,"0,5"\n', ":2: column 'y' holds '0,5'; expected a number"),
-    "label text": (HEAD + "1,good,1,1\n", ":2: column 'label' holds 'good'; expected a number"),
-    "label empty": (HEAD + "1,,1,1\n", ":2: column 'label' holds nothing; expected a label >= 0"),
-    "label nan": (HEAD + "1,0,1,1\n1,nan,1,1\n", ":3: column 'label' holds nothing; expected a label >= 0"),
-    "label inf": (HEAD + "1,inf,1,1\n", ":2: column 'label' holds inf; expected a label >= 0"),
-    "label negative": (HEAD + "1,-1,1,1\n", ":2: column 'label' holds -1.0; expected a label >= 0"),
-    "query empty": (HEAD + ",0,1,1\n", ":2: column 'query_id' holds nothing; expected a query id"),
-    "query with NUL": (HEAD + "1,0,1,1\n1\0,0,1,1\n", ":3: column 'query_id' holds '1\\x00'; expected a query id"),
-    "infinite": (HEAD + "1,0,1,inf\n", ":2: column 'y' holds inf; expected a finite number"),
-    "too large": (HEAD + "1,0,1,1e39\n", ":2: column 'y' holds 1e+39; expected a finite number in the range of"),
-    "after a quoted line break": ('query_id,label,x,y\n"1\n2",0,1,1\n1,0,z,1\n', ":4: column 'x' holds 'z'"),
+    "feature text": (HEAD + "1,0,1,1\n1,0,1,abc\n", ":3: column 'y' contains 'abc'; expected a number"),
+    "decimal comma": (HEAD + '1,0,1,"0,5"\n', ":2: column 'y' contains '0,5'; expected a number"),
+    "label text": (HEAD + "1,good,1,1\n", ":2: column 'label' contains 'good'; expected a number"),
+    "label empty": (HEAD + "1,,1,1\n", ":2: column 'label' is empty; expected a label >= 0"),
+    "label nan": (HEAD + "1,0,1,1\n1,nan,1,1\n", ":3: column 'label' is empty; expected a label >= 0"),
+    "label inf": (HEAD + "1,inf,1,1\n", ":2: column 'label' contains inf; expected a label >= 0"),
+    "label negative": (HEAD + "1,-1,1,1\n", ":2: column 'label' contains -1.0; expected a label >= 0"),
+    "query empty": (HEAD + ",0,1,1\n", ":2: column 'query_id' is empty; expected a query id"),
+    "query with NUL": (HEAD + "1,0,1,1\n1\0,0,1,1\n", ":3: column 'query_id' contains '1\\x00'; expected a query id"),
+    "infinite": (HEAD + "1,0,1,inf\n", ":2: column 'y' contains inf; expected a finite number"),
+    "too large": (HEAD + "1,0,1,1e39\n", ":2: column 'y' contains 1e+39; expected a finite number in the range of"),
+    "after a quoted line break": ('query_id,label,x,y\n"1\n2",0,1,1\n1,0,z,1\n', ":4: column 'x' contains 'z'"),
 }  # fmt: skip
 
 
@@ -204,8 +204,8 @@ def test_all_bad_cells_together(tmp_path: Path) -> None:
 def test_positions_and_weights_are_checked(tmp_path: Path) -> None:
     text = TEXT.replace("u2,2,3", "u2,1.5,-3")
     found = message_of(tmp_path, text, **ROLES)
-    assert "a.csv:3: column 'pos' holds 1.5; expected a whole number >= 0" in found
-    assert "a.csv:3: column 'w' holds -3.0; expected a weight >= 0" in found
+    assert "a.csv:3: column 'pos' contains 1.5; expected an integer >= 0" in found
+    assert "a.csv:3: column 'w' contains -3.0; expected a weight >= 0" in found
 
 
 def test_bad_files_in_every_place(tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ def test_bad_files_in_every_place(tmp_path: Path) -> None:
 def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
     base: dict[str, object] = {"query_id": [1, 1], "label": [1, 0], "x": [1.0, 2.0]}
     cases: list[tuple[dict[str, object], dict[str, object], str]] = [
-        ({"label": [1, -1]}, {}, "a.parquet: row 2: column 'label' holds -1; expected a label >= 0"),
-        ({"label": [1, None]}, {}, "a.parquet: row 2: column 'label' holds nothing"),
+        ({"label": [1, -1]}, {}, "a.parquet: row 2: column 'label' contains -1; expected a label >= 0"),
+        ({"label": [1, None]}, {}, "a.parquet: row 2: column 'label' is empty"),
         ({"label": ["1", "0"]}, {}, "a.parquet: column 'label' has the type string; expected numbers"),
-        ({"x": [1.0, np.inf]}, {}, "a.parquet: row 2: column 'x' holds inf"),
+        ({"x": [1.0, np.inf]}, {}, "a.parquet: row 2: column 'x' contains inf"),
         (
             {"x": ["a", "b"]},
             {"features": ("x",)},
@@ -243,7 +243,7 @@ def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
         (
             {"query_id": [None, 2]},
             {},
-            "a.parquet: row 1: column 'query_id' holds nothing; expected a query id",
+            "a.parquet: row 1: column 'query_id' is empty; expected a query id",
         ),
     ]
     for changes, options, message in cases:

@@ -40,7 +40,7 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
         wanted = range(first, first + len(value))
         if not value or set(value) != set(wanted):
             raise MetricError(
-                f"{parameter}={dict(value)!r}; expected a value for every whole number from {first} on"
+                f"{parameter}={dict(value)!r}; expected a value for every integer from {first} on"
             )
         numbers = [float(value[key]) for key in wanted]
     else:
@@ -67,7 +67,7 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
         return labels
     whole = labels == np.floor(labels)
     if not whole.all():
-        _refuse(judgments, ~whole, metric, f"gain={gain} needs whole grades", "use gain=linear")
+        _refuse(judgments, ~whole, metric, f"gain={gain} needs integer labels", "use gain=linear")
     if gain == "exp":
         too_large = labels > 1000
         if too_large.any():

@@ -68,7 +68,7 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
     if form["k"] is not None:
         digits = form["k"].strip()
         if not re.fullmatch(r"[0-9]+", digits):
-            raise MetricError(f"{metric!r}: cutoff {digits!r}; expected a whole number after @")
+            raise MetricError(f"{metric!r}: cutoff {digits!r}; expected an integer after @")
         if "k" in parameters:
             raise MetricError(f"{metric!r} gives the cutoff twice")
         parameters["k"] = int(digits)

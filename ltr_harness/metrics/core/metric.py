@@ -310,7 +310,7 @@ def _normal(accepted: Any, value: Any) -> Any:
 def _words(accepted: Any) -> str:
     if get_origin(accepted) is Literal:
         return "one of " + ", ".join(get_args(accepted))
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
     options = [names[option] for option in get_args(accepted) or (accepted,) if option in names]
     return " or ".join(dict.fromkeys(options))
 

@@ -38,7 +38,7 @@ CHECKS = {
         "one row per query and item: remove the repetition, or give each list its own query id",
     ),
     "rank_invalid": _Check(
-        "error", "rows", "ranks are missing or no whole number from 1 on",
+        "error", "rows", "ranks are missing or not an integer from 1 on",
         "positions count from 1",
     ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
@@ -47,8 +47,8 @@ CHECKS = {
         "grades are numbers >= 0",
     ),
     "grade_fractional": _Check(
-        "error", "rows", "grades are no whole numbers, and a metric has exponential gain",
-        "use ndcg(gain=linear)@K, or whole grades",
+        "error", "rows", "grades are not integers, and a metric has exponential gain",
+        "use ndcg(gain=linear)@K, or integer labels",
     ),
     "grade_too_high": _Check(
         "error", "rows", "grades are above 30, the highest that both boosters can train on, and the gain doubles "

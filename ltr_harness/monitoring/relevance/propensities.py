@@ -142,8 +142,8 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown, original)]
     bad = {
         "rows without a query id": lists < 0,
-        f"rows whose {experiment.rank} is no whole number from 1 on": ~ranks_good[0],
-        f"rows whose {experiment.original} is no whole number from 1 on": ~ranks_good[1],
+        f"rows whose {experiment.rank} is not an integer from 1 on": ~ranks_good[0],
+        f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
         f"rows whose {experiment.click} is no count": ~(clicks >= 0),
     }
     problems = [

@@ -32,7 +32,7 @@ def seconds(text: str) -> int:
 
 def duration(text: str) -> str:
     if not re.fullmatch(r"\d+[smhdw]", text):
-        raise ValueError("a whole number and a unit: 30m, 12h, 7d, 2w")
+        raise ValueError("an integer and a unit: 30m, 12h, 7d, 2w")
     return text
 
 

@@ -94,8 +94,8 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
         found.append(
             Problem(
                 "objective",
-                f"{facts.n_fractional} training labels are not whole numbers, and {objective} {does}",
-                "whole grades",
+                f"{facts.n_fractional} training labels are not integers, and {objective} {does}",
+                "integer labels",
                 "rescale the labels, or use objective: regression",
             )
         )

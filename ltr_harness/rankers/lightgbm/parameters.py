@@ -17,17 +17,17 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 
 
-_METRICS = "say it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "say it under `stopping:`; one rule stops every library"
-_SEEDS = "say it under `seeds:`; one seed per replicate covers all of the library's"
+_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
+_STOPPING = "set it under `stopping:`; one rule stops every library"
+_SEEDS = "set it under `seeds:`; one seed per replicate covers all of the library's"
 _HARNESS = "the harness sets it, so that a run can be repeated"
-_DATA = "data reach the library from memory; say it under `data:`"
+_DATA = "data reach the library from memory; set it under `data:`"
 _FILES = "runs store models and scores themselves"
 _OUTSIDE = "its content would stay outside the run's identity; give the constraint itself"
 
 OWNED = {
-    "objective": "say it as the model's `objective:`",
-    "num_iterations": "say it as `stopping.max_rounds`, or as the model's `rounds:`",
+    "objective": "set it with the model's `objective:`",
+    "num_iterations": "set it with `stopping.max_rounds` or the model's `rounds:`",
     **dict.fromkeys(
         [
             "metric",

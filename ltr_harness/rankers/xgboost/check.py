@@ -158,7 +158,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
             found.append(
                 Problem(
                     "objective",
-                    f"{facts.n_fractional} training labels are not whole numbers, and rank:ndcg with exponential gain "
+                    f"{facts.n_fractional} training labels are not integers, and rank:ndcg with exponential gain "
                     "refuses them",
                     cure=cure,
                 )
@@ -191,8 +191,8 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
         found.append(
             Problem(
                 "objective",
-                f"{facts.n_fractional} training labels are not whole numbers, and rank_xendcg truncates them",
-                "whole grades",
+                f"{facts.n_fractional} training labels are not integers, and rank_xendcg truncates them",
+                "integer labels",
                 "rescale the labels, or use objective: rank:pairwise",
             )
         )

@@ -25,15 +25,15 @@ XENDCG = "rank_xendcg"
 
 DEFAULT_MAX_BIN = 256
 
-_METRICS = "say it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "say it under `stopping:`; one rule stops every library"
-_ROUNDS = "say it as `stopping.max_rounds`, or as the model's `rounds:`"
-_SEEDS = "say it under `seeds:`"
+_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
+_STOPPING = "set it under `stopping:`; one rule stops every library"
+_ROUNDS = "set it with `stopping.max_rounds` or the model's `rounds:`"
+_SEEDS = "set it under `seeds:`"
 _HARNESS = "the harness sets it, so that a run can be repeated"
-_DATA = "data reach the library from memory; say it under `data:`"
+_DATA = "data reach the library from memory; set it under `data:`"
 
 OWNED = {
-    "objective": "say it as the model's `objective:`",
+    "objective": "set it with the model's `objective:`",
     **dict.fromkeys(["eval_metric", "disable_default_eval_metric"], _METRICS),
     **dict.fromkeys(["early_stopping_rounds", "maximize", "save_best"], _STOPPING),
     **dict.fromkeys(["num_boost_round", "n_estimators", "num_round"], _ROUNDS),
