@@ -136,13 +136,12 @@ class Rankings:
 
     def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
         """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
-        from ltr_harness.config.experiment import with_max_grade
         from ltr_harness.metrics.core.metric import plain_number
 
         grade = self.max_grade
         if grade is None:
             grade = max(float(self.judgments.labels.max()), 1.0)
-        scaled = [with_max_grade(metric, grade) for metric in metrics]
+        scaled = [metric.on_scale(grade) for metric in metrics]
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
         return scaled, [

@@ -85,7 +85,6 @@ def evaluated_by(
 
 
 def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: dict[str, None]) -> Run:
-    from ltr_harness.config.experiment import with_max_grade
     from ltr_harness.runs.record import MetricSummary
 
     frame, record = run.per_query, run.record
@@ -97,7 +96,7 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
     if lacking:
         ranking = scored(run)
         scale = grade_scale(record) or max(float(ranking.judgments.labels.max()), 1.0)
-        evaluation = ranking.evaluate([with_max_grade(metric, scale) for metric in lacking])
+        evaluation = ranking.evaluate([metric.on_scale(scale) for metric in lacking])
         at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
         order = [at[str(query)] for query in frame["query_id"].tolist()]
         for name in evaluation.metrics:

@@ -26,7 +26,6 @@ from ltr_harness.config.experiment import (
     SplitConfig,
     StoppingConfig,
     checked_name,
-    with_max_grade,
 )
 from ltr_harness.config.explain import Path, dotted, explained, shown
 from ltr_harness.config.normal import absolute_path, from_plain
@@ -101,7 +100,7 @@ class _Build:
         if header is None or data is None or metrics is None or compare is None or self.found:
             raise ConfigError(self.problems())
         if stopping is not None:
-            on_scale = with_max_grade(stopping.metric, data.max_grade)
+            on_scale = stopping.metric.on_scale(data.max_grade)
             stopping = stopping.model_copy(update={"metric": on_scale})
         metrics = metrics.on_scale(data.max_grade)
         return Experiment(

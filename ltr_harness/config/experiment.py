@@ -6,7 +6,6 @@ through ``configs/schema.json``.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
@@ -203,8 +202,8 @@ class MetricsConfig(_Part):
         """The same metrics, those that need the scale's highest grade having it."""
         return MetricsConfig(
             cutoffs=self.cutoffs,
-            report=tuple(with_max_grade(metric, max_grade) for metric in self.report),
-            primary=with_max_grade(self.primary, max_grade),
+            report=tuple(metric.on_scale(max_grade) for metric in self.report),
+            primary=self.primary.on_scale(max_grade),
         )
 
 
@@ -303,15 +302,3 @@ class Experiment(Header):
     models: dict[Name, ModelConfig]
     compare: CompareConfig
     tune: TuneConfig | None = None
-
-
-def with_max_grade(metric: Metric, max_grade: float | None) -> Metric:
-    """The metric on the experiment's scale of grades, where it asks for one and says none itself.
-
-    Example:
-        >>> str(with_max_grade(parse_metric("err@10"), 4)), str(with_max_grade(parse_metric("mrr@10"), 4))
-        ('err(max_grade=4)@10', 'mrr@10')
-    """
-    if max_grade is None or not metric.graded or getattr(metric, "max_grade", 0) is not None:
-        return metric
-    return dataclasses.replace(metric, max_grade=max_grade)  # type: ignore[call-arg]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config.experiment import Experiment, with_max_grade
+from ltr_harness.config.experiment import Experiment
 from ltr_harness.config.point import model_at
 from ltr_harness.config.tune import probes
 from ltr_harness.errors import HarnessError, Problem, UsageError
@@ -52,13 +52,13 @@ def plan(
     folds = [reader.read(name) for name in reader.names()]
     scale = experiment.data.max_grade
     scale = largest_label(folds) if scale is None else scale
-    metrics = tuple(with_max_grade(metric, scale) for metric in experiment.metrics.metrics)
-    primary = with_max_grade(experiment.metrics.primary, scale)
+    metrics = tuple(metric.on_scale(scale) for metric in experiment.metrics.metrics)
+    primary = experiment.metrics.primary.on_scale(scale)
     stopping = None
     if experiment.stopping is not None:
         rule = experiment.stopping
         stopping = StoppingRule(
-            with_max_grade(rule.metric, scale), rule.patience, rule.min_delta, rule.every, rule.max_rounds
+            rule.metric.on_scale(scale), rule.patience, rule.min_delta, rule.every, rule.max_rounds
         )
     problems = [*_metric_problems(metrics, stopping, folds), *_model_problems(experiment, stopping, folds)]
     if problems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -62,6 +62,9 @@ class ERR(Metric):
             raise MetricError(
                 f"{self.name}: continuation={self.continuation}; expected a probability in (0, 1]"
             )
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        return self if self.max_grade is not None else replace(self, max_grade=max_grade)
 
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -67,8 +67,12 @@ class RBP(BinaryMetric):
         if self.max_grade is not None and not self.graded:
             raise MetricError(f"{self.name}: max_grade means nothing without graded=true")
 
+    def on_scale(self, max_grade: float | None) -> Self:
+        asked = self.graded and self.max_grade is None
+        return replace(self, max_grade=max_grade) if asked else self
+
     def resolved(self, judgments: Judgments) -> Self:
-        return freeze_max_grade(self, judgments) if self.graded else self
+        return freeze_max_grade(self, judgments)
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         utility = self.utility(judgments)

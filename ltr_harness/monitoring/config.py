@@ -277,9 +277,7 @@ class MonitorConfig(Part):
             chosen: dict[str, Any] = {}
             if metric.empty == "skip" and self.empty != "skip":
                 chosen["empty"] = self.empty
-            if needs_scale(metric) and scale is not None:
-                chosen["max_grade"] = scale
-            found.append(dataclasses.replace(metric, **chosen))
+            found.append(dataclasses.replace(metric, **chosen).on_scale(scale))
         return tuple(dict.fromkeys(found))
 
     @property
@@ -316,9 +314,3 @@ HIGHEST_GRADE = 30
 def needs_whole_grades(metric: Metric) -> bool:
     """Whether grades enter as powers of two: NDCG's default gain, ERR's stopping probability."""
     return "exp" in (getattr(metric, "gain", ""), getattr(metric, "stop", ""))
-
-
-def needs_scale(metric: Metric) -> bool:
-    """Whether the metric must be told the highest grade and has not been: ERR, say."""
-    fields = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
-    return "max_grade" in fields and fields["max_grade"] is None

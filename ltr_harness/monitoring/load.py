@@ -16,7 +16,7 @@ from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_scale, needs_whole_grades
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.relevance.rule import seconds
 
 
@@ -124,7 +124,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
             )
         )
     for metric in config.resolved_metrics:
-        if needs_scale(metric):
+        if metric.on_scale(1) != metric:
             problems.append(
                 Problem(
                     str(tree.place),
@@ -133,10 +133,15 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                     "add relevance: {max_grade: 4}",
                 )
             )
-        if metric.diagnostic:
-            problems.append(
-                Problem(str(tree.place), f"metrics: {metric} is a diagnostic and cannot raise an alert")
+    if config.primary.diagnostic:
+        problems.append(
+            Problem(
+                str(tree.place),
+                f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts",
+                "a metric that says which ranking is better",
+                "put another one first",
             )
+        )
     log = relevance.event_log
     if log is not None:
         if columns.item_id is None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.metrics import METRICS, catalog
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.relevance.attribution import examined, grades_from_events
@@ -264,3 +265,33 @@ def test_event_columns_in_arrow_lists() -> None:
         log=rows,
     )
     assert found.windows[0].means["mrr"] == 1.0
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+@pytest.mark.parametrize("rule", [{"events": {"click": 1}}, {"max_grade": 4}])
+def test_every_metric_can_be_watched(name: str, rule: dict[str, Any]) -> None:
+    """rbp without graded=true was given a scale that it refuses; diagnostics may stand beside what alerts."""
+    asked = f"{name}(p=0.8)" if name.startswith("rbp") else name
+    metrics = ["ndcg@10", asked] if catalog.load(name).diagnostic else [asked]
+    log = pd.DataFrame(
+        {"query_id": list("aab"), "rank": [1, 2, 1], "click": [0, 1, 1], "relevance": [0, 1, 1]}
+    )
+    found = monitor({"columns": {"rank": "rank"}, "relevance": rule, "metrics": metrics}, log=log)
+    assert len(found.windows[0].means) == len(metrics)
+
+
+def test_binary_rbp_by_hand() -> None:
+    log = pd.DataFrame({"query_id": "q", "rank": [1, 2, 3], "click": [1, 0, 1]})
+    config = {"columns": {"rank": "rank"}, "relevance": {"events": {"click": 1}}}
+    metrics = ["rbp(p=0.5)", "rbp(graded=true,p=0.5)", "rbp_residual(p=0.5)"]
+    found = monitor({**config, "metrics": metrics}, log=log).windows[0].means
+    assert found == {
+        "rbp(p=0.5)": 0.625,  # 1/2 (1 + 1/4)
+        "rbp(graded=true,max_grade=1,p=0.5)": 0.625,
+        "rbp_residual(p=0.5)": 0.125,  # (1/2)^3
+    }
+
+
+def test_a_diagnostic_cannot_raise_alerts() -> None:
+    with pytest.raises(ConfigError, match="put another one first"):
+        load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["rbp_residual(p=0.5)", "ndcg"]})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,11 @@ def check_max_grade(metric: str, max_grade: float | None) -> None:
 
 
 def freeze_max_grade(metric: M, judgments: Judgments) -> M:
-    """The metric with `max_grade` fixed; where it has none, the largest label becomes it, with a notice."""
-    if metric.max_grade is not None:  # type: ignore[attr-defined]
-        return metric
+    """The metric on a scale; where it asks for one and has none, the largest label ends it, with a notice."""
     largest = max(float(judgments.labels.max()), 1.0)
-    scale: dict[str, Any] = {"max_grade": largest}
-    frozen = dataclasses.replace(metric, **scale)
+    frozen = metric.on_scale(largest)
+    if frozen == metric:
+        return metric
     warnings.warn(
         f"{metric} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
         f"({frozen}); name max_grade to say which scale the labels are on",

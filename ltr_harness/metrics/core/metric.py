@@ -159,6 +159,19 @@ class Metric:
             return (self,)
         return tuple(self.with_cutoff(k) for k in cutoffs)
 
+    def on_scale(self, max_grade: float | None) -> Self:
+        """The definition with the scale's highest grade, where it asks for one and says none itself; most ask for none.
+
+        Args:
+            max_grade: of the experiment's scale; None where nobody said it.
+
+        Example:
+            >>> from ltr_harness.metrics import ERR, MRR, RBP
+            >>> [str(metric.on_scale(4)) for metric in (ERR(k=10), ERR(max_grade=3), MRR(), RBP(p=0.8))]
+            ['err(max_grade=4)@10', 'err(max_grade=3)', 'mrr', 'rbp(p=0.8)']
+        """
+        return self
+
     def resolved(self, judgments: Judgments) -> Self:
         """The definition with everything fixed that it takes from the data; most metrics take nothing."""
         return self
