@@ -37,7 +37,7 @@ COMMANDS = {
     "monitor": ["monitor", "configs/monitor_quickstart.yaml", "-o", "{out}/monitor"],
 }
 TOKENS = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?|[A-Za-z_]+|[^\sA-Za-z_\d]")
-DIGEST = re.compile(r"\b[0-9a-f]{12,64}\b")
+DIGEST = re.compile(r"(?<![\w.])(?=\d*[a-f])[0-9a-f]{12,64}\b")
 DURATION = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h)\b|\"\w*seconds\w*\": [\d.e-]+")
 
 

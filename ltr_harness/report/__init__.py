@@ -10,14 +10,13 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.comparison import saved
 from ltr_harness.errors import UsageError
 from ltr_harness.report import json_document
-from ltr_harness.report.blocks import OURS, Chart, Section, Table, Text, code, walk
+from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
 
 # In the order of a reader's questions.
@@ -53,33 +52,6 @@ DEFAULT_FORMATS = ("html", "md", "json", "tex", "svg")
 _PICTURES = ("svg", "png")
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """A report without a look.
-
-    Attributes:
-        title: the page's heading.
-        facts: what stands below it, a few words each.
-        sections: in reading order.
-        document: writes the complete numbers as JSON text.
-        values: writes the per-query values behind them, for later comparisons; None where there are none to keep.
-    """
-
-    title: str
-    facts: tuple[Text, ...]
-    sections: tuple[Section, ...]
-    document: Callable[[], str]
-    values: Callable[[], bytes] | None = None
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
-
-    @property
-    def charts(self) -> tuple[Chart, ...]:
-        return tuple(chart for section in self.sections for chart in section.charts)
-
-
 def warm_up() -> None:
     """Load and compile whatever a report needs, a second's work, while something else is being done."""
     from ltr_harness.report import engine, html
@@ -88,12 +60,12 @@ def warm_up() -> None:
     import pandas  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from ltr_harness.report.sections import tools
+    from ltr_harness.report.numbers import other_tools
 
     for name in SECTIONS:
         catalog.load(name)
     html.warm_up()
-    tools.warm_up()
+    other_tools.warm_up()
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:

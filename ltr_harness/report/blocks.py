@@ -7,7 +7,7 @@ from data (models, queries, files) stay plain strings here: escaping is the rend
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -288,3 +288,39 @@ class Section:
     @property
     def charts(self) -> tuple[Chart, ...]:
         return tuple(block for block in walk(self.blocks) if isinstance(block, Chart))
+
+
+@dataclass(frozen=True)
+class Page:
+    """Sections under a title."""
+
+    title: str
+    sections: tuple[Section, ...]
+    charts: tuple[Chart, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report without a look.
+
+    Attributes:
+        title: the page's heading.
+        facts: what stands below it, a few words each.
+        sections: in reading order.
+        document: writes the complete numbers as JSON text.
+        values: writes the per-query values behind them, for later comparisons; None where there are none to keep.
+    """
+
+    title: str
+    facts: tuple[Text, ...]
+    sections: tuple[Section, ...]
+    document: Callable[[], str]
+    values: Callable[[], bytes] | None = None
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        return tuple(chart for section in self.sections for chart in section.charts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.report.blocks import ModelName
+from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.runs.record import Record
 
 if TYPE_CHECKING:
@@ -19,37 +19,9 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
     from ltr_harness.comparison.slices import SliceResult
     from ltr_harness.metrics import TieAudit
-    from ltr_harness.report.rows import TestRows
-    from ltr_harness.report.sections.tools import Recomputed
+    from ltr_harness.report.numbers.other_tools import Recomputed
+    from ltr_harness.report.numbers.test_rows import TestRows
     from ltr_harness.runs import Run
-
-_CUTOFF = re.compile(r"^(?P<base>.*)@(?P<k>\d+)$", re.DOTALL)
-
-
-def split_cutoff(metric: str) -> tuple[str, int | None]:
-    """A canonical metric name as family and cutoff.
-
-    Example:
-        >>> split_cutoff("err(max_grade=4)@10"), split_cutoff("map")
-        (('err(max_grade=4)', 10), ('map', None))
-    """
-    found = _CUTOFF.match(metric)
-    return (found["base"], int(found["k"])) if found else (metric, None)
-
-
-def file_names(metrics: Sequence[str]) -> dict[str, str]:
-    """A part of a file name for each metric; numbered where two would share one.
-
-    Example:
-        >>> file_names(["ndcg@10", "my metric", "my-metric"])
-        {'ndcg@10': 'ndcg_10', 'my metric': 'my_metric', 'my-metric': 'my_metric-2'}
-    """
-    names: dict[str, str] = {}
-    for metric in metrics:
-        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
-        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
-        names[metric] = f"{slug}-{taken + 1}" if taken else slug
-    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +142,9 @@ class ReportData:
     @cached_property
     def rows(self) -> TestRows | None:
         """The test rows with every model's scores; None where the runs did not store them."""
-        from ltr_harness.report.rows import read_test_rows
+        from ltr_harness.report.numbers.test_rows import read_test_rows
 
-        return read_test_rows(self)
+        return read_test_rows([self.entrants[name] for name in self.models], self.runs_of)
 
     # What several sections and the JSON say, computed once.
 
@@ -191,16 +163,20 @@ class ReportData:
     @cached_property
     def other_tools(self) -> tuple[Recomputed, ...]:
         """The metrics at the primary K under other tools' conventions."""
-        from ltr_harness.report.sections.tools import recomputed
+        from ltr_harness.report.numbers.other_tools import recomputed
 
-        return recomputed(self)
+        if self.rows is None:
+            return ()
+        k = split_cutoff(self.primary)[1]
+        at_k = [name for name in self.metrics if split_cutoff(name)[1] == k and name != self.primary]
+        return recomputed([self.primary, *at_k], self.models, self.rows)
 
     @cached_property
     def tie_audits(self) -> Mapping[str, TieAudit]:
         """Model to what the order of equal scores decides."""
-        from ltr_harness.report.sections.ties import tie_audits
+        from ltr_harness.report.numbers.ties import tie_audits
 
-        return tie_audits(self)
+        return {} if self.rows is None else tie_audits(self.primary, self.models, self.rows)
 
     @property
     def confidence_label(self) -> str:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ltr_harness.inspection import DataCard, Finding, SplitCard
-from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Heading, Paragraph, Section, Table
+from ltr_harness.report import html, markdown
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
 
 FORMATS = ("html", "md")
-
-
-@dataclass(frozen=True)
-class Page:
-    """Sections under a title."""
-
-    title: str
-    sections: tuple[Section, ...]
-    charts: tuple[Chart, ...] = ()
 
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Page:
@@ -41,8 +32,6 @@ def write_card(page: Page, folder: Path, formats: Sequence[str] = FORMATS) -> li
     Raises:
         OSError: the folder cannot be written.
     """
-    from ltr_harness.report import html, markdown
-
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for form in formats:

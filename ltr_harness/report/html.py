@@ -24,8 +24,7 @@ from ltr_harness.report.vega import vega_bundle
 if TYPE_CHECKING:
     import jinja2
 
-    from ltr_harness.report import Report
-    from ltr_harness.report.data_card import Page
+    from ltr_harness.report.blocks import Page, Report
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -25,8 +25,7 @@ from ltr_harness.report.blocks import (
 from ltr_harness.report.formats import cell_text
 
 if TYPE_CHECKING:
-    from ltr_harness.report import Report
-    from ltr_harness.report.data_card import Page
+    from ltr_harness.report.blocks import Page, Report
 
 MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 

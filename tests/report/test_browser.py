@@ -18,7 +18,7 @@ import pytest
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.report import ReportData, write_report
-from ltr_harness.report.rows import TestRows
+from ltr_harness.report.numbers.test_rows import TestRows
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 

@@ -16,7 +16,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
-from ltr_harness.report.rows import TestRows, read_test_rows
+from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.report.sections import queries, ties, tools
 from ltr_harness.report.stored import stored_data
 
@@ -61,7 +61,7 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     }
     run_experiment(config, runs=tmp_path)
     data = stored_data([tmp_path / "folded"])
-    found = read_test_rows(data)
+    found = data.rows
     assert found is not None
     assert len({query.partition("/")[0] for query in data.entrants["lgbm"].query_ids.tolist()}) == 2
     primary = parse_metric(data.primary)
@@ -71,7 +71,7 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
-    first = tools.recomputed(stored)[0]
+    first = stored.other_tools[0]
     assert first.metric == "ndcg@10"
     by_name = {name: at for at, one in enumerate(first.conventions) for name in one.names}
     for model in stored.models:
@@ -105,7 +105,7 @@ def test_what_differs_is_said_in_words(stored: ReportData) -> None:
 
 
 def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
-    audits = ties.tie_audits(stored)
+    audits = stored.tie_audits
     assert set(audits) == set(stored.models)
     assert audits["z-random"].share_tied_positions == 0
     assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart
@@ -194,12 +194,12 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
 def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
     config = SMALL | {"name": "folded", "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3}}
     run_experiment(config, runs=tmp_path)
-    assert read_test_rows(stored_data([tmp_path / "folded"])) is not None
+    assert stored_data([tmp_path / "folded"]).rows is not None
     for path in (tmp_path / "folded").glob("lgbm--fold2*/record.json"):
         record = json.loads(path.read_text())
         del record["files"]["test_scores.parquet"]
         path.write_text(json.dumps(record))
-    assert read_test_rows(stored_data([tmp_path / "folded"])) is None
+    assert stored_data([tmp_path / "folded"]).rows is None
 
 
 def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:

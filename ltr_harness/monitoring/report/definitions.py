@@ -16,7 +16,7 @@ from ltr_harness.report.blocks import (
     Table,
     Text,
 )
-from ltr_harness.report.data import split_cutoff
+from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.definitions import metric_text
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ltr_harness.catalog import Catalog
 from ltr_harness.monitoring.results.result import MonitorResult
-from ltr_harness.report import Report, write_report
-from ltr_harness.report.blocks import Section, Text, code
+from ltr_harness.report import write_report
+from ltr_harness.report.blocks import Report, Section, Text, code
 
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.report.verdict:section",

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ltr_harness.errors import HarnessError
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
-from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import file_names
 
 
 class Means(NamedTuple):

@@ -15,7 +15,8 @@ from ltr_harness.report.blocks import (
     Table,
     Text,
 )
-from ltr_harness.report.data import ReportData, split_cutoff
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
 
 

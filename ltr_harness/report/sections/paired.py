@@ -31,9 +31,10 @@ from ltr_harness.report.charts import (
     placed,
     spec,
 )
-from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
+from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES, corrected_label
 
 FAR = 4

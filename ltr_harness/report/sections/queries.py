@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, split_cutoff
+from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import metric as metric_text
-from ltr_harness.report.rows import TestRows
+from ltr_harness.report.metric_names import split_cutoff
+from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.stats.paired import TIE
 
 EACH = 5

@@ -19,8 +19,9 @@ from ltr_harness.report.blocks import (
     Table,
 )
 from ltr_harness.report.charts import intervals, small_multiples
-from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import difference as difference_text
+from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES
 
 LABELS = {"rows": "rows per query", "n_relevant": "relevant rows", "query_weight": "traffic"}

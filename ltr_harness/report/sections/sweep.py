@@ -8,7 +8,8 @@ from typing import Any
 
 from ltr_harness.config.space import shown_value
 from ltr_harness.report.blocks import Best, Block, Cell, Column, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.training import chosen_value, stopping_metric
 
 

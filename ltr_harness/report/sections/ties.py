@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ltr_harness.errors import MetricError
-from ltr_harness.metrics import TieAudit, parse_metric, tie_audit
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, split_cutoff
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import split_cutoff
 
 
 def section(data: ReportData) -> list[Block]:
@@ -58,16 +57,3 @@ def section(data: ReportData) -> list[Block]:
             rows=tuple(rows),
         ),
     ]
-
-
-def tie_audits(data: ReportData) -> dict[str, TieAudit]:
-    """Each model's audit at the primary metric, first seed; empty where the scores are not at hand."""
-    if data.rows is None:
-        return {}
-    try:
-        metric = parse_metric(data.primary)
-        return {
-            model: tie_audit(metric, data.rows.judgments, data.rows.scores(model)) for model in data.models
-        }
-    except MetricError:  # a metric from outside, or one without a worst and a best order
-        return {}

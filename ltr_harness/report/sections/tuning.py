@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from ltr_harness.config.space import shown_value
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
-from ltr_harness.report.data import ReportData, file_names
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import file_names
 from ltr_harness.runs.record import TuningFacts
 from ltr_harness.runs.study import STUDIES, StudyRecord, Trial, read_study
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs.run import TEST_SCORES
 
 if TYPE_CHECKING:
-    from ltr_harness.report.data import ReportData
+    from ltr_harness.comparison.result import Entrant
     from ltr_harness.runs import Run
 
 
@@ -106,18 +106,23 @@ class TestRows:
         return {}
 
 
-def read_test_rows(data: ReportData) -> TestRows | None:
+def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
     """The rows of every model's runs; None where some model has no stored scores.
+
+    Args:
+        entrants: the models of a comparison, which share their queries.
+        runs_of: the finished runs behind a model.
 
     Raises:
         DataError: a file is gone or changed.
     """
-    runs = {model: _replicates(data, model) for model in data.models}
+    runs = {entrant.name: _replicates(entrant, runs_of(entrant.name)) for entrant in entrants}
     if not all(runs.values()):
         return None
     reference = next(iter(runs.values()))[0]
     labels, sizes, documents, names = [], [], [], []
-    known = set(data.entrants[data.baseline].query_ids.tolist())
+    ids: list[Any] = entrants[0].query_ids.tolist()
+    known = set(ids)
     for run in reference:
         columns = run.score_columns("label", "document_id")
         labels.append(columns["label"])
@@ -135,18 +140,16 @@ def read_test_rows(data: ReportData) -> TestRows | None:
         else np.concatenate([column for column in documents if column is not None]),
     )
     positions = {name: at for at, name in enumerate(names)}
-    ids: list[Any] = data.entrants[data.baseline].query_ids.tolist()
     return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
 
 
-def _replicates(data: ReportData, model: str) -> list[list[Run]]:
+def _replicates(entrant: Entrant, runs: Sequence[Run]) -> list[list[Run]]:
     """The runs of each replicate in the order of their folds; empty where some have no scores."""
-    found = []
-    runs = data.runs_of(model)
     if any(TEST_SCORES not in run.record.files for run in runs):
         return []
-    for label in data.entrants[model].replicates:
+    replicates = []
+    for label in entrant.replicates:
         folds = {run.record.fold: run for run in runs if str(run.record.seed) == label}
-        found.append([folds[fold] for fold in sorted(folds)])
-    folds_of = {tuple(run.record.fold for run in replicate) for replicate in found}
-    return found if len(folds_of) == 1 and all(found) else []
+        replicates.append([folds[fold] for fold in sorted(folds)])
+    folds_of = {tuple(run.record.fold for run in replicate) for replicate in replicates}
+    return replicates if len(folds_of) == 1 and all(replicates) else []
