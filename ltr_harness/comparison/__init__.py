@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ltr_harness.comparison.against_baseline import compare_entrants as compare_entrants
 from ltr_harness.comparison.comparison import Comparison as Comparison
-from ltr_harness.comparison.comparison import compare_entrants as compare_entrants
 from ltr_harness.comparison.method import Method as Method
 from ltr_harness.comparison.result import Entrant as Entrant
 from ltr_harness.comparison.result import Paired as Paired

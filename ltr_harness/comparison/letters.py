@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr_harness.comparison.method import Method
 from ltr_harness.stats.blocked_tukey import blocked_tukey
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -29,18 +27,26 @@ class Letters:
     n_dropped: int
 
 
-def letters(comparison: Comparison, metric: str) -> Letters:
-    """See `Comparison.letters`."""
-    entrants = comparison.entrants
-    values = np.stack([entrant.per_query(metric) for entrant in entrants], axis=1)
-    found = blocked_tukey(values, comparison.confidence)
-    means = values[~np.isnan(values).any(axis=1)].mean(axis=0) if found.n_queries else np.zeros(len(entrants))
-    sign = -1 if comparison.higher_is_better[metric] else 1
-    order = np.argsort(sign * means, kind="stable").tolist()
-    alike = ~(found.p < comparison.method.alpha)[np.ix_(order, order)]
-    named = _shared(alike.tolist()) if found.n_queries > 1 else [()] * len(order)
-    models = [entrants[at].name for at in order]
-    return Letters(dict(zip(models, named, strict=True)), found.n_queries, found.n_dropped)
+def letters(
+    per_query: Mapping[str, NDArray[np.float64]], method: Method, *, higher_is_better: bool
+) -> Letters:
+    """See `Comparison.letters`.
+
+    Args:
+        per_query: model to its float64 (n_queries,) values, one order of queries for all; NaN where undefined.
+        method: whose level the groups have.
+        higher_is_better: the metric's direction.
+    """
+    models = list(per_query)
+    values = np.stack(list(per_query.values()), axis=1)
+    tested = blocked_tukey(values, method.confidence)
+    means = values[~np.isnan(values).any(axis=1)].mean(axis=0) if tested.n_queries else np.zeros(len(models))
+    order = np.argsort((-1 if higher_is_better else 1) * means, kind="stable").tolist()
+    alike = ~(tested.p < method.alpha)[np.ix_(order, order)]
+    named = _shared(alike.tolist()) if tested.n_queries > 1 else [()] * len(order)
+    return Letters(
+        dict(zip([models[at] for at in order], named, strict=True)), tested.n_queries, tested.n_dropped
+    )
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.comparison.result import Paired
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.comparison import Comparison
 
 
 def p_text(p: float) -> str:
@@ -42,7 +39,7 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     )
 
 
-def verdict_sentence(comparison: Comparison) -> str:
+def verdict_sentence(comparison: Compared) -> str:
     """See `Comparison.verdict`."""
     metric, baseline = comparison.primary, comparison.baseline
     leader = comparison.ranking[0]
@@ -87,7 +84,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{tail}."
 
 
-def _size(comparison: Comparison, pair: Paired) -> str:
+def _size(comparison: Compared, pair: Paired) -> str:
     """The difference, its interval and its p-value."""
     method = comparison.method
     text = f"{pair.difference:+.4f} ({method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}, "
@@ -99,7 +96,7 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     return text + ")"
 
 
-def _over(comparison: Comparison, n: int) -> str:
+def _over(comparison: Compared, n: int) -> str:
     """Over how many queries, and why not over all."""
     if n == comparison.n_queries:
         return f", over {n:,} {_plural('query', n)}"

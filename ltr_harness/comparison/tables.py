@@ -6,13 +6,12 @@ import dataclasses
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.result import Paired
-from ltr_harness.comparison.sentence import p_text
+from ltr_harness.comparison.sentence import p_text, verdict_sentence
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ltr_harness.comparison.comparison import Comparison
 
 # Names of the tidy table that would otherwise mean two things.
 _RENAMED = {
@@ -24,7 +23,7 @@ _RENAMED = {
 _COUNTS = ("wins", "ties", "losses")
 
 
-def primary_table(comparison: Comparison) -> pd.DataFrame:
+def primary_table(comparison: Compared) -> pd.DataFrame:
     """See `Comparison.table`."""
     import pandas as pd
 
@@ -40,7 +39,7 @@ def primary_table(comparison: Comparison) -> pd.DataFrame:
     return _typed(pd.DataFrame(rows))
 
 
-def tidy_frame(comparison: Comparison) -> pd.DataFrame:
+def tidy_frame(comparison: Compared) -> pd.DataFrame:
     """See `Comparison.frame`; for the baseline, what belongs to a pair is empty."""
     import pandas as pd
 
@@ -59,12 +58,12 @@ def tidy_frame(comparison: Comparison) -> pd.DataFrame:
     return _typed(pd.DataFrame(rows))
 
 
-def html(comparison: Comparison) -> str:
+def html(comparison: Compared) -> str:
     """The verdict and the fixed-K table, for a notebook; every name is escaped."""
     percent = f"{comparison.method.percent} % interval"
     head = ["model", comparison.primary, percent, "sd", "queries", "difference", percent]
     head += [f"p ({comparison.correction})", "win / tie / loss", "verdict"]
-    lines = [f"<p><strong>{escape(comparison.verdict)}</strong></p>", "<table><thead><tr>"]
+    lines = [f"<p><strong>{escape(verdict_sentence(comparison))}</strong></p>", "<table><thead><tr>"]
     lines += [f"<th>{escape(title)}</th>" for title in head] + ["</tr></thead><tbody>"]
     for model in comparison.ranking:
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in _cells(comparison, model))
@@ -75,7 +74,7 @@ def html(comparison: Comparison) -> str:
     return "".join(lines)
 
 
-def _cells(comparison: Comparison, model: str) -> list[str]:
+def _cells(comparison: Compared, model: str) -> list[str]:
     summary, pair = comparison.summary(model), _pair(comparison, model, comparison.primary)
     cells = [
         model,
@@ -96,7 +95,7 @@ def _cells(comparison: Comparison, model: str) -> list[str]:
     ]
 
 
-def _pair(comparison: Comparison, model: str, metric: str) -> Paired | None:
+def _pair(comparison: Compared, model: str, metric: str) -> Paired | None:
     return None if model == comparison.baseline else comparison.paired(model, metric)
 
 

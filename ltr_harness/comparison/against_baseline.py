@@ -1,0 +1,136 @@
+"""From comparable entrants to their comparison, and what makes its numbers less sure than they look."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.comparable import aligned, require_comparable
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import Contrast, contrast
+from ltr_harness.comparison.method import Method
+from ltr_harness.comparison.result import WEIGHT, Entrant
+from ltr_harness.comparison.sentence import family_text
+from ltr_harness.comparison.summaries import summarise
+from ltr_harness.errors import NotComparableError, Problem, UsageError
+
+
+def compare_entrants(
+    entrants: Sequence[Entrant],
+    metrics: Sequence[str],
+    *,
+    primary: str | None = None,
+    baseline: str | None = None,
+    method: Method | None = None,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """The comparison of models whose per-query values are at hand.
+
+    The p-values of the models at the primary metric are one family and carry the verdict; those at all other
+    metrics together are another.
+
+    Args:
+        metrics: canonical names that all entrants have.
+        primary: one of them; the first if none is named.
+        baseline: a model's name; the first if none is named.
+
+    Raises:
+        NotComparableError: they differ in K, definition, labels or queries; the whole list.
+        UsageError: no such baseline or primary metric.
+    """
+    method = method or Method()
+    primary = primary or metrics[0]
+    names = [entrant.name for entrant in entrants]
+    if primary not in metrics:
+        raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NotComparableError(
+            [Problem(name, "two results have this name", "one name for each", "rename one") for name in twice]
+        )
+    baseline = names[0] if baseline is None else baseline
+    if baseline not in names:
+        raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
+    require_comparable(entrants, metrics)
+    ordered = aligned(entrants)
+    reference = ordered[names.index(baseline)]
+    told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
+    grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
+    directions = {metric: reference.higher_is_better[metric] for metric in metrics}
+    undefined = {
+        metric: np.any([np.isnan(entrant.per_query(metric)) for entrant in ordered], axis=0)
+        for metric in metrics
+    }
+    others = [entrant for entrant in ordered if entrant is not reference]
+    families = [
+        [Contrast(entrant, reference, metric) for metric in part for entrant in others] for part in grouped
+    ]
+    comparison = Comparison(
+        entrants=tuple(ordered),
+        metrics=tuple(metrics),
+        primary=primary,
+        baseline=baseline,
+        summaries=summarise(ordered, metrics, method),
+        pairs=contrast(families, directions, method),
+        method=method,
+        families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
+        n_queries=len(reference.query_ids),
+        n_without_relevant=_without_relevant(told, undefined[primary]),
+        n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
+    )
+    return dataclasses.replace(comparison, notes=(*notes, *_warnings(comparison)))
+
+
+def _without_relevant(told: Sequence[Entrant], undefined: NDArray[np.bool_]) -> int:
+    return int(np.sum(told[0].query_attributes["n_relevant"] == 0 if told else undefined))
+
+
+def _weighted_means(comparison: Comparison) -> list[str]:
+    """What the means would be by the queries' weights, which the tests do not use."""
+    weights = comparison.entrant(comparison.baseline).query_attributes.get(WEIGHT)
+    if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
+        return []
+    said = []
+    for model in comparison.ranking[:5]:
+        values = comparison.entrant(model).per_query(comparison.primary)
+        counted = ~np.isnan(values) & (weights > 0)
+        if counted.any():
+            said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
+    more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
+    return [
+        f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
+        f"{', '.join(said) or 'undefined'}{more}"
+    ]
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    """What makes the numbers less sure than they look, at the primary metric."""
+    metric, method = comparison.primary, comparison.method
+    notes = _weighted_means(comparison)
+    pairs = [pair for pair in comparison.pairs if pair.metric == metric]
+    for metric_name in comparison.metrics:
+        counts = {summary.n_undefined for summary in comparison.summaries if summary.metric == metric_name}
+        if len(counts) > 1:
+            notes.append(
+                f"{metric_name} is undefined for {min(counts)} to {max(counts)} queries depending on the model; "
+                "each pair is compared over the queries defined for both"
+            )
+    small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
+    if small and method.test == "permutation":
+        n = min(pair.n for pair in small)
+        notes.append(
+            f"n = {n}: the smallest p-value {n} queries can give is {2.0 ** (1 - n):g}; "
+            "no difference could have been significant"
+        )
+    # Cochran's rule: the normal approximation of a mean needs n > 25 times the squared skewness.
+    for pair in pairs:
+        if pair.n <= 25 * pair.skewness**2:
+            notes.append(
+                f"{pair.model}: n = {pair.n:,} is small for differences as lopsided as these (skewness "
+                f"{pair.skewness:+.1f}); interval and p-value are too optimistic"
+            )
+    return notes

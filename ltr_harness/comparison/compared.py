@@ -1,0 +1,143 @@
+"""Every number of a comparison, and looking them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.contrasts import Contrast, contrast
+from ltr_harness.comparison.method import Method
+from ltr_harness.comparison.result import Entrant, Paired, Summary
+from ltr_harness.errors import UsageError
+from ltr_harness.stats.paired import paired_differences
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The values of a `Comparison`, which documents them; what words and tables are made from."""
+
+    entrants: tuple[Entrant, ...]
+    metrics: tuple[str, ...]
+    primary: str
+    baseline: str
+    summaries: tuple[Summary, ...]
+    pairs: tuple[Paired, ...]
+    method: Method
+    families: tuple[str, ...]
+    n_queries: int
+    n_without_relevant: int
+    n_undefined: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names, in the order given."""
+        return tuple(entrant.name for entrant in self.entrants)
+
+    @property
+    def test(self) -> str:
+        return self.method.test
+
+    @property
+    def correction(self) -> str:
+        return self.method.correction
+
+    @property
+    def confidence(self) -> float:
+        return self.method.confidence
+
+    @property
+    def family(self) -> str:
+        """The families of hypotheses, in words.
+
+        Such as ``"3 comparisons: 3 models against lgbm-lambdarank at ndcg@10"``.
+        """
+        return "; ".join(self.families)
+
+    @property
+    def higher_is_better(self) -> Mapping[str, bool]:
+        """Metric to direction."""
+        return {metric: self.entrants[0].higher_is_better[metric] for metric in self.metrics}
+
+    @property
+    def knows_relevant(self) -> bool:
+        """Whether the inputs told how many relevant rows each query has."""
+        return any("n_relevant" in entrant.query_attributes for entrant in self.entrants)
+
+    def entrant(self, model: str) -> Entrant:
+        """One model's per-query values."""
+        for entrant in self.entrants:
+            if entrant.name == model:
+                return entrant
+        raise UsageError(f"no model {model!r} in this comparison; {did_you_mean(model, self.models)}")
+
+    def summary(self, model: str, metric: str | None = None) -> Summary:
+        """One model at one metric, the primary one if none is named.
+
+        Raises:
+            UsageError: no such model or metric.
+        """
+        name = self._metric(metric)
+        self.entrant(model)
+        return self._summaries[model, name]
+
+    def paired(self, model: str, metric: str | None = None) -> Paired:
+        """One model against the baseline at one metric, the primary one if none is named.
+
+        Raises:
+            UsageError: no such model or metric, or the model is the baseline.
+        """
+        name = self._metric(metric)
+        self.entrant(model)
+        if model == self.baseline:
+            raise UsageError(f"{model} is the baseline: there is nothing to compare it with")
+        return self._pairs[model, name]
+
+    def query_differences(self, model: str, metric: str | None = None) -> NDArray[np.float64]:
+        """(n_queries,): model minus baseline, query by query in the entrants' order; NaN where undefined."""
+        name = self._metric(metric)
+        values = self.entrant(model).per_query(name)
+        return paired_differences(values, self.entrant(self.baseline).per_query(name))
+
+    def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
+        """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.
+
+        The better mean comes first in each pair, so differences have one sign. The correction is the
+        comparison's own; ``max-t`` loses least where there are many models, since their pairs are related.
+        """
+        name = self._metric(metric)
+        sign = -1 if self.higher_is_better[name] else 1
+        means = {entrant.name: sign * self._summaries[entrant.name, name].mean for entrant in self.entrants}
+        ordered = sorted(
+            self.entrants, key=lambda entrant: (np.isnan(means[entrant.name]), means[entrant.name])
+        )
+        family = [
+            Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
+        ]
+        return contrast([family], self.higher_is_better, self.method)
+
+    @cached_property
+    def ranking(self) -> tuple[str, ...]:
+        """Models by their mean at the primary metric, best first; equal means in the order given."""
+        sign = -1 if self.higher_is_better[self.primary] else 1
+        means = {model: sign * self.summary(model).mean for model in self.models}
+        return tuple(sorted(self.models, key=lambda model: (np.isnan(means[model]), means[model])))
+
+    def _metric(self, metric: str | None) -> str:
+        name = self.primary if metric is None else str(metric)
+        if name not in self.metrics:
+            raise UsageError(f"{name} was not compared; {did_you_mean(name, self.metrics)}")
+        return name
+
+    @cached_property
+    def _summaries(self) -> dict[tuple[str, str], Summary]:
+        return {(summary.model, summary.metric): summary for summary in self.summaries}
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], Paired]:
+        return {(pair.model, pair.metric): pair for pair in self.pairs}
