@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics import F1, NDCG, Metric, Precision, parse_metric
 from ltr_harness.monitoring.relevance.rule import Name, Names, Part, Relevance, duration, seconds
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -270,13 +270,18 @@ class MonitorConfig(Part):
 
     @property
     def resolved_metrics(self) -> tuple[Metric, ...]:
-        """The metrics with the rule for empty queries and the scale of grades in them; the first one alerts."""
+        """The metrics with the rule for empty queries and the scale of grades in them; the first one alerts.
+
+        Where rows are left out of their lists because nobody judged them, no denominator counts them either.
+        """
         scale = self.relevance.scale
         found = []
         for metric in self.metrics:
             chosen: dict[str, Any] = {}
             if metric.empty == "skip" and self.empty != "skip":
                 chosen["empty"] = self.empty
+            if self.relevance.cuts_lists and isinstance(metric, Precision | F1):
+                chosen["denominator"] = "min_kn"
             found.append(dataclasses.replace(metric, **chosen).on_scale(scale))
         return tuple(dict.fromkeys(found))
 
@@ -307,8 +312,16 @@ class MonitorConfig(Part):
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
+COUNTING_METRICS = frozenset({"precision", "f1", "bpref", "tau_ap", "kendall_tau_distance", "rbp_residual"})
+"""Metrics in which rows without any gain at the list's end count: those that `unseen` can move."""
+
 HIGHEST_GRADE = 30
 """With exponential gain: LightGBM's table of gains and XGBoost's check of labels end there."""
+
+
+def refuses_short_lists(metric: Metric) -> bool:
+    """Whether a list shorter than K has no value: where lists are cut, nearly none would have one."""
+    return isinstance(metric, NDCG) and metric.short_list == "zero"
 
 
 def needs_whole_grades(metric: Metric) -> bool:

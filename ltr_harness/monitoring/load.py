@@ -16,7 +16,12 @@ from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.config import (
+    HIGHEST_GRADE,
+    MonitorConfig,
+    needs_whole_grades,
+    refuses_short_lists,
+)
 from ltr_harness.monitoring.relevance.rule import seconds
 
 
@@ -131,6 +136,15 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                     f"metrics: {metric} needs the top of the scale of grades",
                     "relevance.max_grade",
                     "add relevance: {max_grade: 4}",
+                )
+            )
+        if relevance.cuts_lists and refuses_short_lists(metric):
+            problems.append(
+                Problem(
+                    place,
+                    f"{metric} gives 0 to lists shorter than K, and relevance cuts lists where nobody judged",
+                    "lists as they were shown",
+                    "leave out short_list=zero, or unseen and unlabelled",
                 )
             )
     if config.primary.diagnostic:

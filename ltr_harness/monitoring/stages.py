@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring.analysis import change, label_health, window_tests
 from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
 from ltr_harness.monitoring.analysis.periods import Periods
@@ -18,7 +19,7 @@ from ltr_harness.monitoring.analysis.presentation import presentation
 from ltr_harness.monitoring.analysis.slices import slices
 from ltr_harness.monitoring.analysis.summaries import conventions, list_lengths, online, worst_queries
 from ltr_harness.monitoring.analysis.windows import Cut, cut
-from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.log.contract import Finding, alerting
 from ltr_harness.monitoring.log.reading import read_log
@@ -216,11 +217,19 @@ def analysed(
 
 def _about_the_rule(config: MonitorConfig) -> list[str]:
     """What a reader of these grades should know."""
-    if config.relevance.chosen == "sum" and needs_whole_grades(config.primary):
-        return [
+    said = []
+    rule, metrics = config.relevance, config.resolved_metrics
+    unmoved = [m for m in metrics if m.name in METRICS and m.name not in COUNTING_METRICS]
+    if rule.unseen != "zero" and len(unmoved) == len(metrics):
+        said.append(
+            f"unseen: {rule.unseen} moves none of {', '.join(map(str, metrics))}: rows without an event at the end "
+            "of a list add nothing to them"
+        )
+    if rule.chosen == "sum" and needs_whole_grades(config.primary):
+        said.append(
             "relevance counts events and the gain is exponential: three events gain 7; mode: max stays on the scale"
-        ]
-    return []
+        )
+    return said
 
 
 def _frozen(found: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.metrics import METRICS, catalog
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.relevance.attribution import examined, grades_from_events
+from ltr_harness.monitoring.relevance.attribution import grades_from_events
 from ltr_harness.monitoring.relevance.rule import Relevance
+from ltr_harness.monitoring.report.page import build_monitor_report
 
 EVENTS = {
     "a": ["click"],
@@ -108,12 +109,106 @@ def test_double_clicks_count_once_or_by_their_logarithm() -> None:
 
 
 def test_rows_below_the_last_click_may_be_left_out() -> None:
-    kept = examined(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), np.array([0, 3, 5]))
-    assert kept.tolist() == [True, True, False, True, True]
+    """Clicked at rank 2 of 3: of two rows that were judged, one is relevant."""
     rows = pd.DataFrame({"query_id": "q", "rank": [1, 2, 3], "click": [0, 1, 0], "buy": [0, 0, 0]})
-    rule = {"events": {"click": 1, "buy": 4}, "unseen": "ignore_below_last_click"}
-    found = monitor({"columns": {"rank": "rank"}, "relevance": rule, "metrics": ["precision@3"]}, log=rows)
-    assert found.windows[0].means["precision@3"] == pytest.approx(1 / 3)
+    rule = {"events": {"click": 1, "buy": 4}}
+    metrics = ["precision@3", "f1@3", "ndcg@3"]
+    ignored = monitor(
+        {
+            "columns": {"rank": "rank"},
+            "relevance": {**rule, "unseen": "ignore_below_last_click"},
+            "metrics": metrics,
+        },
+        log=rows,
+    )
+    assert ignored.windows[0].means == {
+        "precision(denominator=min_kn)@3": pytest.approx(1 / 2),
+        "f1(denominator=min_kn)@3": pytest.approx(2 / 3),  # P = 1/2, R = 1
+        "ndcg@3": pytest.approx(1 / np.log2(3)),
+    }
+    zero = monitor({"columns": {"rank": "rank"}, "relevance": rule, "metrics": metrics}, log=rows)
+    assert zero.windows[0].means == {
+        "precision@3": pytest.approx(1 / 3),
+        "f1@3": pytest.approx(1 / 2),
+        "ndcg@3": pytest.approx(1 / np.log2(3)),
+    }
+
+
+def test_what_nobody_looked_at_is_counted_apart() -> None:
+    rows = pd.DataFrame({"query_id": list("qqqqr"), "rank": [1, 2, 3, 4, 1], "click": [0, 1, 0, 0, 0]})
+    rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}
+    config = {"columns": {"rank": "rank"}, "relevance": rule}
+    found = monitor({**config, "metrics": ["precision@3"]}, log=rows)
+    assert {f.check: (f.count, f.total) for f in found.findings if f.severity == "note"} == {
+        "no_event": (2, 5),  # rank 1 of q, and r, of which nobody knows how far it was read
+        "not_judged": (2, 5),
+        "one_item": (1, 2),
+        "shorter_than_k": (1, 2),
+    }
+    page = "".join(str(block) for section in build_monitor_report(found).sections for block in section.blocks)
+    assert "20.0% of production's rows" in page
+    assert "40.0% lie below the last one of their list and are not judged" in page
+    assert not any("moves none" in notice for notice in found.notices)
+    for metrics in (["ndcg@3"], ["mrr", "map@5", "recall@2"]):
+        found = monitor({**config, "metrics": metrics}, log=rows)
+        assert any("unseen: ignore_below_last_click moves none of" in notice for notice in found.notices)
+
+
+def test_items_that_tie_with_the_last_click_were_judged() -> None:
+    """Which of two equal scores stood higher is not known: neither row may be left out by its name."""
+    rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}
+    config = {"columns": {"score": "s", "item_id": "item"}, "relevance": rule, "metrics": ["precision@3"]}
+    for clicked in ([0, 1, 0, 0], [0, 0, 1, 0]):
+        log = pd.DataFrame({"query_id": "q", "item": list("abcd"), "s": [3, 2, 2, 1], "click": clicked})
+        (mean,) = monitor(config, log=log).windows[0].means.values()
+        assert mean == pytest.approx(1 / 3)
+
+
+MOVED = {"precision", "f1", "bpref", "tau_ap", "kendall_tau_distance", "rbp_residual"}
+"""What docs/monitoring.md says of `unseen: ignore_below_last_click`."""
+
+
+def test_which_metrics_the_unseen_rows_can_move() -> None:
+    random = np.random.default_rng(3)
+    rank = np.tile(np.arange(1, 13), 60)
+    click = (random.random(rank.size) < 0.5 / rank).astype(int)
+    log = pd.DataFrame({"query_id": np.repeat(np.arange(60), 12), "rank": rank, "click": click})
+    names = [f"{name}(p=0.8)" if name.startswith("rbp") else name for name in METRICS]
+    names += [f"{name}@10" for name in names if catalog.load(name.partition("(")[0]).takes_cutoff]
+    columns = {"columns": {"rank": "rank"}, "metrics": ["ndcg@5", *names]}
+    means = []
+    for unseen in ("zero", "ignore_below_last_click"):
+        found = monitor({**columns, "relevance": {"events": {"click": 1}, "unseen": unseen}}, log=log)
+        means.append(list(found.windows[0].means.values())[1:])
+    moved = {
+        name.partition("@")[0].partition("(")[0]
+        for name, one, other in zip(names, *means, strict=True)
+        if one != pytest.approx(other, abs=1e-12, nan_ok=True)
+    }
+    assert moved == MOVED
+
+
+def test_a_list_that_is_cut_is_not_too_short() -> None:
+    """LETOR's script gives lists shorter than K no value; cut at the last click, nearly all are."""
+    rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}
+    with pytest.raises(ConfigError, match="short_list=zero"):
+        load_monitor_config({"columns": {"rank": "r"}, "relevance": rule, "metrics": ["ndcg(as=letor)@10"]})
+
+
+def test_rows_without_a_label_are_in_no_denominator_either() -> None:
+    rows = pd.DataFrame({"query_id": "q", "rank": [1, 2, 3], "relevance": [1, np.nan, 0]})
+    config = {"columns": {"rank": "rank"}, "metrics": ["precision@3"]}
+    values = {
+        unlabelled: next(
+            iter(
+                monitor({**config, "relevance": {"unlabelled": unlabelled}}, log=rows)
+                .windows[0]
+                .means.values()
+            )
+        )
+        for unlabelled in ("zero", "ignore")
+    }
+    assert values == {"zero": pytest.approx(1 / 3), "ignore": pytest.approx(1 / 2)}
 
 
 def test_dwell_time_decides_whether_a_click_satisfied() -> None:

@@ -125,12 +125,8 @@ def test_a_click_that_did_not_satisfy_was_seen_all_the_same() -> None:
     rows = one_list(click=[1, 0, 1], dwell_s=[40.0, np.nan, 5.0])
     rule = with_rule(dwell={"column": "dwell_s"}, unseen="ignore_below_last_click")
     assert value({**rule, "metrics": ["ndcg@3"]}, rows) == 1.0
-    assert examined(np.array([True, False, True, False]), np.array([0, 4])).tolist() == [
-        True,
-        True,
-        True,
-        False,
-    ]
+    seen = examined(np.array([True, False, True, False]), -np.arange(4.0), np.array([0, 4]))
+    assert seen.tolist() == [True, True, True, False]
     low = one_list(click=[1, 0, 1], dwell_s=[5.0, np.nan, 40.0]).assign(rank=[1, 2, 3])
     assert value({**rule, "metrics": ["mrr"]}, low) == pytest.approx(1 / 3)
 

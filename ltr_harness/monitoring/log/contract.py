@@ -115,6 +115,10 @@ CHECKS = {
     "no_event": _Check(
         "note", "rows", "rows have no event; they count as not relevant, whether users looked at them or not", ""
     ),
+    "not_judged": _Check(
+        "note", "rows", "rows lie below the last one of their list that users did anything with; nobody judged them",
+        "",
+    ),
     "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
     "shorter_than_k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),
 }  # fmt: skip

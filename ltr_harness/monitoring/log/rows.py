@@ -73,7 +73,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
     kept = rows.boundaries
-    keep = _judged(rows, counts, config)
+    keep = _judged(rows, counts, scores, config, contract)
     if keep is not None:
         scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
         propensity = None if propensity is None else propensity[keep]
@@ -103,12 +103,21 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
 
 
 def _judged(
-    rows: Rows, counts: dict[str, NDArray[np.int32]], config: MonitorConfig
+    rows: Rows,
+    counts: dict[str, NDArray[np.int32]],
+    scores: Floats,
+    config: MonitorConfig,
+    contract: Contract,
 ) -> NDArray[np.bool_] | None:
     """Rows that the metric looks at; None for all. A query keeps at least one row."""
     rule = config.relevance
-    if rule.unseen == "ignore_below_last_click":
-        return examined(anything_happened(counts), rows.boundaries)
+    if rule.from_events:
+        happened, seen = anything_happened(counts), None
+        if rule.unseen == "ignore_below_last_click":
+            seen = examined(happened, scores, rows.boundaries)
+            contract.check("not_judged", ~seen, rows.name)
+        contract.check("no_event", ~happened if seen is None else seen & ~happened, rows.name)
+        return seen
     if rule.unlabelled != "ignore" or rule.chosen != "label":
         return None
     keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))

@@ -115,13 +115,18 @@ def satisfied_clicks(
     return kept, unknown
 
 
-def examined(happened: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
+def examined(happened: NDArray[np.bool_], scores: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Rows down to the last one of the query with which something happened; all rows where nothing did.
 
-    Rows are in rank order.
+    Args:
+        happened: (n_rows,) in rank order.
+        scores: (n_rows,) what ranked them; rows that tie with the last one stood as high as it did.
+        boundaries: (n_queries + 1,) where each query begins.
     """
     last = _last(happened, boundaries)
-    kept: NDArray[np.bool_] = (last < 0) | (np.arange(happened.size) <= last)
+    kept: NDArray[np.bool_] = (
+        (last < 0) | (np.arange(happened.size) <= last) | (scores == scores[np.maximum(last, 0)])
+    )
     return kept
 
 
@@ -160,5 +165,5 @@ def describe(rule: Relevance) -> str:
     if rule.count == "log1p" and rule.from_events:
         extra.append("repeated events count log(1 + n)")
     if rule.unseen != "zero":
-        extra.append("rows below the last positive one are left out")
+        extra.append("rows below the last one that users did anything with are not judged")
     return "; ".join([said, *extra])

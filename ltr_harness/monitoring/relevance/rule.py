@@ -131,7 +131,11 @@ class Relevance(Part):
     )
     count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
     dwell: Dwell | None = None
-    unseen: Literal["zero", "ignore_below_last_click"] = "zero"
+    unseen: Literal["zero", "ignore_below_last_click"] = Field(
+        default="zero",
+        description="ignore_below_last_click: rows below the last one that users did anything with are not judged. "
+        "Moves what counts rows without an event (precision, f1, bpref), not ndcg, mrr, map, err or recall.",
+    )
     clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
     max_grade: float | None = Field(
         default=None, gt=0, description=("Top of the scale of grades; ERR needs it with mode label.")
@@ -151,6 +155,11 @@ class Relevance(Part):
     @property
     def from_events(self) -> bool:
         return self.chosen not in ("label", "match")
+
+    @property
+    def cuts_lists(self) -> bool:
+        """Whether rows that nobody judged are left out of their lists."""
+        return self.unseen == "ignore_below_last_click" or self.unlabelled == "ignore"
 
     @property
     def event_names(self) -> tuple[str, ...]:

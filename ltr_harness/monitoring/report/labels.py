@@ -22,7 +22,16 @@ def section(result: MonitorResult) -> list[Block]:
         )
     without = {f.log: f for f in result.findings if f.check == "no_event"}
     if without:
-        covered = ", ".join(f"{1 - f.share:.1%} of {log}'s rows" for log, f in without.items())
+        unseen = {f.log: f.share for f in result.findings if f.check == "not_judged"}
+        covered = ", ".join(
+            f"{1 - f.share - unseen.get(log, 0.0):.1%} of {log}'s rows"
+            + (
+                f" ({unseen[log]:.1%} lie below the last one of their list and are not judged)"
+                if log in unseen
+                else ""
+            )
+            for log, f in without.items()
+        )
         blocks.append(
             Paragraph(
                 f"Users did something with {covered}; all others count as not relevant, looked at or not.",
