@@ -8,11 +8,15 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Problem, UsageError
+
+_named: dict[str, Path] = {}
+"""The own files that the caller has named in this process, by their digests."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -76,6 +80,35 @@ def own_file_digest(name: str) -> str:
     return hashlib.sha256(Path(name.rpartition(":")[0]).read_bytes()).hexdigest()
 
 
+def admitted(name: str, folder: Path, trust: bool) -> str:
+    """What a stored folder names, as it may be loaded: code of somebody else's is not executed unasked.
+
+    Args:
+        name: of the catalog, or ``path.py:Attribute``.
+        folder: the stored folder, for the message.
+        trust: the caller trusts whatever the folder names.
+
+    Returns:
+        The name; for a file whose content is that of a file that the caller has named, the caller's file.
+
+    Raises:
+        UsageError: it is any other file.
+    """
+    if trust or not is_own_file(name):
+        return name
+    with suppress(OSError):
+        known = _named.get(own_file_digest(name))
+        if known is not None:
+            return f"{known}:{name.rpartition(':')[2]}"
+    raise UsageError(
+        Problem(
+            str(folder),
+            f"needs code from {name.rpartition(':')[0]}, which is executed only if you trust it",
+            cure="read that file, then add --trust (in Python: trust=True)",
+        )
+    )
+
+
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
     """Import ``path.py:Attribute`` under a module name that two different files never share."""
     path_text, _, attribute = name.rpartition(":")
@@ -95,6 +128,7 @@ def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
         except Exception as problem:
             del sys.modules[module_name]
             raise error(f"{path_text}: cannot be imported: {type(problem).__name__}: {problem}") from problem
+        _named[own_file_digest(name)] = path
     try:
         return getattr(module, attribute)
     except AttributeError:

@@ -106,11 +106,11 @@ class ComparedInputs:
     @property
     def declared_baseline(self) -> str | None:
         """What an experiment says that is compared alone, if a run of it finished."""
-        from ltr_harness.config import load_experiment
+        from ltr_harness.config import read_outline
 
         if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).is_file():
             return None
-        declared = load_experiment(self._paths[0] / EXPERIMENT, check_rankers=False).compare.baseline
+        declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
         finished = {run.record.model for run in self.runs if run.record.status == "complete"}
         return declared if declared in finished else None
 

@@ -28,6 +28,9 @@ runs = click.option(
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+trust = click.option(
+    "--trust", is_flag=True, help="Execute code that the run names: a ranker, reader or metric from a file."
+)
 verify = click.option(
     "--verify", is_flag=True, help="Hash all data again, whatever the cache remembers of the files."
 )

@@ -52,7 +52,7 @@ def grade_scale(record: Record) -> float | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Rescored(Run):
     """A run by other metrics than it was evaluated by; to a comparison, a run like any other."""
 
@@ -113,7 +113,9 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
     names = sorted(values)
     columns = {name: values[name] for name in names}
     metrics = {name: summaries[name] for name in names}
-    return _Rescored(run.path, record.model_copy(update={"metrics": metrics}), facts.assign(**columns))
+    return _Rescored(
+        run.path, record.model_copy(update={"metrics": metrics}), computed=facts.assign(**columns)
+    )
 
 
 def _stored(record: Record, metric: Metric) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.catalog import is_own_file
 from ltr_harness.comparison.comparable import LABEL_FACTS, Definition
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
 from ltr_harness.comparison.result import WEIGHT, Entrant
@@ -279,6 +280,8 @@ def _from_table(table: pd.DataFrame, name: str, notes: list[str]) -> Entrant:
         if column == "query_id" or column in LABEL_FACTS:
             continue
         try:
+            if is_own_file(str(column)):  # a table brings numbers, not code to execute
+                raise MetricError(f"{column} is a file")
             metric = parse_metric(str(column))
         except MetricError:
             other.append(str(column))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ltr_harness.catalog import is_own_file
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, Problem
 
@@ -113,6 +114,8 @@ def read_saved(path: Path) -> Saved:
             raise DataError(Problem(str(path), "is no comparison that this version can read", FILE))
         table = pq.read_table(path)
         directions = dict(about["metrics"])
+        if any(is_own_file(name) for name in [*directions, about["primary"]]):
+            raise ValueError("a metric's name leads to a file")
         entrants, start = [], 0
         for one in about["entrants"]:
             rows = len(one["replicates"]) * one["n_queries"]

@@ -2,7 +2,7 @@
 
 The way of a file: `yaml_tree` (text to a tree that knows its lines), `merge` (``extends``, ``--set``),
 `normal` (short forms spelt out), `build` with `explain` and `rules` (checked values, messages), `experiment`
-(what those values are).
+(what those values are), `outline` (what a comparison needs of them).
 """
 
 from ltr_harness.config.experiment import CompareConfig as CompareConfig
@@ -17,5 +17,9 @@ from ltr_harness.config.load import Setting as Setting
 from ltr_harness.config.load import as_mapping as as_mapping
 from ltr_harness.config.load import data_mapping as data_mapping
 from ltr_harness.config.load import load_experiment as load_experiment
+from ltr_harness.config.load import plain_tree as plain_tree
 from ltr_harness.config.load import resolved_yaml as resolved_yaml
 from ltr_harness.config.load import settings as settings
+from ltr_harness.config.outline import Outline as Outline
+from ltr_harness.config.outline import outline_of as outline_of
+from ltr_harness.config.outline import read_outline as read_outline

@@ -64,6 +64,19 @@ def build_experiment(tree: Node, *, check_rankers: bool = True) -> Experiment:
     return _Build(tree, check_rankers).experiment()
 
 
+def build_compare(tree: Node) -> CompareConfig:
+    """The section ``compare:`` of a tree in normal form, alone: whatever the rest names is not loaded.
+
+    Raises:
+        ConfigError: every problem of the section.
+    """
+    build = _Build(tree, check_rankers=False)
+    compare = build.compare()
+    if compare is None or build.found:
+        raise ConfigError(build.problems())
+    return compare
+
+
 class _Build:
     """One tree being built: collects problems, and goes on with whatever is sound."""
 

@@ -41,10 +41,15 @@ def load_experiment(
         >>> str(experiment.metrics.primary), experiment.compare.baseline
         ('ndcg@10', 'chance')
     """
-    return build_experiment(_tree(source, overrides), check_rankers=check_rankers)
+    return build_experiment(plain_tree(source, overrides), check_rankers=check_rankers)
 
 
-def _tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]) -> Node:
+def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
+    """The source in normal form, with everything it extends and every ``--set``; nothing is built of it.
+
+    Raises:
+        ConfigError: what cannot be read or merged.
+    """
     return normal_form(spelt_out(merged_tree(source, overrides)))
 
 
@@ -106,7 +111,7 @@ def settings(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = 
     Raises:
         ConfigError: as `load_experiment`.
     """
-    tree = _tree(source, overrides)
+    tree = plain_tree(source, overrides)
     resolved = as_mapping(build_experiment(tree, check_rankers=False))
     return [Setting(".".join(path), value, _origin(tree, path)) for path, value in _leaves(resolved, ())]
 

@@ -155,7 +155,8 @@ def _score_again(task: Task, experiment: Experiment, plan: Plan, fold: Fold) -> 
     """New metrics, or new test data, for a model that is trained already."""
     run = load_run(task.folder)
     started = time.perf_counter()
-    scores = run.model.score_split(fold.test)
+    config = plan.config(experiment, task.model, task.fold)
+    scores = run.loaded_by(type(config.ranker)).score_split(fold.test)
     scored = time.perf_counter()
     evaluation = evaluate_bound(bind(plan.metrics, fold.test.judgments), scores)
 

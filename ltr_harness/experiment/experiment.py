@@ -10,7 +10,7 @@ from typing import Any
 
 from ltr_harness.cache import DataCache
 from ltr_harness.comparison import Comparison
-from ltr_harness.config import Experiment, load_experiment, resolved_yaml
+from ltr_harness.config import Experiment, load_experiment, outline_of, resolved_yaml
 from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, across_all, chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.folds import FoldReader
@@ -240,6 +240,6 @@ def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
     found = [load_run(task.folder) for task in prepared.plan.tasks]
     runs = tuple(run for run in found if run.record.status == "complete")
     failures = tuple(run for run in found if run.record.status == "failed")
-    data = experiment_data(prepared.experiment, found)
+    data = experiment_data(outline_of(prepared.experiment), found)
     path = write_report(data, prepared.folder / "report") if data else None
     return ExperimentResult(runs, failures, data, path, prepared.folder, reused)

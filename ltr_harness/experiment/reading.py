@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ltr_harness.config import DataConfig, data_mapping, load_experiment
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.catalog import admitted
+from ltr_harness.config import DataConfig, data_mapping, load_experiment, plain_tree
+from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.runs import Run
 
 
@@ -29,16 +28,13 @@ def data_of(run: Run, data_root: Path | None) -> DataConfig:
         data_root: where the data is now.
 
     Raises:
-        UsageError: nobody says where the data is, or this version does not understand the record.
+        UsageError: nobody says where the data is, this version does not understand the record, or the reader is from
+            a file and the run is not trusted.
     """
     record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
-    if not record.reading:
-        if not beside.is_file():
-            raise UsageError(
-                f"{beside}: no such file; expected the experiment's configuration beside its runs"
-            )
-        overrides = () if data_root is None else (f"data.root={data_root.resolve()}",)
-        return load_experiment(beside, overrides, check_rankers=False).data  # other models' files may be gone
+    if not record.reading and not beside.is_file():
+        raise UsageError(f"{beside}: no such file; expected the experiment's configuration beside its runs")
+    section = record.reading or _data_section(beside)
     root = data_root or _root(beside)
     if root is None and any(facts.files for facts in record.data.values()):
         raise UsageError(
@@ -49,15 +45,24 @@ def data_of(run: Run, data_root: Path | None) -> DataConfig:
                 "say where they are with --data-root",
             )
         )
-    section = {**record.reading, "root": str((root or run.path).resolve())}
+    section = {**section, "root": str((root or run.path).resolve())}
+    if isinstance(section.get("reader"), str):
+        section["reader"] = admitted(section["reader"], run.path, run.trust)
     return load_experiment(
         {"name": "record", "data": section, "models": {"none": {"ranker": "random"}}}, check_rankers=False
     ).data
 
 
+def _data_section(configuration: Path) -> dict[str, Any]:
+    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
+    node = plain_tree(configuration).mapping.get("data")
+    section = None if node is None else node.plain()
+    return section if isinstance(section, dict) else {}
+
+
 def _root(configuration: Path) -> Path | None:
-    """Where an experiment's data was; only that is read, because the rest may have changed since."""
+    """Where an experiment's data was."""
     try:
-        return Path(yaml.safe_load(configuration.read_text(encoding="utf-8"))["data"]["root"])
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+        return Path(_data_section(configuration)["root"])
+    except (ConfigError, KeyError, TypeError):
         return None

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.catalog import is_own_file, own_file_digest
+from ltr_harness.catalog import admitted, is_own_file, own_file_digest
 from ltr_harness.config import DataConfig
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
@@ -74,7 +74,9 @@ class Reproduction:
         }
 
 
-def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path | None = None) -> Reproduction:
+def reproduce(
+    path: str | Path, *, threads: int | None = None, data_root: Path | None = None, trust: bool = False
+) -> Reproduction:
     """Train a stored run again from its record, and compare.
 
     Args:
@@ -82,18 +84,20 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
             configuration beside it does.
         threads: train with another number of threads than the run was made with.
         data_root: where the data is now, if it has moved or the run's folder stands alone.
+        trust: execute the code that the record names: a ranker, reader or metric from a file.
 
     Raises:
-        UsageError: the run failed, its data is gone, or its ranker cannot be made any more.
+        UsageError: the run failed, its data is gone, its ranker cannot be made any more, or it needs code from a
+            file and is not trusted.
         TrainingError: training fails now.
     """
-    run = load_run(path)
+    run = load_run(path, trust=trust)
     record = run.record
     if record.status != "complete":
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
+    ranker, changed = _ranker(run)
+    metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(data_of(run, data_root), record)
-    ranker, changed = _ranker(record)
-    metrics = tuple(_metric(record, name) for name in record.metrics)
     used = threads or record.threads
     with _workers(ranker, fold) as workers:
         fitted = ranker.fit(
@@ -103,7 +107,7 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
                 seed=record.seed,
                 threads=used,
                 metrics=metrics,
-                stopping=_rule(record),
+                stopping=_rule(run),
                 rounds=_rounds(record),
                 workers=workers,
             )
@@ -126,7 +130,7 @@ def reproduce(path: str | Path, *, threads: int | None = None, data_root: Path |
         largest_difference=float(gaps.max()) if gaps.size else 0.0,
         metrics={name: (mean, now.get(name)) for name, mean in stored.items() if mean != now.get(name)},
         best_rounds=(record.best_round, fitted.best_round),
-        reasons=(*changed, *_reasons(record, fold, used)),
+        reasons=(*changed, *_reasons(run, fold, used)),
     )
 
 
@@ -151,12 +155,13 @@ def _fold(data: DataConfig, record: Record) -> Fold:
     return reader.read(record.fold)
 
 
-def _ranker(record: Record) -> tuple[Ranker, list[str]]:
+def _ranker(run: Run) -> tuple[Ranker, list[str]]:
     """The ranker as the record has it, and what has changed about it since."""
+    record = run.record
     facts = dict(record.config)
     digest = facts.pop("ranker")
     before = facts.pop("inputs", {})
-    kind = catalog.load(record.ranker, UsageError)
+    kind = catalog.load(admitted(record.ranker, run.path, run.trust), UsageError)
     try:
         ranker: Ranker = kind.model_validate(facts)
     except ValidationError as problem:
@@ -196,18 +201,16 @@ def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
         yield Workers(cluster.client, load)
 
 
-def _metric(record: Record, name: str) -> Metric:
-    own = record.own_metrics.get(name)
-    return parse_metric(name if own is None else own.spelling)
+def _metric(run: Run, name: str) -> Metric:
+    own = run.record.own_metrics.get(name)
+    return parse_metric(name if own is None else admitted(own.spelling, run.path, run.trust))
 
 
-def _rule(record: Record) -> StoppingRule | None:
-    kept = record.stopping
+def _rule(run: Run) -> StoppingRule | None:
+    kept = run.record.stopping
     if kept is None:
         return None
-    return StoppingRule(
-        _metric(record, kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds
-    )
+    return StoppingRule(_metric(run, kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds)
 
 
 def _rounds(record: Record) -> int | None:
@@ -226,8 +229,8 @@ def _stored_model(record: Record) -> dict[str, str]:
     return {name: digest for name, digest in record.files.items() if name.startswith("model.")}
 
 
-def _reasons(record: Record, fold: Fold, threads: int) -> list[str]:
-    reasons = []
+def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
+    record, reasons = run.record, []
     for split, before in record.data.items():
         now = fold.facts.get(split)
         if now is None:
@@ -237,7 +240,7 @@ def _reasons(record: Record, fold: Fold, threads: int) -> list[str]:
             named = f" ({', '.join(files)})" if files else ""
             reasons.append(f"the {split} data are not what they were{named}")
     for name, own in record.own_metrics.items():
-        if _metric(record, name).digest != own.sha256:
+        if _metric(run, name).digest != own.sha256:
             reasons.append(f"{own.spelling.partition('.py:')[0]}.py is not the file it was")
     if threads != record.threads:
         reasons.append(f"threads: {record.threads} then, {threads} now")

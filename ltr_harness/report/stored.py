@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.config import Experiment, load_experiment, resolved_yaml
+from ltr_harness.config import Outline, read_outline
 from ltr_harness.errors import DataError
 from ltr_harness.rankers.notes import BESIDE_THE_RESULT
 from ltr_harness.report.data import ReportData
@@ -16,12 +16,12 @@ from ltr_harness.runs.record import Record
 
 
 def experiment_data(
-    experiment: Experiment, found: Sequence[Run], baseline: str | None = None
+    experiment: Outline, found: Sequence[Run], baseline: str | None = None
 ) -> ReportData | None:
     """The comparison that an experiment's `compare:` section describes; None if no run has finished.
 
     Args:
-        experiment: the resolved configuration.
+        experiment: what its configuration says of the comparison.
         found: its runs, finished and failed, in the plan's order.
         baseline: a model's name in place of the configuration's.
     """
@@ -48,7 +48,7 @@ def experiment_data(
         comparison = replace(comparison, notes=(said, *comparison.notes))
     comparison = _with_warnings(comparison, runs)
     failures = [run.record for run in found if run.record.status == "failed"]
-    return ReportData(comparison, runs, failures, resolved_yaml(experiment), experiment.name)
+    return ReportData(comparison, runs, failures, experiment.text, experiment.name)
 
 
 def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:
@@ -68,7 +68,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.is_file():
-        data = experiment_data(load_experiment(configuration, check_rankers=False), found, baseline)
+        data = experiment_data(read_outline(configuration), found, baseline)
         assert data is not None
         return data
     failures = [run.record for run in found if run.record.status == "failed"]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ltr_harness.catalog import is_own_file
 
 SCHEMA_VERSION: Final = 1
+
+
+def _no_file(name: str) -> str:
+    """A metric's canonical name; one that leads to a file would have its code executed by whoever looks it up."""
+    if is_own_file(name):
+        raise ValueError(f"{name} is a file; expected a metric's name")
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
 class _Part(BaseModel):
@@ -43,7 +55,7 @@ class OwnMetric(_Part):
 
 
 class StoppingFacts(_Part):
-    metric: str
+    metric: MetricName
     on: str
     patience: int
     min_delta: float
@@ -55,7 +67,7 @@ class TuningFacts(_Part):
     """How a model's options were chosen: by trials on validation data, before any test query was scored."""
 
     study: str  # folder in the experiment's folder of studies
-    metric: str  # on validation data
+    metric: MetricName  # on validation data
     value: float  # the chosen trial's
     trial: int  # its number, from 0
     chosen: dict[str, Any]  # option -> value
@@ -98,9 +110,11 @@ class Record(_Part):
     threads: int
     data: dict[str, SplitFacts]  # "train", "valid", "test"
 
-    metrics: dict[str, MetricSummary]  # canonical name -> summary on test
-    primary: str
-    own_metrics: dict[str, OwnMetric] = Field(default_factory=dict)  # canonical name -> where it comes from
+    metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
+    primary: MetricName
+    own_metrics: dict[MetricName, OwnMetric] = Field(
+        default_factory=dict
+    )  # canonical name -> where it comes from
     stopping: StoppingFacts | None
     best_round: int | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: int | None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.catalog import admitted
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.readers.align import check_alignment, with_columns
@@ -21,7 +22,7 @@ from ltr_harness.runs.record import SCHEMA_VERSION, Record
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_harness.rankers.ranker import FittedModel
+    from ltr_harness.rankers.ranker import FittedModel, Ranker
 
 PER_QUERY = "per_query.parquet"
 TEST_SCORES = "test_scores.parquet"
@@ -37,10 +38,12 @@ class Run:
     Attributes:
         path: the run folder.
         record: identity, configuration, data digests, versions, timing, best round, metric means, status.
+        trust: whether code that the record names, a ranker from a file, may be executed.
     """
 
     path: Path
     record: Record
+    trust: bool = False
 
     @cached_property
     def per_query(self) -> pd.DataFrame:
@@ -77,17 +80,25 @@ class Run:
 
     @cached_property
     def model(self) -> FittedModel:
-        """The stored model, cut to its best round."""
+        """The stored model, cut to its best round.
+
+        Raises:
+            UsageError: its ranker is from a file, which is not executed unless the run is trusted.
+        """
         return self._load(self.record.threads)
+
+    def loaded_by(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
+        """The stored model, by a class that the caller has, whatever the record names."""
+        for name in self.record.files:
+            if name.startswith("model."):
+                self._intact(name)
+        return ranker.load(self.path, threads or self.record.threads)
 
     def _load(self, threads: int) -> FittedModel:
         from ltr_harness.rankers import catalog
 
-        for name in self.record.files:
-            if name.startswith("model."):
-                self._intact(name)
-        model: FittedModel = catalog.load(self.record.ranker).load(self.path, threads)
-        return model
+        name = admitted(self.record.ranker, self.path, self.trust)
+        return self.loaded_by(catalog.load(name), threads)
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.
@@ -183,8 +194,12 @@ class Run:
         )
 
 
-def load_run(path: str | Path) -> Run:
+def load_run(path: str | Path, *, trust: bool = False) -> Run:
     """Read a run folder.
+
+    Args:
+        path: the folder.
+        trust: execute the code that it names, where its model is of a ranker from a file.
 
     Raises:
         DataError: no such folder, no record in it, or a record of another schema.
@@ -198,7 +213,7 @@ def load_run(path: str | Path) -> Run:
     record = read_record(folder)
     if record is None:
         raise DataError(f"{folder}: {_why_unreadable(folder)}")
-    return Run(folder, record)
+    return Run(folder, record, trust)
 
 
 def find_runs(folder: Path) -> list[Run]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ltr_harness.cli import data_source
+from ltr_harness.cli import data_source, options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,7 @@ Examples:
 @data_source.reader_option
 @data_source.reader_options
 @click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
+@options.trust
 def command(
     run: Path,
     data: Path,
@@ -48,6 +49,7 @@ def command(
     reader_name: str | None,
     reader_options: tuple[str, ...],
     threads: int | None,
+    trust: bool,
 ) -> int:
     """Score the rows of DATA with a stored model.
 
@@ -59,7 +61,7 @@ def command(
 
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
-    stored = load_run(run)
+    stored = load_run(run, trust=trust)
     if stored.record.status != "complete":
         raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
     split = _read(data, reader_name, reader_options)

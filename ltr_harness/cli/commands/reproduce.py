@@ -29,8 +29,9 @@ Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its da
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--threads", type=click.IntRange(min=1), help="Another number of threads than the run's.")
 @click.option("--data-root", type=click.Path(path_type=Path), help="Where the data is now, if it has moved.")
+@options.trust
 @options.as_json
-def command(run: Path, threads: int | None, data_root: Path | None, as_json: bool) -> int:
+def command(run: Path, threads: int | None, data_root: Path | None, trust: bool, as_json: bool) -> int:
     """Train a stored run again and say whether everything is identical.
 
     RUN is a run folder. Its record says how it was trained; model file, test scores and metric means are compared
@@ -38,7 +39,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, as_json: boo
     """
     from ltr_harness.experiment.reproduce import reproduce
 
-    found = reproduce(run, threads=threads, data_root=data_root)
+    found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2))
     else:

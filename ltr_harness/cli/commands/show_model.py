@@ -34,6 +34,7 @@ _data = click.option(
     "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Shuffles of each feature."
 )
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Features shown.")
+@options.trust
 @options.as_json
 def importance(
     run: Path,
@@ -43,6 +44,7 @@ def importance(
     metric: str | None,
     repeats: int,
     top: int,
+    trust: bool,
     as_json: bool,
 ) -> int:
     """What the metric loses when a feature is shuffled, beside the shares of gain and of splits.
@@ -54,7 +56,7 @@ def importance(
     from ltr_harness.rankers.boosted import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
-    stored, model, split = _loaded(run, data, reader_name, reader_options)
+    stored, model, split = _loaded(run, trust, data, reader_name, reader_options)
     measured = parse_metric(metric or stored.record.primary)
     effects = permutation_importance(model, split, measured, repeats=repeats)
     shares: dict[str, dict[str, float]] = {}
@@ -96,6 +98,7 @@ def importance(
     help="Two of its rows, from 0.  [default: the two ranked first]",
 )
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown.")
+@options.trust
 @options.as_json
 def why(
     run: Path,
@@ -105,6 +108,7 @@ def why(
     query: str,
     rows: tuple[int, int] | None,
     top: int,
+    trust: bool,
     as_json: bool,
 ) -> int:
     """Why one row of a query stands above another: the difference of their scores, feature by feature.
@@ -115,7 +119,7 @@ def why(
 
     from ltr_harness.runs import insight
 
-    _, model, split = _loaded(run, data, reader_name, reader_options)
+    _, model, split = _loaded(run, trust, data, reader_name, reader_options)
     if not rows:
         at = np.flatnonzero(split.groups.ids.astype(str) == query)
         first, end = (
@@ -161,6 +165,7 @@ def why(
     multiple=True,
     help="May be given several times.  [default: the primary metric]",
 )
+@options.trust
 @options.as_json
 def trees(
     run: Path,
@@ -168,6 +173,7 @@ def trees(
     reader_name: str | None,
     reader_options: tuple[str, ...],
     names: tuple[str, ...],
+    trust: bool,
     as_json: bool,
 ) -> int:
     """How good the model's first trees alone are, and what scoring costs; nothing is trained."""
@@ -175,7 +181,7 @@ def trees(
     from ltr_harness.rankers.boosted import TreeModel
     from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
 
-    stored, model, split = _loaded(run, data, reader_name, reader_options)
+    stored, model, split = _loaded(run, trust, data, reader_name, reader_options)
     metrics = [parse_metric(name) for name in names or (stored.record.primary,)]
     cuts = quality_by_trees(model, split, metrics)
     cost = microseconds_per_row(model, split.features)
@@ -201,13 +207,13 @@ def trees(
 
 
 def _loaded(
-    path: Path, data: Path | None, reader_name: str | None, reader_options: tuple[str, ...]
+    path: Path, trust: bool, data: Path | None, reader_name: str | None, reader_options: tuple[str, ...]
 ) -> tuple[Run, FittedModel, RankingDataset]:
     """The run, its model, and the rows to look at with the model's columns."""
     from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
 
-    run = load_run(path)
+    run = load_run(path, trust=trust)
     if run.record.status != "complete":
         raise UsageError(f"{path}: this run failed ({run.record.error}); there is no model")
     if data is None:

@@ -1,0 +1,43 @@
+"""An experiment without its parts: what a comparison of its runs needs, and nothing that would have to be loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ltr_harness.config.build import build_compare
+from ltr_harness.config.experiment import CompareConfig, Experiment
+from ltr_harness.config.load import plain_tree, resolved_yaml
+
+
+class Outline(NamedTuple):
+    """What an experiment says of its comparison.
+
+    Attributes:
+        name: of the experiment.
+        models: their names, in the order of the file.
+        compare: how they are set against each other.
+        text: the whole configuration as YAML.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    compare: CompareConfig
+    text: str
+
+
+def outline_of(experiment: Experiment) -> Outline:
+    """That of an experiment at hand."""
+    return Outline(experiment.name, tuple(experiment.models), experiment.compare, resolved_yaml(experiment))
+
+
+def read_outline(path: Path) -> Outline:
+    """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts.
+
+    Raises:
+        ConfigError: it cannot be read, or its section ``compare:`` is wrong.
+    """
+    tree = plain_tree(path)
+    models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
+    name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
+    return Outline(str(name), models, build_compare(tree), path.read_text(encoding="utf-8-sig"))
