@@ -231,6 +231,7 @@ def test_each_tool_with_its_reason() -> None:
         "catboost",
         "sklearn",
         "trec_eval",
+        "pytrec_eval",
         "gdeval",
         "letor",
         "ranx",
@@ -351,11 +352,12 @@ def test_as_a_terminal_shows_it() -> None:
         "ideal order of labels: 2 1",
         "sum of contributions = 0.5000",
         "",
-        "as          value  why",
-        "catboost   0.5000  the same",
-        "trec_eval  0.5000  the same",
-        "ranx       0.5000  the same",
-        "ranklib    0.5000  the same",
+        "as            value  why",
+        "catboost     0.5000  the same",
+        "trec_eval    0.5000  the same",
+        "pytrec_eval  0.5000  the same",
+        "ranx         0.5000  the same",
+        "ranklib      0.5000  the same",
     ]
     html = explanation._repr_html_()
     assert "<td>12.346</td><td></td><td>1</td><td>0.0000</td></tr>" in html

@@ -232,7 +232,7 @@ def test_catboost_err_of_probabilities(rankings: Rankings) -> None:
     assert rankings.mean("err(as=catboost,max_grade=4)@5") == pytest.approx(found, abs=1e-6)
 
 
-# trec_eval, through pytrec_eval and ir-measures
+# trec_eval 9, through pytrec_eval and ir-measures
 
 
 def as_trec(rankings: Rankings) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
@@ -246,22 +246,22 @@ def as_trec(rankings: Rankings) -> tuple[dict[str, dict[str, int]], dict[str, di
 
 
 TREC = {
-    "ndcg": "ndcg(as=trec_eval)",
-    "ndcg_cut_5": "ndcg(as=trec_eval)@5",
-    "map": "map(as=trec_eval)",
-    "map_cut_5": "map(as=trec_eval)@5",
-    "recip_rank": "mrr(as=trec_eval)",
-    "P_5": "precision(as=trec_eval)@5",
-    "recall_5": "recall(as=trec_eval)@5",
-    "success_5": "success(as=trec_eval)@5",
-    "Rprec": "rprec(as=trec_eval)",
-    "bpref": "bpref(as=trec_eval)",
-    "set_F": "f1(as=trec_eval)",
-    "num_rel": "n_relevant",
+    "ndcg": "ndcg(as=pytrec_eval)",
+    "ndcg_cut_5": "ndcg(as=pytrec_eval)@5",
+    "map": "map(as=pytrec_eval)",
+    "map_cut_5": "map(as=pytrec_eval)@5",
+    "recip_rank": "mrr(as=pytrec_eval)",
+    "P_5": "precision(as=pytrec_eval)@5",
+    "recall_5": "recall(as=pytrec_eval)@5",
+    "success_5": "success(as=pytrec_eval)@5",
+    "Rprec": "rprec(as=pytrec_eval)",
+    "bpref": "bpref(as=pytrec_eval)",
+    "set_F": "f1(as=pytrec_eval)",
+    "num_rel": "n_relevant(as=pytrec_eval)",
 }
 
 
-def test_trec_eval(rankings: Rankings) -> None:
+def test_pytrec_eval(rankings: Rankings) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
     qrels, run = as_trec(rankings)
     measures = {"ndcg", "ndcg_cut.5", "map", "map_cut.5", "recip_rank", "P.5", "recall.5", "success.5"}
@@ -272,6 +272,21 @@ def test_trec_eval(rankings: Rankings) -> None:
         np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-12, err_msg=ours)
 
 
+def test_pytrec_eval_cannot_tell_close_scores_apart() -> None:
+    """It holds scores as float32, as trec_eval 9 does; version 10 does not: see `test_references.py`."""
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
+    scores = np.array([1.0 + 1e-9, 1.0, 16777217.0, 16777216.0, 0.1 + 0.2, 0.3])
+    labels = np.array([1.0, 0.0, 0.0, 2.0, 1.0, 0.0])
+    close = Rankings(labels, scores, np.array([2, 4]), np.array(["a", "b", "a", "b", "c", "d"]))
+    qrels, run = as_trec(close)
+    found = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "ndcg", "map"}).evaluate(run)
+    for theirs, ours in {"recip_rank": "mrr", "ndcg": "ndcg", "map": "map"}.items():
+        expected = [found[query][theirs] for query in qrels]
+        for tool in ("pytrec_eval", "trec_eval_9", "ir_measures"):
+            np.testing.assert_allclose(close.per_query(f"{ours}(as={tool})"), expected, rtol=0, atol=1e-12)
+        assert (close.per_query(f"{ours}(as=trec_eval)") != expected).all()
+
+
 def test_ir_measures(rankings: Rankings) -> None:
     pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
     import ir_measures
@@ -279,11 +294,11 @@ def test_ir_measures(rankings: Rankings) -> None:
 
     qrels, run = as_trec(rankings)
     pairs = {
-        nDCG @ 10: "ndcg(as=trec_eval)@10",
-        AP @ 10: "map(as=trec_eval)@10",
-        P @ 5: "precision(as=trec_eval)@5",
-        Rprec: "rprec(as=trec_eval)",
-        Success @ 3: "success(as=trec_eval)@3",
+        nDCG @ 10: "ndcg(as=pytrec_eval)@10",
+        AP @ 10: "map(as=pytrec_eval)@10",
+        P @ 5: "precision(as=pytrec_eval)@5",
+        Rprec: "rprec(as=pytrec_eval)",
+        Success @ 3: "success(as=pytrec_eval)@3",
     }
     found: dict[Any, dict[str, float]] = {measure: {} for measure in pairs}
     for value in ir_measures.iter_calc(list(pairs), qrels, run):

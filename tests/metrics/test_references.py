@@ -152,6 +152,26 @@ def test_trec_eval_cutoffs_it_was_asked_for(shared_data: Path) -> None:
         assert_equal(values(inputs, name), expected[measure], FOUR_DECIMALS)
 
 
+def test_trec_eval_10_tells_scores_apart_that_version_9_cannot() -> None:
+    """What both versions printed (-q -m recip_rank -m ndcg -m map) for scores that are equal as float32 only."""
+    query = ["1", "1", "2", "2", "2", "2", "3", "3", "3"]
+    inputs = {
+        "labels": [1, 0, 0, 2, 1, 0, 1, 0, 0],
+        "scores": [1.000000001, 1.0, 16777217, 16777216, 0.30000000000000004, 0.3, 0.5, 0.5, 0.25],
+        "query_ids": query,
+        "document_ids": ["a", "b", "a", "b", "c", "d", "a", "b", "c"],
+    }
+    printed = {
+        "trec_eval": {"mrr": [1, 0.5, 0.5], "ndcg": [1, 0.6697, 0.6309], "map": [1, 0.5833, 0.5]},
+        "trec_eval_9": {"mrr": [0.5, 1, 0.5], "ndcg": [0.6309, 0.9239, 0.6309], "map": [0.5, 0.75, 0.5]},
+    }
+    for tool, by_metric in printed.items():
+        for name, expected in by_metric.items():
+            metric = f"{name}(as={tool})"
+            found = evaluate(**inputs, metrics=[metric])[metric].per_query
+            np.testing.assert_allclose(found, expected, rtol=0, atol=FOUR_DECIMALS, err_msg=metric)
+
+
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name

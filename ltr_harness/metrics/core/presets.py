@@ -23,9 +23,10 @@ _XGBOOST = {"ties": "stable", "empty": "one", "score_precision": "float32"}
 _CATBOOST = {"ties": "worst", "empty": "zero"}
 # Needs lists of equal length and at least two rows.
 _SKLEARN = {"empty": "zero"}
-# Also pytrec_eval and ir-measures (for what it takes from there). Rows of a query that its run leaves out are
-# `retrieved=False` here.
+# Rows of a query that its run leaves out are `retrieved=False` here. Version 10 holds scores as float64; version 9,
+# pytrec_eval and what ir-measures takes from there as float32, so that more of them tie.
 _TREC_EVAL = {"ties": "id", "empty": "zero"}
+_PYTREC_EVAL = {**_TREC_EVAL, "score_precision": "float32"}
 # Drops queries without relevant rows; prints five decimals.
 _GDEVAL = {"ties": "id"}
 # The script of LETOR 4.0; the one of MSLR counts rows as relevant from grade 2 on: add relevant=2.
@@ -72,6 +73,18 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "judged": {"ties": "id"},
         "n_relevant": {},
     },
+    "pytrec_eval": {
+        "ndcg": {**_PYTREC_EVAL, "gain": "linear"},
+        "map": {**_PYTREC_EVAL, "denominator": "total"},
+        "mrr": _PYTREC_EVAL,
+        "precision": _PYTREC_EVAL,
+        "recall": _PYTREC_EVAL,
+        "f1": _PYTREC_EVAL,
+        "success": _PYTREC_EVAL,
+        "rprec": _PYTREC_EVAL,
+        "bpref": _PYTREC_EVAL,
+        "n_relevant": {},
+    },
     "gdeval": {
         "ndcg": _GDEVAL,
         "err": {**_GDEVAL, "max_grade": 4},
@@ -102,6 +115,9 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
     },
 }
 
+# Tools and versions whose numbers are another's.
+SAME_TOOLS = {"ir_measures": "pytrec_eval", "trec_eval_9": "pytrec_eval", "trec_eval_10": "trec_eval"}
+
 
 def conventions(tool: str, metric: str) -> Conventions:
     """What `tool` chooses where `metric` leaves a choice.
@@ -113,8 +129,10 @@ def conventions(tool: str, metric: str) -> Conventions:
         >>> dict(conventions("lightgbm", "ndcg"))
         {'ties': 'stable', 'empty': 'one'}
     """
+    tool = SAME_TOOLS.get(tool, tool)
     if tool not in PRESETS:
-        raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, PRESETS)}")
+        known = [*PRESETS, *SAME_TOOLS]
+        raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, known)}")
     if metric not in PRESETS[tool]:
         others = sorted(name for name, metrics in PRESETS.items() if metric in metrics)
         raise MetricError(
