@@ -16,6 +16,7 @@ from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import duration
+from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
 
@@ -186,6 +187,11 @@ class TerminalProgress(Progress):
         if not self._todo:
             self.say("every run exists already; nothing to train")
         self.say("comparing and writing the report")
+
+    def compared(self, data: ReportData) -> None:
+        from ltr_harness.report.terminal import show
+
+        show(data)
 
     def _show(self) -> None:
         if self._live is not None:

@@ -196,7 +196,7 @@ def run_prepared(
         if run.record.status == "failed" and fail_fast:
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     watcher.reporting()
-    result = conclude(prepared, reused=len(plan_.tasks) - len(todo))
+    result = _concluded(prepared, watcher, reused=len(plan_.tasks) - len(todo))
     wait_until_gone()
     return result
 
@@ -235,11 +235,14 @@ def _trained(prepared: Prepared, todo: list[Task], watcher: Progress) -> Iterato
     return run_here(todo, *parts, prepared.threads, watcher)
 
 
-def conclude(prepared: Prepared, reused: int = 0) -> ExperimentResult:
+def _concluded(prepared: Prepared, watcher: Progress, reused: int) -> ExperimentResult:
     """Compare and report what the plan's folders hold."""
     found = [load_run(task.folder) for task in prepared.plan.tasks]
     runs = tuple(run for run in found if run.record.status == "complete")
     failures = tuple(run for run in found if run.record.status == "failed")
     data = experiment_data(outline_of(prepared.experiment), found)
-    path = write_report(data, prepared.folder / "report") if data else None
+    path = None
+    if data is not None:
+        watcher.compared(data)
+        path = write_report(data, prepared.folder / "report")
     return ExperimentResult(runs, failures, data, path, prepared.folder, reused)

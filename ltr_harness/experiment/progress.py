@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan, Task
+from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
 
@@ -36,3 +37,6 @@ class Progress:
 
     def reporting(self) -> None:
         """All runs are there; comparison and report begin."""
+
+    def compared(self, data: ReportData) -> None:
+        """The comparison stands; its report is written next."""

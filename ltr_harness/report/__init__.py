@@ -6,6 +6,7 @@ same runs give the same bytes: no clock, no random identifiers.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,6 +19,9 @@ from ltr_harness.errors import UsageError
 from ltr_harness.report import json_document
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
+from ltr_harness.report.engine import EngineError
+
+log = logging.getLogger(__name__)
 
 # In the order of a reader's questions.
 SECTIONS = {
@@ -121,26 +125,7 @@ def write_report(
         UsageError: an unknown format, none at all, or a folder that cannot be written.
     """
     chosen = _checked_formats(formats)
-    files: dict[str, str | bytes] = {}
-    drawing: dict[str, Future[str | bytes]] = {}
-    with ThreadPoolExecutor(1) as pool:
-
-        def draw(section: Section) -> None:
-            """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
-            for kind in (name for name in chosen if name in _PICTURES):
-                for chart in section.charts:
-                    drawing[f"charts/{chart.name}.{kind}"] = pool.submit(_picture, kind, chart)
-
-        if isinstance(report, ReportData):
-            built = build_report(report, draw)
-        else:
-            built = report
-            for section in built.sections:
-                draw(section)
-        for name in chosen:
-            if name not in _PICTURES:
-                files.update(_render(built, name, with_charts="svg" in chosen))
-    files.update({name: drawn.result() for name, drawn in drawing.items()})
+    files = _files(report, chosen)
     folder = Path(folder)
     try:
         for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
@@ -153,6 +138,45 @@ def write_report(
     return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
 
 
+def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str | bytes]:
+    """File name to content, in all these formats; charts that cannot be drawn are said, and left out."""
+    files: dict[str, str | bytes] = {}
+    drawing: dict[tuple[str, str], Future[str | bytes]] = {}
+    undrawn: dict[str, str] = {}
+    with ThreadPoolExecutor(1) as pool:
+
+        def draw(section: Section) -> None:
+            """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
+            for kind in (name for name in chosen if name in _PICTURES):
+                for chart in section.charts:
+                    drawing[chart.name, kind] = pool.submit(_picture, kind, chart)
+
+        if isinstance(report, ReportData):
+            built = build_report(report, draw)
+        else:
+            built = report
+            for section in built.sections:
+                draw(section)
+        for name in chosen:
+            if name not in (*_PICTURES, "md"):
+                files.update(_render(built, name))
+        for (name, kind), drawn in drawing.items():
+            try:
+                files[f"charts/{name}.{kind}"] = drawn.result()
+            except EngineError as problem:
+                undrawn[name] = str(problem)
+    if "md" in chosen:
+        from ltr_harness.report import markdown
+
+        files["report.md"] = markdown.render(built, with_charts="svg" in chosen, undrawn=undrawn)
+    for why in sorted(set(undrawn.values())):
+        names = [name for name, reason in undrawn.items() if reason == why]
+        log.warning(
+            "%d of %d charts not drawn (%s): %s", len(names), len(built.charts), ", ".join(names), why
+        )
+    return files
+
+
 def _checked_formats(formats: Collection[str]) -> Sequence[str]:
     asked = [formats] if isinstance(formats, str) else list(formats)
     if not asked:
@@ -163,16 +187,12 @@ def _checked_formats(formats: Collection[str]) -> Sequence[str]:
     return [name for name in FORMATS if name in asked]
 
 
-def _render(report: Report, format_name: str, *, with_charts: bool) -> Mapping[str, str | bytes]:
+def _render(report: Report, format_name: str) -> Mapping[str, str | bytes]:
     """File name to text. Renderers are imported here: a JSON report needs no template engine."""
     if format_name == "html":
         from ltr_harness.report import html
 
         return {"report.html": html.render(report)}
-    if format_name == "md":
-        from ltr_harness.report import markdown
-
-        return {"report.md": markdown.render(report, with_charts=with_charts)}
     if format_name == "json":
         values = {} if report.values is None else {saved.FILE: report.values()}
         return {"report.json": report.document(), **values}

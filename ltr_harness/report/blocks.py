@@ -1,16 +1,19 @@
 """What a report says, without saying how it looks: every renderer reads these blocks and nothing else.
 
 A section builds blocks from values; a renderer turns blocks into HTML, Markdown or LaTeX. Names that come
-from data (models, queries, files) stay plain strings here: escaping is the renderer's business, once.
+from data (models, queries, files) are plain strings here: escaping is the renderer's business, once. Control
+characters are shown as escapes from here on, because no format can hold all of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
+
+from ltr_harness.printable import printable
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""
@@ -274,12 +277,30 @@ def walk(blocks: tuple[Block, ...]) -> Iterator[Block]:
             yield from walk(block.blocks)
 
 
+def shown(value: Any) -> Any:
+    """The same text, block or spec with every control character in it as an escape."""
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        return printable(value, lines=True)
+    if isinstance(value, Mapping):
+        return {shown(key): shown(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(shown(part) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: shown(getattr(value, one.name)) for one in fields(value)})
+    return value
+
+
 @dataclass(frozen=True)
 class Section:
     """The answer to one question; its name is its anchor on the page."""
 
     name: str
     blocks: tuple[Block, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", shown(self.blocks))
 
     @property
     def title(self) -> str:
@@ -297,6 +318,9 @@ class Page:
     title: str
     sections: tuple[Section, ...]
     charts: tuple[Chart, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", shown(self.title))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +340,10 @@ class Report:
     sections: tuple[Section, ...]
     document: Callable[[], str]
     values: Callable[[], bytes] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", shown(self.title))
+        object.__setattr__(self, "facts", shown(self.facts))
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -30,21 +30,28 @@ def answer(request: Mapping[str, Any], version: str) -> bytes:
 
 
 def main(version: str) -> None:
-    """Serve standard input until it ends."""
+    """Say that it is ready, then serve standard input until it ends."""
     # Whatever the engine prints must not stand between the answers.
     answers, sys.stdout = sys.stdout, sys.stderr
-    answer(
-        {"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}}, version
-    )  # everything is loaded by this
-    for line in sys.stdin:
-        try:
-            found = {"done": base64.b64encode(answer(json.loads(line), version)).decode()}
-        except ValueError as problem:
-            found = {"error": str(problem)}
+
+    def tell(found: Mapping[str, str]) -> None:
         try:
             print(json.dumps(found), file=answers, flush=True)
         except BrokenPipeError:  # who asked was killed
             os._exit(0)
+
+    try:
+        # everything is loaded by this
+        answer({"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}}, version)
+    except Exception as problem:
+        tell({"error": f"the chart engine does not work: {problem}"})
+        return
+    tell({})
+    for line in sys.stdin:
+        try:
+            tell({"done": base64.b64encode(answer(json.loads(line), version)).decode()})
+        except ValueError as problem:
+            tell({"error": str(problem)})
 
 
 if __name__ == "__main__":

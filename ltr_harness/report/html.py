@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ltr_harness.report.blocks import Badge, Cell, Estimate, ModelName, Table, plain, sort_value, spans
 from ltr_harness.report.charts import colour_of, page_theme
+from ltr_harness.report.engine import EngineError
 from ltr_harness.report.formats import cell_text, interval, value_text
 from ltr_harness.report.vega import vega_bundle
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     import jinja2
 
     from ltr_harness.report.blocks import Page, Report
+
+log = logging.getLogger(__name__)
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -49,8 +54,13 @@ def render(report: Report) -> str:
     """The page's text."""
     charts = {chart.name: chart.spec for chart in report.charts}
     scripts = [_page_script()]
+    undrawn = ""
     if charts:
-        scripts.insert(0, vega_bundle())
+        try:
+            scripts.insert(0, vega_bundle())
+        except EngineError as problem:
+            undrawn = str(problem)
+            log.warning("report.html has descriptions in place of its charts: %s", undrawn)
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -58,6 +68,7 @@ def render(report: Report) -> str:
             report=report,
             css=_file("report.css"),
             scripts=scripts,
+            undrawn=undrawn,
             policy=content_security_policy(scripts),
             charts_json=safe_json({"specs": charts, "theme": page_theme()}),
         )
@@ -76,7 +87,8 @@ def render_page(page: Page) -> str:
 
 def warm_up() -> None:
     """Have the charts' program and the report's templates ready ahead of time."""
-    vega_bundle()
+    with suppress(EngineError):  # who renders a page is told
+        vega_bundle()
     for name in ("report.html.jinja", "blocks.html.jinja"):
         _environment().get_template(name)
 

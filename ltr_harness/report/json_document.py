@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
+from ltr_harness.printable import printable
 from ltr_harness.report.data import ReportData
 
 SCHEMA_VERSION = 1
@@ -21,7 +22,7 @@ TIES = ("mean", "mean_low", "mean_high", "share_touched", "share_tied_positions"
 def render(data: ReportData) -> str:
     """JSON text: sorted keys, no NaN (null instead), equal for equal runs."""
     text = json.dumps(document(data), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return text + "\n"
+    return printable(text, lines=True) + "\n"
 
 
 def document(data: ReportData) -> dict[str, Any]:

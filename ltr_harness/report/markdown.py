@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ltr_harness.report.blocks import (
@@ -30,11 +31,19 @@ if TYPE_CHECKING:
 MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 
 
-def render(report: Report | Page, *, with_charts: bool = True) -> str:
-    """Markdown text; charts refer to the files in ``charts/``."""
+def render(
+    report: Report | Page, *, with_charts: bool = True, undrawn: Mapping[str, str] | None = None
+) -> str:
+    """Markdown text; charts refer to the files in ``charts/``.
+
+    Args:
+        report: what it says.
+        with_charts: whether these files are written.
+        undrawn: charts that could not be drawn, and why; their descriptions stand instead.
+    """
     parts = [f"# {escape(report.title)}"]
     for section in report.sections:
-        parts += [_block(block, with_charts) for block in section.blocks]
+        parts += [_block(block, with_charts, undrawn or {}) for block in section.blocks]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -83,7 +92,7 @@ def _keeping_ends(text: str) -> str:
     return f"{lead}{escape(text)}{tail}"
 
 
-def _block(block: Block, with_charts: bool) -> str:
+def _block(block: Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
     match block:
         case Heading(text=text, level=level):
             return f"{'#' * level} {escape(text)}"
@@ -95,13 +104,16 @@ def _block(block: Block, with_charts: bool) -> str:
             return "\n".join(f"- {inline(item)}" for item in items)
         case Table():
             return _table(block)
+        case Chart() if block.name in undrawn:
+            why = escape(undrawn[block.name])
+            return f"*{inline(block.title).strip()}*\n\n> Not drawn: {why}. {escape(block.text)}"
         case Chart():
             picture = f"![{escape(block.text)}](charts/{block.name}.svg)\n\n" if with_charts else ""
             return f"{picture}*{inline(block.title).strip()}*"
         case Details(page_only=True):
             return ""
         case Details(summary=summary, blocks=blocks):
-            inner = "\n\n".join(_block(inside, with_charts) for inside in blocks)
+            inner = "\n\n".join(_block(inside, with_charts, undrawn) for inside in blocks)
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
         case Definitions(items=terms):
             return "\n\n".join(

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from ltr_harness.printable import printable
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
@@ -132,8 +133,8 @@ def _interval(low: float, high: float, *, signed: bool = False) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text from data on one line, its control characters shown instead of obeyed."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else f"\\x{ord(c):02x}" for c in text)
+    """Text from data on one line."""
+    return printable(text.translate({ord("\n"): " ", ord("\t"): " "}))
 
 
 def _terminal_width(stream: TextIO) -> int:

@@ -19,6 +19,9 @@ def vega_bundle() -> str:
 
     Bundling takes almost two seconds and always gives the same text, so it is kept in the user's cache folder;
     a cached file that is not what was written is made anew, and without a writable folder nothing is kept.
+
+    Raises:
+        EngineError: none is kept, and the chart engine cannot work here.
     """
     path = _cache_folder() / f"vega-{engine.VEGALITE_VERSION}-{version('vl-convert-python')}.js"
     found = _kept(path)

@@ -33,6 +33,8 @@ HOSTILE = [
     "=1+1",
     "datum.x]['",
     " ",
+    "\x00\x0b\x1f\x1b[2J",
+    "\x9b31m\ufffe\uffff\ud800",
 ]  # fmt: skip
 
 

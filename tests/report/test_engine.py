@@ -1,15 +1,20 @@
-"""The chart engine: another process, the same pictures, and drawing goes on without it."""
+"""The chart engine: another process, the same pictures; when it dies, only the chart is lost."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ltr_harness.report import engine, engine_process
+from ltr_harness.report import ReportData, build_report, engine, engine_process, vega, write_report
+from ltr_harness.report.blocks import Chart, Section
+from ltr_harness.report.engine import EngineError
+from ltr_harness.report.markdown import escape
 
 SPEC = {"mark": "bar", "data": {"values": [{"a": "é", "b": 1}]}, "encoding": {"x": {"field": "a"}}}
 
@@ -22,7 +27,7 @@ def test_pictures_are_those_of_the_library() -> None:
 
 
 def test_what_is_no_chart_is_an_error_and_the_next_one_is_drawn() -> None:
-    with pytest.raises(ValueError, match="Vega"):
+    with pytest.raises(EngineError, match=r"^Vega-Lite to SVG conversion failed: TypeError: [^\n]*$"):
         engine.draw("svg", {"mark": {"type": 1}, "data": 3})
     assert engine.draw("svg", SPEC).startswith(b"<svg")
 
@@ -35,7 +40,67 @@ def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     mine._process.wait()
     assert mine.ask({"kind": "svg", "spec": SPEC}).startswith(b"<svg")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert engine._Engine().ask({"kind": "svg", "spec": SPEC}).startswith(b"<svg")
+    with pytest.raises(EngineError, match="the chart engine cannot be started: No such file"):
+        engine._Engine().ask({"kind": "svg", "spec": SPEC})
+
+
+@pytest.mark.parametrize("text", ["\x00", "\x0b", "\x1b", "\x1f", "\ufffe"])
+def test_it_dies_alone_of_what_no_xml_may_hold(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    values = [{"a": f"x{text}y", "b": 1}]
+    deadly = {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
+    with pytest.raises(EngineError, match="the chart engine dies of it"):
+        engine.draw("svg", deadly)
+    assert engine.draw("svg", SPEC).startswith(b"<svg")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.fixture
+def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What `ulimit -v` does on many clusters, to an engine that has not been started."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    monkeypatch.setattr(engine, "_ENGINE", engine._Engine())
+    resource.setrlimit(resource.RLIMIT_AS, (48_000_000_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.usefixtures("little_address_space")
+def test_without_room_for_the_engine_the_report_has_descriptions(
+    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing-kept"))
+    vega.vega_bundle.cache_clear()
+    page = write_report(data, tmp_path)
+    why = "the chart engine reserves about 100 GB of address space, and ulimit -v allows 48 GB"
+    html, markdown = page.read_text(), (tmp_path / "report.md").read_text()
+    assert f"Descriptions stand in place of the charts: {why}." in html
+    assert html.count("<script>") == 1
+    (chart,) = (one for one in build_report(data).charts if one.name == "paired_differences")
+    assert f"> Not drawn: {why}. {escape(chart.text)}" in markdown
+    assert "](charts/" not in markdown
+    assert not list(tmp_path.glob("charts/*"))
+    assert (tmp_path / "report.json").exists()
+    assert caplog.messages == [
+        f"report.html has descriptions in place of its charts: {why}",
+        "7 of 7 charts not drawn (paired_differences, difference_distribution, metric_over_k, value_distribution, "
+        f"slices, learning_curves, cost): {why}",
+    ]
+
+
+def test_one_chart_that_cannot_be_drawn_costs_that_chart(
+    data: ReportData, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    built = build_report(data)
+    broken = Chart("broken", "A chart", {"mark": {"type": 1}, "data": 3}, "what it shows")
+    report = dataclasses.replace(built, sections=(*built.sections, Section("more", (broken,))))
+    write_report(report, tmp_path, ["md", "svg"])
+    text = (tmp_path / "report.md").read_text()
+    assert "*A chart*\n\n> Not drawn: Vega-Lite to SVG conversion failed: " in text
+    assert text.rstrip().endswith("what it shows")
+    assert len(list(tmp_path.glob("charts/*.svg"))) == len(built.charts)
+    (said,) = caplog.messages
+    assert said.startswith("1 of 8 charts not drawn (broken): Vega-Lite to SVG")
 
 
 def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:

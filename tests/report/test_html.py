@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.result import Entrant
+from ltr_harness.printable import printable
 from ltr_harness.report import ReportData, build_report, html
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -108,10 +109,12 @@ def test_hostile_names_make_no_elements(hostile_text: str, page: Page) -> None:
     assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in page.tags} | {"pre"}
 
 
-def test_hostile_names_are_shown_as_they_are(hostile_text: str, hostile_names: list[str]) -> None:
+def test_hostile_names_are_shown_as_they_are_and_control_characters_as_escapes(
+    hostile_text: str, hostile_names: list[str]
+) -> None:
     shown = "\n".join(data for _, data in Page(hostile_text).texts)
     for name in hostile_names:
-        assert name in shown
+        assert printable(name, lines=True) in shown
 
 
 def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_names: list[str]) -> None:
@@ -122,7 +125,7 @@ def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_nam
         assert character not in embedded
     specs = json.loads(embedded)["specs"]
     drawn = {row["model"] for row in specs["value_distribution"]["data"]["values"]}
-    assert drawn == set(hostile_names)
+    assert drawn == {printable(name, lines=True) for name in hostile_names}
 
 
 def test_hostile_query_ids_and_metric_names(

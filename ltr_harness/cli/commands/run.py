@@ -113,10 +113,7 @@ def command(
                 click.echo(document, nl=False)
                 progress.reported(result.report_path)
             return code
-    if result.report is not None and result.report_path is not None:
-        from ltr_harness.report.terminal import show
-
-        show(result.report)
+    if result.report_path is not None:
         click.echo(f"report: {result.report_path}")
     for run in result.failures:
         click.echo(

@@ -27,6 +27,7 @@ from ltr_harness.monitoring.results.answers import (
     Window,
     WorstQuery,
 )
+from ltr_harness.printable import printable
 
 SCHEMA_VERSION = 1
 
@@ -96,7 +97,7 @@ class MonitorResult:
 
     def to_json(self) -> str:
         text = json.dumps(self.document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        return text + "\n"
+        return printable(text, lines=True) + "\n"
 
 
 def json_schema() -> dict[str, Any]:
