@@ -199,7 +199,7 @@ def analysed(
         higher_is_better=config.primary.higher_is_better,
         alerts=tuple(alerts),
         notices=(*notices, *more),
-        verdict=verdict_of(evidence, alerts),
+        verdict=verdict_of(evidence),
         findings=findings,
         conventions=conventions(production, baseline),
         list_lengths=list_lengths(production, baseline),

@@ -119,3 +119,83 @@ def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, 
     assert any("not confirmed by the other half of the queries" in notice for notice in seen.notices)
     whole = analyse(half, before)
     assert any(alert.kind == "slice" for alert in whole.alerts)
+
+
+def test_without_a_baseline_the_worst_slice_has_no_before(query_table: Queries, analyse: Analyse) -> None:
+    now, _ = sliced(3, query_table, 0.1)
+    found = analyse(now, None)
+    (line,) = (alert.text for alert in found.alerts)
+    slice_ = found.slices[0]
+    assert found.verdict.cause == "slice"
+    assert found.verdict.where == (
+        f"It is worst in country=D ({slice_.now:.3f}, {slice_.excess.value:+.3f} against the rest, "
+        f"{100 * slice_.share:.1f} % of queries)."
+    )
+    assert line.startswith("ndcg@10 in country=D -0.")
+    assert "against the rest" in line
+    (table,) = (
+        block
+        for section in build_monitor_report(found).sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.name == "slices"
+    )
+    assert [c.label for c in table.columns][:4] == ["Slice", "Queries", "Share", "Now"]
+    assert "is below the rest's" in table.caption
+    texts = [str(block) for section in build_monitor_report(found).sections for block in section.blocks]
+    assert not any("nan ->" in text for text in [found.verdict.text, *texts])
+
+
+def test_the_headline_counts_the_whole_and_the_alert_a_part(query_table: Queries, analyse: Analyse) -> None:
+    """A slice fell, the whole fell as well but not beyond correction: that is no "no alert"."""
+    random = np.random.default_rng(8)
+    day = np.repeat(np.arange(10), 400)
+    tables = []
+    for side in range(2):
+        country = random.choice(list("ABCD"), 4000)
+        values = 0.7 + 0.3 * random.standard_normal(4000) - 0.075 * ((country == "D") & (side == 0))
+        tables.append(query_table(values, days=day, segments={"country": country}, prefix="nb"[side]))
+    found = analyse(*tables)
+    change = found.changes[0]
+    assert [alert.kind for alert in found.alerts] == ["slice"]
+    assert change.difference.high < 0
+    assert change.p_corrected > 0.05
+    assert found.verdict.what == (
+        f"ndcg@10 fell: {change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}; "
+        f"over all of production not significant after correction (p = {change.p_corrected:.4f})."
+    )
+    assert "country=D" in found.verdict.where
+
+
+def test_too_small_to_matter_over_all_is_no_promise_about_the_parts(
+    query_table: Queries, analyse: Analyse
+) -> None:
+    now, before = sliced(4, query_table, 0.035)
+    found = analyse(now, before)
+    assert found.changes[0].below_min_drop
+    assert [alert.kind for alert in found.alerts] == ["slice"]
+    assert "no alert" not in found.verdict.text
+    assert "less than min_drop 0.01" in found.verdict.what
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_verdict_never_denies_an_alert(seed: int, query_table: Queries, analyse: Analyse) -> None:
+    random = np.random.default_rng(seed)
+    tables = []
+    drop, inside = random.choice([0.0, 0.012, 0.03], 2)
+    for side in range(2):
+        country = random.choice(list("ABCD"), 3000)
+        values = (
+            0.7 + 0.2 * random.standard_normal(3000) - (side == 0) * (drop + 3 * inside * (country == "D"))
+        )
+        day = np.repeat(np.arange(6), 500)
+        tables.append(query_table(values, days=day, segments={"country": country}, prefix="nb"[side]))
+    found = analyse(*tables)
+    if found.alerts:
+        assert found.verdict.cause not in ("healthy", "improved", "none")
+        assert "no alert" not in found.verdict.text
+    else:
+        assert found.exit_code == 0
+    change = found.changes[0].difference
+    word = "fell" if change.high < 0 else "rose" if change.low > 0 else None
+    if word and not found.verdict.what.startswith("ndcg@10 moved in"):
+        assert f" {word}" in found.verdict.what or "changed significantly" in found.verdict.what

@@ -89,7 +89,7 @@ def test_a_worse_model_on_a_steeper_page() -> None:
     assert seen.ips is not None
     assert found.changes[0].difference.value > 0  # clicks say it got better
     assert seen.ips.high < 0  # and it did not
-    assert "The ranking got worse by IPS-DCG" in found.verdict.what
+    assert "The ranking got worse. IPS-DCG fell: " in found.verdict.what
     assert found.alerts[0].text.startswith("ips_dcg -")
     assert seen.effective is not None
     assert seen.effective[0] > 100
@@ -138,3 +138,34 @@ def test_ips_dcg_does_not_depend_on_the_page() -> None:
         assert found.presentation is not None
         means.append(found.presentation.ips_now)
     assert means[0] == pytest.approx(means[1], rel=0.03)
+
+
+WEIGHTED = {**CLICKS, "propensity": {"column": "examination"}}
+BETTER_GRADES = (0.3, 0.25, 0.2, 0.15, 0.1)
+
+
+def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
+    """More relevant items on another page: IPS-DCG is +.48, and was said not to have moved."""
+    found = watched(WEIGHTED, examination=0.5, grade_shares=BETTER_GRADES)
+    assert found.presentation is not None
+    assert found.presentation.ips is not None
+    assert found.presentation.ips.low > 0
+    assert found.verdict.what.startswith("The page changed. IPS-DCG rose: 1.3087 -> 1.7912, +0.4825")
+    assert "measurably" not in found.verdict.text
+    assert found.verdict.cause == "presentation"
+
+
+def test_a_page_alone_leaves_ips_dcg_where_it_was() -> None:
+    found = watched(WEIGHTED, examination=0.5)
+    assert found.verdict.what.startswith("The page changed. IPS-DCG did not measurably change: ")
+
+
+def test_lost_clicks_are_an_outage_with_propensities_too() -> None:
+    """Every rank lost 30 %: IPS-DCG adds up clicks and falls with them, which is no news of the ranking."""
+    found = watched(WEIGHTED, lost_clicks=0.3)
+    assert found.presentation is not None
+    assert not found.presentation.changed
+    assert found.verdict.cause == "labels"
+    assert "got worse" not in found.verdict.text
+    assert not any("ips_dcg" in alert.text for alert in found.alerts)
+    assert "label_rate" in {alert.kind for alert in found.alerts}

@@ -102,7 +102,7 @@ def test_a_worse_model_on_a_steeper_page() -> None:
     assert seen.ips_now == pytest.approx(now.dcg, abs=0.03)
     assert seen.ips_now == pytest.approx(1.807, abs=0.05)
     assert seen.ips.high < 0
-    assert "The ranking got worse by IPS-DCG" in found.verdict.what
+    assert "The ranking got worse. IPS-DCG fell: " in found.verdict.what
     assert found.alerts[0].text.startswith("ips_dcg -")
 
 
@@ -113,7 +113,7 @@ def test_a_worse_model_on_the_usual_page() -> None:
     assert found.presentation is not None
     assert found.presentation.ips_now == pytest.approx(1.812, abs=0.05)
     assert found.alerts[0].text.startswith("ndcg@10 -")
-    assert "The ranking got worse by IPS-DCG" in found.verdict.what
+    assert "The ranking got worse. IPS-DCG fell: " in found.verdict.what
 
 
 # ---- clicks that never arrive -----------------------------------------------------------------------------

@@ -20,10 +20,14 @@ def section(result: MonitorResult) -> list[Block]:
         Column("Slice", "code"),
         Column("Queries", "count"),
         Column("Share", "percent"),
-        Column("Before", "metric"),
+        *((Column("Before", "metric"),) if result.changes else ()),
         Column("Now", "metric"),
-        Column("Rest", "difference", hint="How the other queries changed."),
-        Column(f"Excess [{label(result)} interval]", "difference", hint="Change beyond the rest's."),
+        *((Column("Rest", "difference", hint="How the other queries changed."),) if result.changes else ()),
+        Column(
+            f"Excess [{label(result)} interval]",
+            "difference",
+            hint="Change beyond the rest's." if result.changes else "Mean against the rest's.",
+        ),
         Column("Impact", "difference", hint="Share times excess: points of the overall metric."),
         Column("q", "p", hint="False discovery rate over all candidates."),
     ]
@@ -33,7 +37,8 @@ def section(result: MonitorResult) -> list[Block]:
         )
     rows = tuple(
         (
-            s.predicate, s.n_now, s.share, s.before, s.now, s.rest_change, estimate(s.excess), s.impact, s.q,
+            s.predicate, s.n_now, s.share, *((s.before,) if result.changes else ()), s.now,
+            *((s.rest_change,) if result.changes else ()), estimate(s.excess), s.impact, s.q,
             *((estimate(s.confirmed),) if confirmed else ()),
         )
         for s in result.slices
@@ -45,7 +50,7 @@ def section(result: MonitorResult) -> list[Block]:
     blocks.append(
         Table(
             "slices",
-            f"Segments whose {result.primary} fell beyond the rest's.",
+            f"Segments whose {result.primary} {'fell beyond' if result.changes else 'is below'} the rest's.",
             tuple(columns),
             rows,
             notes=(note,),

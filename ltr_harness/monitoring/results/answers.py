@@ -6,6 +6,7 @@ Intervals are [low, high] at the configured confidence. NaN is "cannot be told" 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+
+    @property
+    def direction(self) -> Literal["fell", "rose", ""]:
+        """In which direction the interval shows a change; empty where it holds 0."""
+        return "fell" if self.high < 0 else "rose" if self.low > 0 else ""
 
 
 @dataclass(frozen=True)

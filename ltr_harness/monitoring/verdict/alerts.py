@@ -34,7 +34,13 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     else:
         alerts += lines
     seen = evidence.presentation
-    if seen is not None and seen.ips is not None and evidence.ips_fell and not lines:
+    if (
+        seen is not None
+        and seen.ips is not None
+        and evidence.ips_fell
+        and not lines
+        and not evidence.lost_labels
+    ):
         line = f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall"
         if "change" in on:
             alerts.append(Alert("change", line))
@@ -46,7 +52,8 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         sure = found.confirmed is not None and found.confirmed.p <= config.slices.alpha
         matters = evidence.worse(excess.value) >= config.compare.min_drop
         matters &= sure or not config.slices.confirm_split
-        line = f"{primary} in {found.predicate} {excess} beyond the rest, share {100 * found.share:.1f} %"
+        against = "against" if evidence.change is None else "beyond"
+        line = f"{primary} in {found.predicate} {excess} {against} the rest, share {100 * found.share:.1f} %"
         if config.slices.confirm_split:
             line += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
         if matters and "slice" in on and not demoted:

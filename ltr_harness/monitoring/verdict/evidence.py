@@ -55,7 +55,14 @@ class Evidence:
         seen = self.presentation
         if seen is None or seen.ips is None:
             return False
-        return seen.ips.high < 0 and -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
+        matters = -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
+        return seen.ips.direction == "fell" and matters
+
+    @property
+    def lost_labels(self) -> bool:
+        """Whether labels are missing at all ranks alike: then neither clicks nor IPS-DCG, their sum, can tell."""
+        seen = self.presentation
+        return bool(self.label_alerts) and (seen is None or seen.ips is None or not seen.changed)
 
     @property
     def moved(self) -> bool:

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.answers import Alert, Change, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.results.answers import Interval, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict.evidence import Evidence
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
 
 
-def verdict_of(evidence: Evidence, alerts: Sequence[Alert]) -> Verdict:
+def verdict_of(evidence: Evidence) -> Verdict:
     """The three sentences."""
     change, config = evidence.change, evidence.config
     primary = str(config.primary)
     if change is None:
         return Verdict(
-            "none",
+            "slice" if evidence.slices else "none",
             "Nothing to compare with: no baseline was given.",
             _slices_sentence(evidence),
             _untold(evidence),
         )
     moved = _moved_sentence(evidence, primary)
-    if evidence.label_alerts and not (
-        evidence.presentation is not None and evidence.presentation.ips is not None
-    ):
+    if evidence.lost_labels:
         return _about_labels(evidence, moved)
     seen = evidence.presentation
     if seen is not None and seen.ips is not None and (seen.changed or evidence.ips_fell):
         return _about_page_with_ips(evidence, seen, moved)
-    if evidence.page and (evidence.moved or _significant(change)):
+    if evidence.page and (evidence.moved or change.difference.direction):
         return Verdict(
             "presentation",
             moved,
@@ -55,7 +51,7 @@ def verdict_of(evidence: Evidence, alerts: Sequence[Alert]) -> Verdict:
             f"The log itself is not as the baseline's: {evidence.warnings[0]}.",
             _untold(evidence),
         )
-    better = _significant(change) and evidence.worse(change.difference.value) < 0
+    better = change.difference.direction and evidence.worse(change.difference.value) < 0
     return Verdict("improved" if better else "healthy", moved, "", _untold(evidence))
 
 
@@ -72,11 +68,12 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
     if change.below_min_drop:
         return (
             f"{primary} changed significantly, and by less than min_drop "
-            f"{evidence.config.compare.min_drop:g}: {numbers}; no alert."
+            f"{evidence.config.compare.min_drop:g}: {numbers}."
         )
-    if _significant(change):
+    if change.difference.direction:
+        after = f"; over all of production not significant after correction (p = {change.p_corrected:.4f})"
         worse = evidence.worse(change.difference.value) > 0
-        return f"{primary} {word}: {numbers}{'; no alert after correction' if worse else ''}."
+        return f"{primary} {word}: {numbers}{after if worse else ''}."
     return f"{primary} did not measurably change: {numbers}."
 
 
@@ -113,14 +110,17 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
 
 def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
     assert seen.ips is not None
-    ips = f"IPS-DCG {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
+    moved_by = seen.ips.direction or "did not measurably change"
+    ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
     untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
     if evidence.ips_fell:
         cause, where = _cause(evidence) if evidence.moved else ("everywhere", "")
-        return Verdict(cause, f"The ranking got worse by {ips}. On clicks, {moved}", where, untold)
+        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold)
+    small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
+    ips += small if seen.ips.direction == "fell" else ""
     return Verdict(
         "presentation",
-        f"The page changed and the ranking did not measurably: {ips}. On clicks, {moved}",
+        f"The page changed. {ips}. On clicks, {moved}",
         "",
         untold,
     )
@@ -181,8 +181,15 @@ def _explains(mix: Interval, total: float) -> bool:
 def _slices_sentence(evidence: Evidence) -> str:
     if not evidence.slices:
         return ""
+    alone = evidence.change is None
     said = [
-        f"{s.predicate} ({s.before:.3f} -> {s.now:.3f}, {100 * s.share:.1f} % of queries)"
+        f"{s.predicate} ("
+        + (
+            f"{s.now:.3f}, {s.excess.value:+.3f} against the rest"
+            if alone
+            else f"{s.before:.3f} -> {s.now:.3f}"
+        )
+        + f", {100 * s.share:.1f} % of queries)"
         for s in evidence.slices[:3]
     ]
     return f"It is worst in {' and in '.join(said)}."
@@ -201,8 +208,3 @@ def _untold(evidence: Evidence) -> str:
         said.append(f"{len(small)} windows are too small to be tested")
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _significant(change: Change) -> bool:
-    difference = change.difference
-    return bool(difference.low > 0 or difference.high < 0)
