@@ -25,6 +25,10 @@ class RankingDataset:
         source: how messages call this split, such as ``"mq2008/S1.txt"``.
         sparse: a feature that a row leaves out means 0.0 (LETOR, LibSVM), so missing columns can be added.
         notes: what reading changed or left out and the reader of a report must know.
+        file_rows: int64 (n_rows,), the row of the files, from 0, that each row was; None where rows stand as in the
+            files, which is so unless scattered queries were brought together.
+        columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
+            columns have no names.
     """
 
     features: NDArray[np.float32]
@@ -35,6 +39,8 @@ class RankingDataset:
     source: str = ""
     sparse: bool = False
     notes: tuple[str, ...] = ()
+    file_rows: NDArray[np.int64] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def groups(self) -> QueryGroups:
@@ -56,6 +62,11 @@ class RankingDataset:
     def n_features(self) -> int:
         return len(self.feature_names)
 
+    @property
+    def file_order(self) -> NDArray[np.int64] | None:
+        """int64 (n_rows,): ``labels[file_order]`` are the labels in the order of the files; None where `labels` are."""
+        return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
+
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
         """The given queries alone; a query is never split. Features of neighbouring queries are not copied."""
         _, rows = self.groups.take(queries)
@@ -70,4 +81,6 @@ class RankingDataset:
             self.source if source is None else source,
             self.sparse,
             self.notes,
+            None if self.file_rows is None else self.file_rows[rows],
+            self.columns,
         )

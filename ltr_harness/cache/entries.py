@@ -65,6 +65,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             "source": dataset.source,
             "sparse": dataset.sparse,
             "notes": list(dataset.notes),
+            "columns": dict(dataset.columns),
             "fingerprint": fingerprints.dataset,
             "judgments_fingerprint": fingerprints.judgments,
             "attributes_fingerprint": _attributes_fingerprint(dataset),
@@ -121,6 +122,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "document_ids": judgments.document_ids,
         "judged": judgments.judged,
         "positions": dataset.positions,
+        "file_rows": dataset.file_rows,
     }
     return {
         "features": dataset.features,
@@ -159,6 +161,8 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         facts["source"],
         facts["sparse"],
         tuple(facts["notes"]),
+        columns.get("file_rows"),
+        facts["columns"],
     )
 
 
@@ -176,7 +180,8 @@ def _load(path: Path, *, mapped: bool) -> NDArray[Any]:
 
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:
-    return fingerprint_arrays(*dataset.query_attributes.values())
+    """Of what the fingerprints of the content leave out."""
+    return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values())
 
 
 def _page(facts: Mapping[str, Any]) -> str:

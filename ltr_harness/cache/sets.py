@@ -21,7 +21,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.reader import Reader
 
 VARIABLE = "LTR_HARNESS_CACHE"
-_FORMAT = 1
+_FORMAT = 2
 
 log = logging.getLogger(__name__)
 

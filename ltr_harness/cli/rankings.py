@@ -245,7 +245,8 @@ def _from_scores(
     from ltr_harness.readers.scores import read_scores
 
     judgments = dataset.judgments
-    scores = _read_all([partial(read_scores, path, judgments) for path in files])
+    read = partial(read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns)
+    scores = _read_all([partial(read, path) for path in files])
     found = tuple(
         Scored(name, path, judgments, values)
         for name, path, values in zip(_names(files), files, scores, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.column_names import ROLES, column_of
 from ltr_harness.readers.reader import Reader
 
 FEW_QUERIES = 2_000
@@ -18,24 +19,6 @@ FEW_QUERIES = 2_000
 
 LARGEST_EXPONENTIAL = 31
 """Above this grade 2^label - 1 is no longer a gain anybody means."""
-
-# Names that columns go by, the most telling first.
-ROLES = {
-    "query": (
-        "query_id",
-        "qid",
-        "query",
-        "srch_id",
-        "search_id",
-        "request_id",
-        "session_id",
-        "group_id",
-        "group",
-    ),
-    "label": ("label", "relevance", "rel", "grade", "judgment", "rating", "target", "y", "click", "clicked"),
-    "document_id": ("document_id", "doc_id", "docid", "docno", "product_id", "item_id", "prop_id", "asin"),
-    "position": ("position", "pos", "rank"),
-}
 
 
 def guessed_columns(
@@ -48,11 +31,10 @@ def guessed_columns(
     """
     options = dict(given)
     said, problems = [], []
-    lower = {name.lower(): name for name in reversed(columns)}
-    for role, names in ROLES.items():
+    for role in ROLES:
         if role in options:
             continue
-        found = next((lower[name] for name in names if name in lower), None)
+        found = column_of(role, columns)
         if found is not None:
             options[role] = found
             said.append(f"{role}: column {found!r}")

@@ -18,6 +18,7 @@ from ltr_harness.experiment.studies import study_of
 from ltr_harness.experiment.task import Plan as Plan
 from ltr_harness.experiment.task import State as State
 from ltr_harness.experiment.task import Task as Task
+from ltr_harness.fingerprint import fingerprint_arrays
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
@@ -117,9 +118,10 @@ def _task(
         packages=package_versions(ranker.packages),
         threads=threads if ranker.threads_matter else None,
     )
-    evaluation = evaluation_identity(
-        identity, [definition(metric) for metric in listed.metrics], fold.facts["test"].fingerprint
-    )
+    test = fold.facts["test"].fingerprint
+    if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
+        test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
+    evaluation = evaluation_identity(identity, [definition(metric) for metric in listed.metrics], test)
     folder = parent / folder_name(model, fold.name, seed, identity)
     tuning = None if choice is None else choice.facts
     state = "train" if force else _state(folder, identity, evaluation, tuning)

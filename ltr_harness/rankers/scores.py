@@ -18,7 +18,7 @@ from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run
 
 _TREC = (".run", ".trec")
-_KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".txt", ".scores", *_TREC)
+_KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".txt", ".scores", *_TREC)
 
 
 class ScoresRanker(Ranker):
@@ -29,8 +29,9 @@ class ScoresRanker(Ranker):
     """
 
     file: Path = Field(
-        description="Table (.parquet, .csv, .tsv) with query_id, score and document_id or row (from 0 within the "
-        "query); .npy or one number per line, in the order of the test data; or a TREC run (.run, .trec)."
+        description="Table (.parquet, .arrow, .csv, .tsv) with score, query_id and document_id, by these or the data's "
+        "own names, or row (from 0 within the query) instead of document_id; .npy or one number per line, in the order "
+        "of the test files; or a TREC run (.run, .trec)."
     )
 
     def inputs(self) -> tuple[Path, ...]:
@@ -96,7 +97,13 @@ class ScoresModel(FittedModel):
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     if not file.name.removesuffix(".gz").endswith(_TREC):
-        return read_scores(file, split.judgments, other_queries=True)
+        return read_scores(
+            file,
+            split.judgments,
+            file_order=split.file_order,
+            columns=split.columns,
+            other_queries=True,
+        )
     return _from_run(file, split)
 
 

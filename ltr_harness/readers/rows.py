@@ -35,6 +35,7 @@ class Rows:
         attributes: name to (n_rows,) values that must be the same in all rows of a query.
         sparse: see `RankingDataset`.
         notes: see `RankingDataset`.
+        columns: see `RankingDataset`.
     """
 
     features: NDArray[np.float32]
@@ -49,6 +50,7 @@ class Rows:
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sparse: bool = False
     notes: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
@@ -89,6 +91,8 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
         source,
         rows.sparse,
         rows.notes + notes,
+        order,
+        rows.columns,
     )
 
 

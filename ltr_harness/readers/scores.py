@@ -1,16 +1,16 @@
 """Scores from anywhere, brought into the row order of the data they belong to.
 
-One number per line (or a ``.npy`` array) is in the data's row order by definition. A table names its rows:
-by ``query_id`` and ``document_id``, by ``query_id`` and ``row`` (counted from 0 within the query), or, with
-``query_id`` alone or nothing, by standing in the data's order.
+One number per line (or a ``.npy`` array) is in the order of the data's files by definition. A table names its rows:
+by query and document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by
+standing in the order of the files. Columns that could name rows and are not used so are refused: rows that are
+matched by their order although they say who they are may belong to others.
 """
 
 from __future__ import annotations
 
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,47 +18,65 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
-from ltr_harness.readers.delimited import Delimited
+from ltr_harness.readers.arrow_columns import numbers_of
+from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.files import located
-from ltr_harness.readers.parquet import ParquetTable
+from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.score_rows import naming_columns, rows_named, same_queries
+from ltr_harness.readers.table_part import Table
 from ltr_harness.readers.trec_lines import Lines
 
-_NUMBER = "a number: every document needs a score"
+_TEXT = (".csv", ".tsv", ".tab")
+_TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
+
+NUMBER = "a number: every document needs a score"
 
 # What NumPy raises besides where a header is damaged: it reads it as Python.
 _HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)
 
 
 def read_scores(
-    path: str | Path, judgments: Judgments, *, other_queries: bool = False
+    path: str | Path,
+    judgments: Judgments,
+    *,
+    file_order: NDArray[np.int64] | None = None,
+    columns: Mapping[str, str] | None = None,
+    other_queries: bool = False,
 ) -> NDArray[np.float64]:
     """One score for every row of the judgments.
 
     Args:
-        path: text with one number per line, ``.npy``, ``.csv``, ``.tsv`` or ``.parquet``; text may be
-            gzip-compressed.
+        path: text with one number per line, ``.npy``, or a table: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``; text
+            may be compressed with gzip or zstd.
         judgments: the rows that the scores belong to.
+        file_order: int64 (n_rows,), as `RankingDataset.file_order`: the rows in the order of the data's files, which
+            is that of scores without names; None where the judgments are in that order.
+        columns: as `RankingDataset.columns`: what the data's files call the query and the document, which a table of
+            scores may call the same.
         other_queries: rows of queries that the judgments do not have are passed over; otherwise an error.
 
     Returns:
         float64 (n_rows,) in the judgments' row order.
 
     Raises:
-        DataError: a score that is no number, a row without a score or with two, scores of other rows.
+        DataError: a score that is no number, a row without a score or with two, scores of other rows, a table that
+            names its rows in a way that the data does not know.
     """
     file = located([str(path)], Path())[0]
-    name = file.name.removesuffix(".gz")
+    order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
+    name = file.name.removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(_TABLES):
+        table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
+        return _from_table(table, judgments, order, columns or {}, other_queries)
     if name.endswith(".npy"):
-        return _in_row_order(file, _read_array(file), judgments)
-    if name.endswith((".parquet", ".pq")):
-        return _from_table(ParquetTable(file), judgments, other_queries)
-    if name.endswith((".csv", ".tsv", ".tab")):
-        return _from_table(Delimited(file, "," if name.endswith(".csv") else "\t"), judgments, other_queries)
-    lines = Lines(file, "score", more=False)
-    scores = lines.numbers("score", _NUMBER)
-    lines.finish()
-    return _in_row_order(file, scores, judgments)
+        scores = _read_array(file)
+    else:
+        lines = Lines(file, "score", more=False)
+        scores = lines.numbers("score", NUMBER)
+        lines.finish()
+    _as_many(file, scores.size, judgments)
+    return _placed(scores, order)
 
 
 def _read_array(file: Path) -> NDArray[np.float64]:
@@ -73,185 +91,68 @@ def _read_array(file: Path) -> NDArray[np.float64]:
     missing = np.flatnonzero(np.isnan(scores))
     if missing.size:
         raise DataError(
-            Problem(
-                f"{file}: row {missing[0] + 1}", f"the score is NaN ({missing.size:,} such rows)", _NUMBER
-            )
+            Problem(f"{file}: row {missing[0] + 1}", f"the score is NaN ({missing.size:,} such rows)", NUMBER)
         )
     return scores
 
 
-def _in_row_order(file: Path, scores: NDArray[np.float64], judgments: Judgments) -> NDArray[np.float64]:
+def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
+    """Refuse another number of scores than there are rows."""
     groups = judgments.groups
-    if scores.size != groups.n_rows:
+    if n_scores != groups.n_rows:
         cure = ""
-        if scores.size == groups.n_queries:
+        if n_scores == groups.n_queries:
             cure = "one per query? every document of a query has its own score"
         raise DataError(
             Problem(
                 str(file),
-                f"{scores.size:,} scores for {groups.n_rows:,} rows in {groups.n_queries:,} queries",
+                f"{n_scores:,} scores for {groups.n_rows:,} rows in {groups.n_queries:,} queries",
                 "one score per row, in the order of the data",
                 cure,
             )
         )
-    return scores
+
+
+def _placed(scores: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The scores in the data's row order, `at` saying which of its rows each belongs to."""
+    placed = np.empty(scores.size)
+    placed[at] = scores
+    return placed
 
 
 def _from_table(
-    table: Delimited | ParquetTable, judgments: Judgments, other_queries: bool
+    table: Table,
+    judgments: Judgments,
+    order: NDArray[np.int64],
+    said: Mapping[str, str],
+    other_queries: bool,
 ) -> NDArray[np.float64]:
-    file = table.path
     if "score" not in table.columns:
         raise DataError(
-            Problem(str(file), "has no column 'score'", cure=did_you_mean("score", table.columns))
+            Problem(str(table.path), "has no column 'score'", cure=did_you_mean("score", table.columns))
         )
-    named_by = _naming_columns(table, judgments)
-    numbers = [
-        "score",
-        *(["row"] if "row" in named_by else []),
-        *(["label"] if "label" in table.columns else []),
-    ]
-    texts = [name for name in ("query_id", "document_id") if name in named_by]
-    columns = table.read(numbers, texts)
-    scores = _floats(columns["score"])
+    named_by = naming_columns(table, judgments, said)
+    columns = table.read(["score", *named_by.numbers], named_by.texts)
+    scores = numbers_of(columns["score"])
     bad = np.flatnonzero(np.isnan(scores))
     if bad.size:
-        raise DataError(
-            limited(
-                [
-                    Problem(table.place(row), "the score is missing or NaN", _NUMBER)
-                    for row in bad[:SHOWN].tolist()
-                ],
-                bad.size,
-                "such rows",
-            )
-        )
-    if not named_by:
-        return _in_row_order(file, scores, judgments)
-    query = _codes(columns["query_id"], judgments.groups.ids)
-    if named_by == ["query_id"]:
-        _in_row_order(file, scores, judgments)
-        _same_queries(table, columns, query, judgments)
-        at = used = np.arange(scores.size)
+        shown = bad[:SHOWN].tolist()
+        listed = [Problem(table.place(row), "the score is missing or NaN", NUMBER) for row in shown]
+        raise DataError(limited(listed, bad.size, "such rows"))
+    used = np.arange(scores.size)
+    if named_by.is_complete:
+        at, used = rows_named(table, columns, named_by, judgments, other_queries)
     else:
-        at, used = _rows_of(table, columns, query, named_by[1], judgments, other_queries)
-    if "label" in table.columns:
-        _same_labels(table, _floats(columns["label"]), at, used, judgments)
-    ordered = np.empty(judgments.groups.n_rows)
-    ordered[at] = scores[used]
-    return ordered
-
-
-def _naming_columns(table: Delimited | ParquetTable, judgments: Judgments) -> list[str]:
-    """Which columns say what row a score belongs to."""
-    if "query_id" not in table.columns:
-        return []
-    if "document_id" in table.columns and judgments.document_ids is not None:
-        return ["query_id", "document_id"]
-    return ["query_id", "row"] if "row" in table.columns else ["query_id"]
-
-
-def _rows_of(
-    table: Delimited | ParquetTable,
-    columns: Any,
-    query: NDArray[np.int64],
-    second: str,
-    judgments: Judgments,
-    other_queries: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
-    groups = judgments.groups
-    data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    if second == "row":
-        named = _floats(columns["row"])
-        data_named = np.arange(groups.n_rows) - np.repeat(groups.boundaries[:-1], groups.sizes)
-        inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
-        inside &= named < groups.sizes[np.maximum(query, 0)]
-        part = np.where(inside, named, -1).astype(np.int64)
-    else:
-        assert judgments.document_ids is not None  # or the table would be read by row
-        values, data_named = np.unique(judgments.document_ids.astype(str), return_inverse=True)
-        part = _codes(columns["document_id"], values)
-    span = max(int(data_named.max()) + 1, 1)
-    data_key = data_query * span + data_named
-    order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
-    if (np.diff(data_key[order]) == 0).any():
-        row = int(order[np.flatnonzero(np.diff(data_key[order]) == 0)[0]])
-        raise DataError(
-            Problem(
-                str(table.path),
-                f"names rows by document id, but document {str(judgments.document_ids[row])!r} comes more than "  # type: ignore[index]
-                f"once in query {groups.name(groups.query_of(row))!r} of the data",
-                "a column `row`, the row within the query from 0, instead of document_id",
-            )
-        )
-    key = query * span + part
-    at: NDArray[np.int64] = order[np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)]
-    unknown = (query < 0) | (part < 0) | (data_key[at] != key)
-    strange = unknown & (query >= 0) if other_queries else unknown
-    problems = _listed(
-        table, columns, np.flatnonzero(strange), second, "is no row of the data", "scores of these rows alone"
-    )
-    at = at[~unknown]
-    times = np.bincount(at, minlength=groups.n_rows)
-    source = np.flatnonzero(~unknown)
-    firsts = np.unique(at, return_index=True)[1]
-    again = np.setdiff1d(np.arange(at.size), firsts)
-    problems += _listed(table, columns, source[again], second, "has a score already", "one score per row")
-    without = np.flatnonzero(times == 0)
-    if without.size:
-        row = int(without[0])
-        name = groups.query_of(row)
-        problems.append(
-            Problem(
-                str(table.path),
-                f"{without.size:,} of {groups.n_rows:,} rows have no score, first in query {groups.name(name)!r}, "
-                f"its row {row - int(groups.boundaries[name])}",
-                "a score for every row: leaving rows out would change every metric",
-            )
-        )
-    if problems:
-        raise DataError(problems)
-    return at, source
-
-
-def _listed(
-    table: Delimited | ParquetTable,
-    columns: Any,
-    rows: NDArray[np.int64],
-    second: str,
-    found: str,
-    expected: str,
-) -> list[Problem]:
-    def name(row: int) -> str:
-        query, part = columns["query_id"][row].as_py(), columns[second][row].as_py()
-        part = f"{part:g}" if isinstance(part, float) else part
-        return f"query {str(query)!r}, {second.removesuffix('_id')} {part}"
-
-    shown = [Problem(table.place(row), f"{name(row)} {found}", expected) for row in rows[:SHOWN].tolist()]
-    return limited(shown, rows.size, "such rows")
-
-
-def _same_queries(
-    table: Delimited | ParquetTable, columns: Any, query: NDArray[np.int64], judgments: Judgments
-) -> None:
-    groups = judgments.groups
-    wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    other = np.flatnonzero(query != wanted)
-    if other.size:
-        row = int(other[0])
-        raise DataError(
-            Problem(
-                table.place(row),
-                f"query {str(columns['query_id'][row].as_py())!r} where the data has "
-                f"{groups.name(int(wanted[row]))!r} ({other.size:,} such rows)",
-                "the rows of the data in their order, or columns query_id and row, or query_id and document_id",
-            )
-        )
+        _as_many(table.path, scores.size, judgments)
+        same_queries(table, columns, named_by, judgments, order)
+        at = order
+    if named_by.label is not None:
+        _same_labels(table, numbers_of(columns[named_by.label]), at, used, judgments)
+    return _placed(scores[used], at)
 
 
 def _same_labels(
-    table: Delimited | ParquetTable,
+    table: Table,
     labels: NDArray[np.float64],
     at: NDArray[np.int64],
     used: NDArray[np.int64],
@@ -268,21 +169,3 @@ def _same_labels(
                 "scores of the same rows: is this another split, or another order?",
             )
         )
-
-
-def _codes(column: Any, names: NDArray[Any] | Sequence[str]) -> NDArray[np.int64]:
-    """Where each value of an Arrow column stands among the names, -1 where it does not."""
-    from pyarrow import array, string
-    from pyarrow.compute import index_in
-
-    known = array([str(name) for name in np.asarray(names).tolist()], type=string())
-    found = index_in(column.cast(string()), value_set=known).fill_null(-1)
-    codes: NDArray[np.int64] = found.to_numpy().astype(np.int64)
-    return codes
-
-
-def _floats(column: Any) -> NDArray[np.float64]:
-    from pyarrow import float64
-
-    values: NDArray[np.float64] = column.cast(float64(), safe=False).to_numpy()
-    return values

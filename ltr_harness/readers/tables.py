@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,9 +15,12 @@ from pydantic import Field, PrivateAttr, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.arrow_columns import texts_of
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids
 from ltr_harness.readers.table_part import Part, Table, place_in
+
+_DOCUMENT = "document_id"
 
 
 class TableReader(FileReader):
@@ -35,7 +39,10 @@ class TableReader(FileReader):
     position: str | None = Field(
         default=None, description="Column with the whole-number position at which the row was shown."
     )
-    document_id: str | None = Field(default=None, description="Column that names the document.")
+    document_id: str | None = Field(
+        default=None,
+        description="Column that names the document. Default: `document_id`, if there is one and it is nowhere empty.",
+    )
     attributes: tuple[str, ...] = Field(
         default=(),
         description="Columns that describe the query, equal in all its rows, to slice results by.",
@@ -79,6 +86,9 @@ class TableReader(FileReader):
 
     def assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
+        return self._with_documents(tables)._assembled(tables, source)
+
+    def _assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
         problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
         parts = []
@@ -101,7 +111,29 @@ class TableReader(FileReader):
         problems += [problem for part in parts for problem in part.problems]
         if problems:
             raise DataError(limited(problems, len(problems), "problems"))
-        return assembled(_joined(parts, features, notes), source, regroup=self.regroup)
+        rows = replace(_joined(parts, features, notes), columns=self._columns())
+        return assembled(rows, source, regroup=self.regroup)
+
+    def _with_documents(self, tables: Sequence[Table]) -> Self:
+        """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
+        taken = (*self._roles(), *(self.features or ()))
+        if self.document_id is not None or _DOCUMENT in taken:
+            return self
+        for table in tables:
+            if _DOCUMENT not in table.columns:
+                return self
+            try:
+                names = texts_of(table.read([], [_DOCUMENT])[_DOCUMENT])
+            except DataError:  # it will be told with the rest of the file
+                return self
+            if names is None or (names == "").any():
+                return self
+        return self.model_copy(update={"document_id": _DOCUMENT})
+
+    def _columns(self) -> dict[str, str]:
+        """Role to column, as `RankingDataset` keeps them."""
+        named = {"query": self.query, "label": self.label, "document_id": self.document_id}
+        return {role: name for role, name in named.items() if name is not None}
 
     def _roles(self) -> list[str]:
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]

@@ -126,7 +126,8 @@ class Run:
             threads: for scoring; as many as trained the model unless given.
 
         Returns:
-            float64 (n_rows,), higher ranks first.
+            float64 (n_rows,), higher ranks first, in the dataset's row order; ``scores[split.file_order]`` are in that
+            of its files, where scattered queries were brought together.
 
         Raises:
             DataError: a feature that the model was trained on is missing; or, in a format that only numbers its

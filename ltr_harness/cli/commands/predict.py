@@ -54,7 +54,8 @@ def command(
     """Score the rows of DATA with a stored model.
 
     RUN is a run folder. Features are found by name, or by number in LETOR files. Tables name each row by
-    query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row.
+    query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row, in the
+    order of the file.
     """
     from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
@@ -89,13 +90,15 @@ def _read(data: Path, reader_name: str | None, reader_options: tuple[str, ...]) 
 
 
 def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:
+    """The scores, in the order in which the data's file has the rows."""
     import numpy as np
 
+    order = np.arange(split.n_rows) if split.file_order is None else split.file_order
     if path.suffix == ".npy":
-        np.save(path, scores)
+        np.save(path, scores[order])
         return
     if path.suffix == ".txt":
-        path.write_text("".join(f"{score!r}\n" for score in scores.tolist()))
+        path.write_text("".join(f"{score!r}\n" for score in scores[order].tolist()))
         return
     sizes, documents = split.groups.sizes, split.judgments.document_ids
     queries = np.repeat(split.groups.ids, sizes)
@@ -119,7 +122,7 @@ def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model
     }
     if documents is not None:
         columns["document_id"] = documents
-    frame = pd.DataFrame({**columns, "score": scores})
+    frame = pd.DataFrame({**columns, "score": scores}).iloc[order]
     if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:

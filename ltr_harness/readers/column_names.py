@@ -1,0 +1,58 @@
+"""What columns go by: the usual names of the query, the label, the document and the position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# The most telling first. Letter case does not matter, nor whether words are joined by _, - or a blank.
+ROLES = {
+    "query": (
+        "query_id",
+        "qid",
+        "query",
+        "srch_id",
+        "search_id",
+        "request_id",
+        "session_id",
+        "group_id",
+        "group",
+    ),
+    "label": ("label", "relevance", "rel", "grade", "judgment", "rating", "target", "y", "click", "clicked"),
+    "document_id": (
+        "document_id",
+        "doc_id",
+        "docid",
+        "docno",
+        "doc",
+        "document",
+        "corpus_id",
+        "product_id",
+        "item_id",
+        "prop_id",
+        "asin",
+        "sku",
+    ),
+    "position": ("position", "pos", "rank"),
+}
+
+
+def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
+    """The column of a table that has a role; None where no name says so.
+
+    Args:
+        role: a key of `ROLES`.
+        columns: of the table.
+        said: the column's name where somebody said it: it goes before all others.
+
+    Example:
+        >>> column_of("query", ["Search-ID", "score"]), column_of("query", ["impression", "score"])
+        ('Search-ID', None)
+    """
+    if said in columns:
+        return said
+    known = {_plain(name): name for name in reversed(columns)}
+    return next((known[name] for name in ROLES[role] if name in known), None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_").replace(" ", "_")
