@@ -4,7 +4,7 @@ The first worker holds the complete validation data besides its part of the trai
 each round, and tells the others whether to go on. If each decided by itself, on the rows it has, they would stop at
 different rounds and wait for each other for ever; that is what LightGBM's own stopping does under Dask.
 
-All of this runs on the workers.
+All of this runs on the workers. What belongs to one training, its `Session`, is kept by the Dask worker.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, WatchSettings
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError
+from ltr_harness.metrics import Metric
 from ltr_harness.rankers.ranker import VALID
 
-ABANDON = -1
-"""In place of a number of rounds: all is lost, give up."""
-
-_verdicts: dict[str, dict[int, int]] = {}  # training -> round -> rounds to keep, 0 to go on
-_news = threading.Condition()
-_referees: dict[str, Referee] = {}
+ABORT = -1
+"""In place of a number of rounds: end with an error."""
+ALL_ROUNDS = 0
+"""In place of a round: a decision that holds from now on."""
+_EXTENSION = "ltr-harness"
 
 
 @dataclass(frozen=True)
-class Together:
+class SharedStopping:
     """What every worker's callback consults after a round, so that all go on or none does.
 
     Attributes:
@@ -53,54 +54,76 @@ class Together:
     max_rounds: int
     watches: bool
 
-    def verdict(self, attempt: int, rounds: int, score: Callable[[Referee], NDArray[Any]]) -> int | None:
+    def rounds_to_keep(
+        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]]
+    ) -> int | None:
         """The number of rounds to keep if training ends here, else None.
 
         Args:
             attempt: 1-based count of boosting steps.
             rounds: that the model consists of.
             score: (on the first worker) the validation rows' scores.
+
+        Raises:
+            TrainingError: another worker failed, or the command that asked for this model is over.
         """
         import distributed
 
         last = attempt == self.max_rounds
         if not self.watches or (attempt % self.every and not last):
             return None
-        if distributed.get_worker().address != self.first:
-            keep = self._hear(attempt) if self.stops else 0
-        else:
-            keep = ABANDON
-            try:
-                if 0 in _verdicts.get(self.topic, {}):
-                    raise TrainingError("the command that asked for this model is over")
-                keep = _referees[self.topic].judge(attempt, rounds, score, last)
-            finally:
-                if self.stops:
-                    distributed.get_client().run(
-                        hear, self.topic, attempt, keep, workers=list(self.others), on_error="ignore"
-                    )
+        worker = distributed.get_worker()
+        session = _session(worker, self.topic)
+        if worker.address != self.first:
+            keep = session.wait_for(attempt) if self.stops else 0
+            if keep:
+                _sessions(worker).pop(self.topic)
+            return keep or None
+        keep = ABORT
+        try:
+            keep = session.decide(attempt, rounds, score, last)
+        finally:
+            if self.stops:
+                distributed.get_client().run(
+                    publish, self.topic, attempt, keep, workers=list(self.others), on_error="ignore"
+                )
         return keep or None
 
-    def _hear(self, attempt: int) -> int:
-        with _news:
-            _news.wait_for(lambda: {attempt, 0} & _verdicts.get(self.topic, {}).keys())
-            heard = _verdicts[self.topic]
-            keep = heard.pop(attempt, ABANDON)
-            if keep:
-                del _verdicts[self.topic]
-        if keep == ABANDON:
+
+class Session:
+    """One training on one worker: what was decided about its rounds, and on the first worker who decides."""
+
+    def __init__(self) -> None:
+        self.coordinator: Coordinator | None = None
+        self._decisions: dict[int, int] = {}  # round -> rounds to keep, 0 to go on
+        self._changed = threading.Condition()
+
+    def publish(self, attempt: int, keep: int) -> None:
+        """Take in what was decided about a round."""
+        with self._changed:
+            self._decisions[attempt] = keep
+            self._changed.notify_all()
+
+    def wait_for(self, attempt: int) -> int:
+        """The rounds to keep, 0 to go on, as soon as the first worker has decided."""
+        with self._changed:
+            self._changed.wait_for(lambda: {attempt, ALL_ROUNDS} & self._decisions.keys())
+            keep = self._decisions.pop(attempt, ABORT)
+        if keep == ABORT:
             raise TrainingError("another worker failed")
         return keep
 
+    def decide(
+        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
+    ) -> int:
+        """The rounds to keep, 0 to go on."""
+        if ALL_ROUNDS in self._decisions:
+            raise TrainingError("the command that asked for this model is over")
+        assert self.coordinator is not None  # registered before training began
+        return self.coordinator.decide(attempt, rounds, score, last)
 
-def hear(topic: str, attempt: int, keep: int) -> None:
-    """Take in what the first worker has decided; attempt 0 means from now on."""
-    with _news:
-        _verdicts.setdefault(topic, {})[attempt] = keep
-        _news.notify_all()
 
-
-class Referee:
+class Coordinator:
     """The first worker's view of a training: the complete validation data, the metrics and the rule.
 
     Attributes:
@@ -109,18 +132,24 @@ class Referee:
         scores: of the first `scored` rounds, if its callback adds them up.
     """
 
-    def __init__(self, together: Together, valid: RankingDataset, metrics: Any, rule: Any) -> None:
+    def __init__(
+        self,
+        stopping: SharedStopping,
+        valid: RankingDataset,
+        metrics: Sequence[Metric],
+        rule: StoppingRule | None,
+    ) -> None:
         import distributed
 
         worker = distributed.get_worker()
-        spoke = monotonic()
+        reported = monotonic()
 
         def on_round(measured: Sequence[Measured]) -> None:
-            nonlocal spoke
-            if monotonic() - spoke > 0.2:  # a message may cost more than a round
-                spoke = monotonic()
+            nonlocal reported
+            if monotonic() - reported > 0.2:  # a message may cost more than a round
+                reported = monotonic()
                 values = {point.metric: point.value for point in measured}
-                worker.log_event(together.topic, [measured[0].round, values])
+                worker.log_event(stopping.topic, [measured[0].round, values])
 
         self.valid = valid
         self.matrix: Any = None
@@ -133,26 +162,53 @@ class Referee:
             None,
             patience,
             min_delta,
-            together.every,
+            stopping.every,
             {VALID: valid.judgments},
             on_round,
         )
         self.watching = Watching(settings, lambda data: data.judgments)
         # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
-        self._elsewhere = ThreadPoolExecutor(1)
+        self._scoring = ThreadPoolExecutor(1)
 
-    def judge(self, attempt: int, rounds: int, score: Callable[[Referee], NDArray[Any]], last: bool) -> int:
+    def decide(
+        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
+    ) -> int:
         """Evaluate a round: the number of rounds to keep if training ends with it, else 0."""
-        scores = self._elsewhere.submit(score, self).result()
+        scores = self._scoring.submit(score, self).result()
         means = self.watching.bindings[VALID].means(scores)
         stop = self.watching.record(attempt, rounds, {VALID: means.tolist()})
         return self.watching.best_round if stop or last else 0
 
 
-def appoint(together: Together, valid: RankingDataset, metrics: Any, rule: Any) -> None:
-    _referees[together.topic] = Referee(together, valid, metrics, rule)
+def register(
+    stopping: SharedStopping, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None
+) -> None:
+    """Make the worker that this runs on the one that evaluates."""
+    import distributed
+
+    session = _session(distributed.get_worker(), stopping.topic)
+    session.coordinator = Coordinator(stopping, valid, metrics, rule)
 
 
-def dismiss(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
-    watching = _referees.pop(topic).watching
+def publish(topic: str, attempt: int, keep: int, dask_worker: Any) -> None:
+    """Tell the worker that this runs on what was decided; round `ALL_ROUNDS` means from now on."""
+    _session(dask_worker, topic).publish(attempt, keep)
+
+
+def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
+    """The learning curve and the best round, from the worker that evaluated; its session ends."""
+    import distributed
+
+    coordinator = _sessions(distributed.get_worker()).pop(topic).coordinator
+    assert coordinator is not None  # it is asked of the first worker alone
+    watching = coordinator.watching
     return [tuple(point) for point in watching.history], watching.best_round or None  # type: ignore[misc]
+
+
+def _session(worker: Any, topic: str) -> Session:
+    return _sessions(worker).setdefault(topic, Session())
+
+
+def _sessions(worker: Any) -> dict[str, Session]:
+    sessions: dict[str, Session] = worker.extensions.setdefault(_EXTENSION, {})
+    return sessions

@@ -1,6 +1,6 @@
 """One model trained across the workers of a Dask cluster: what LightGBM and XGBoost have in common.
 
-The training queries are cut into one part for each worker; a query is never divided. `referee` says who stops
+The training queries are cut into one part for each worker; a query is never divided. `coordinator` says who stops
 training, and when.
 """
 
@@ -22,7 +22,14 @@ from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MissingExtraError, Problem, TrainingError
 from ltr_harness.groups import QueryGroups
-from ltr_harness.rankers.cluster.coordinator import ABANDON, Together, appoint, dismiss, hear
+from ltr_harness.rankers.cluster.coordinator import (
+    ABORT,
+    ALL_ROUNDS,
+    SharedStopping,
+    publish,
+    register,
+    result,
+)
 from ltr_harness.rankers.ranker import Training, Workers
 
 Queries = tuple[int, int]
@@ -92,7 +99,7 @@ def train_across(
     n_parts: int,
     training: Training,
     prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts, Together], Any],
+    train: Callable[[Parts, SharedStopping], Any],
 ) -> Trained:
     """Train one model on so many workers.
 
@@ -147,10 +154,10 @@ def _attempt(
     parts: list[Queries],
     training: Training,
     prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts, Together], Any],
+    train: Callable[[Parts, SharedStopping], Any],
 ) -> Trained:
     client = workers.client
-    together = Together(
+    stopping = SharedStopping(
         topic=f"ltr-harness-across-{uuid.uuid4().hex[:12]}",
         first=addresses[0],
         others=tuple(addresses[1:]),
@@ -160,20 +167,20 @@ def _attempt(
         watches=training.valid is not None and bool(training.watched),
     )
     said: deque[tuple[int, dict[str, float]]] = deque()
-    client.subscribe_topic(together.topic, lambda event: said.append(event[1]))
+    client.subscribe_topic(stopping.topic, lambda event: said.append(event[1]))
 
     def work() -> Trained:
         loaded = [
             workers.load(address, "train", *part) for address, part in zip(addresses, parts, strict=True)
         ]
-        if together.watches and training.valid is not None:
+        if stopping.watches and training.valid is not None:
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
-            client.submit(appoint, together, valid, *asked, **_there(addresses[0])).result()
-        model = train(_parts(client, addresses, parts, loaded, training, prepared), together)
-        if not together.watches:
+            client.submit(register, stopping, valid, *asked, **_there(addresses[0])).result()
+        model = train(_parts(client, addresses, parts, loaded, training, prepared), stopping)
+        if not stopping.watches:
             return Trained(model, [], None)
-        history, best = client.submit(dismiss, together.topic, **_there(addresses[0])).result()
+        history, best = client.submit(result, stopping.topic, **_there(addresses[0])).result()
         return Trained(model, [Measured(*point) for point in history], best)
 
     def listen() -> None:
@@ -183,9 +190,9 @@ def _attempt(
                 training.progress(number, values)
 
     try:
-        return _attended(client, addresses, together.topic, work, listen)
+        return _attended(client, addresses, stopping.topic, work, listen)
     finally:
-        client.unsubscribe_topic(together.topic)
+        client.unsubscribe_topic(stopping.topic)
 
 
 def _attended(
@@ -224,9 +231,9 @@ def _attended(
         if not _gone(client, addresses):
             return outcome.result()  # which raises
     except BaseException:
-        client.run(hear, topic, 0, ABANDON, on_error="ignore")
+        client.run(publish, topic, ALL_ROUNDS, ABORT, on_error="ignore")
         raise
-    client.run(hear, topic, 0, ABANDON, on_error="ignore")
+    client.run(publish, topic, ALL_ROUNDS, ABORT, on_error="ignore")
     left = sorted(set(addresses) & set(client.nthreads()))
     with suppress(ValueError, TimeoutError):  # without nannies they cannot be restarted
         client.restart_workers(left, timeout=WORKERS_WITHIN, raise_for_error=False)

@@ -13,7 +13,7 @@ import numpy as np
 from lightgbm.callback import EarlyStopException
 from numpy.typing import NDArray
 
-from ltr_harness.rankers.cluster.coordinator import Referee, Together
+from ltr_harness.rankers.cluster.coordinator import Coordinator, SharedStopping
 from ltr_harness.rankers.cluster.parts import Parts
 from ltr_harness.rankers.feature_names import safe_feature_names
 
@@ -22,7 +22,7 @@ _NETWORK = re.compile(r"^\[(machines|local_listen_port): .*\]\n", re.MULTILINE)
 
 def train(
     data: Parts,
-    together: Together,
+    stopping: SharedStopping,
     handed: Mapping[str, Any],
     names: Sequence[str],
     categorical: Sequence[int],
@@ -36,7 +36,7 @@ def train(
     threads = handed["num_threads"]
     ranker = DaskLGBMRanker(
         client=_InOrder(data.client),
-        n_estimators=together.max_rounds,
+        n_estimators=stopping.max_rounds,
         **{name: value for name, value in handed.items() if name != "num_threads"},
     )
     with (
@@ -50,7 +50,7 @@ def train(
             group=data.sizes,
             feature_name=safe_feature_names(tuple(names)),
             categorical_feature=list(categorical) or "auto",
-            callbacks=[_Callback(together, threads)],
+            callbacks=[_Callback(stopping, threads)],
         )
     # as read from its file, which must not depend on the ports that happened to be free
     return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
@@ -76,7 +76,7 @@ class _InOrder:
 
 @dataclass(frozen=True)
 class _Callback:
-    together: Together
+    stopping: SharedStopping
     threads: int
     order = 30
     before_iteration = False
@@ -84,18 +84,18 @@ class _Callback:
     def __call__(self, env: Any) -> None:
         rounds = max(1, int(env.model.current_iteration()))
 
-        def score(referee: Referee) -> NDArray[np.float64]:
-            if rounds > referee.scored:  # a step that finds no split adds no tree
-                referee.scores += env.model.predict(
-                    referee.valid.features,
+        def score(coordinator: Coordinator) -> NDArray[np.float64]:
+            if rounds > coordinator.scored:  # a step that finds no split adds no tree
+                coordinator.scores += env.model.predict(
+                    coordinator.valid.features,
                     raw_score=True,
-                    start_iteration=referee.scored,
-                    num_iteration=rounds - referee.scored,
+                    start_iteration=coordinator.scored,
+                    num_iteration=rounds - coordinator.scored,
                     num_threads=self.threads,
                 )
-                referee.scored = rounds
-            return referee.scores
+                coordinator.scored = rounds
+            return coordinator.scores
 
-        keep = self.together.verdict(env.iteration + 1, rounds, score)
+        keep = self.stopping.rounds_to_keep(env.iteration + 1, rounds, score)
         if keep is not None:
             raise EarlyStopException(keep - 1, [])

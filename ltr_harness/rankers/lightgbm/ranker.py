@@ -141,11 +141,11 @@ class LightGBMRanker(DataParallelRanker):
 
         n_parts, names = self.n_parts(training), training.train.feature_names
 
-        def train(data: Any, together: Any) -> Any:
+        def train(data: Any, stopping: Any) -> Any:
             from ltr_harness.rankers.lightgbm.distributed import train
 
             plain = {parameters.canonical_names().get(name, name): value for name, value in handed.items()}
-            return train(data, together, plain, names, self.categorical_columns(names))
+            return train(data, stopping, plain, names, self.categorical_columns(names))
 
         with failures_of(
             "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken

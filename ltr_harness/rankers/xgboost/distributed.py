@@ -9,14 +9,14 @@ import numpy as np
 import xgboost
 from numpy.typing import NDArray
 
-from ltr_harness.rankers.cluster.coordinator import Referee, Together
+from ltr_harness.rankers.cluster.coordinator import Coordinator, SharedStopping
 from ltr_harness.rankers.cluster.parts import Parts
 from ltr_harness.rankers.xgboost.parameters import DEFAULT_MAX_BIN
 
 
 def train(
     data: Parts,
-    together: Together,
+    stopping: SharedStopping,
     handed: Mapping[str, Any],
     feature_weights: Sequence[float] | None,
 ) -> Any:
@@ -36,27 +36,27 @@ def train(
         data.client,
         dict(handed),
         matrix,
-        together.max_rounds,
-        callbacks=[_Callback(together)],
+        stopping.max_rounds,
+        callbacks=[_Callback(stopping)],
         verbose_eval=False,
     )
     return trained["booster"]
 
 
 class _Callback(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    def __init__(self, together: Together) -> None:
+    def __init__(self, stopping: SharedStopping) -> None:
         super().__init__()
-        self._together = together
+        self._stopping = stopping
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         rounds = epoch + 1
 
-        def score(referee: Referee) -> NDArray[np.float32]:
-            if referee.matrix is None:
-                referee.matrix = xgboost.DMatrix(referee.valid.features)
+        def score(coordinator: Coordinator) -> NDArray[np.float32]:
+            if coordinator.matrix is None:
+                coordinator.matrix = xgboost.DMatrix(coordinator.valid.features)
             scores: NDArray[np.float32] = model.predict(
-                referee.matrix, output_margin=True, validate_features=False
+                coordinator.matrix, output_margin=True, validate_features=False
             )
             return scores
 
-        return self._together.verdict(rounds, rounds, score) is not None
+        return self._stopping.rounds_to_keep(rounds, rounds, score) is not None

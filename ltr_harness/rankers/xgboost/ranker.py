@@ -153,10 +153,10 @@ class XGBoostRanker(DataParallelRanker):
         left_out = set(self.left_out(names))
         weights = [float(name not in left_out) for name in names] if left_out else None
 
-        def train(data: Any, together: Any) -> Any:
+        def train(data: Any, stopping: Any) -> Any:
             from ltr_harness.rankers.xgboost.distributed import train
 
-            return train(data, together, handed, weights)
+            return train(data, stopping, handed, weights)
 
         def prepared(rows: RankingDataset) -> RankingDataset:
             split = self.prepared(rows)
