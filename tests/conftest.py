@@ -12,8 +12,15 @@ import pytest
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
-# As the command line does, and before a booster is imported: threads that wait must not keep a core busy.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+# Before a booster is imported: a thread that waits for another sleeps. Awake it would take the core that the other
+# needs, and a training of 0.05 s takes a second as soon as something runs beside it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Beside other workers a library takes one thread unless it is told otherwise. OpenMP's are always told, by the harness.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OPENBLAS", "MKL", "NUMBA", "RAYON"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
