@@ -15,8 +15,7 @@ from ltr_harness.errors import MissingExtraError, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.log import BATCH_ROWS, Log, first_run, last_run
-from ltr_harness.monitoring.log.reading import evaluated
-from ltr_harness.monitoring.log.rows import wanted_columns
+from ltr_harness.monitoring.log.rows import evaluated, wanted_columns
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.relevance.events import JoinedEvents
 

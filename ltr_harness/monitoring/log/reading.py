@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract, Finding
 from ltr_harness.monitoring.log.log import Log, open_log
-from ltr_harness.monitoring.log.rows import query_table, text_columns, wanted_columns
+from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -75,14 +73,3 @@ def _in_batches(
         part = evaluated(table, config, contract)
         if part is not None:
             yield part
-
-
-def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
-    """`query_table`, with the log named in what it complains about."""
-    try:
-        return query_table(batch, config, contract)
-    except DataError as error:
-        name = contract.place
-        raise DataError(
-            [replace(p, place=f"{name}: {p.place}" if p.place else name) for p in error.problems]
-        ) from None

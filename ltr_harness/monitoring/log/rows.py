@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import MonitorConfig
@@ -49,6 +51,17 @@ def text_columns(config: MonitorConfig) -> list[str]:
     columns = config.columns
     names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
     return [name for name in names if name]
+
+
+def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
+    """`query_table`, with the log named in what it complains about."""
+    try:
+        return query_table(batch, config, contract)
+    except DataError as error:
+        name = contract.place
+        raise DataError(
+            [replace(p, place=f"{name}: {p.place}" if p.place else name) for p in error.problems]
+        ) from None
 
 
 def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
