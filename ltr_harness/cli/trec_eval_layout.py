@@ -1,7 +1,7 @@
 """trec_eval's measures in trec_eval's layout: ``name <tab> query <tab> value``, values to four decimals.
 
-The metrics are ours under trec_eval's conventions (`metrics/core/presets.py`); what is here is its names, its sums and
-means, and the two things that are no metric of ours: counts, and interpolated precision.
+The metrics are ours under trec_eval's conventions (`metrics/core/presets.py`) and names (`tool_names.py` beside it);
+what is here is its sums and means, and the two things that are no metric of ours: counts, and interpolated precision.
 """
 
 from __future__ import annotations
@@ -22,31 +22,30 @@ from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.ranking import Ranker
+from ltr_harness.metrics.core.tool_names import TREC_EVAL
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALL_LEVELS = tuple(level / 10 for level in range(11))
 _SMALLEST = 0.00001  # what 0 counts in a geometric mean
 
-# trec_eval's name to ours, in the order in which it prints them; {k} where it takes cutoffs.
+# In the order in which it prints them: what our metrics give; "" for what is computed here. {k} where it takes cutoffs.
 METRICS = {
-    "map": "map(as=trec_eval)",
-    "gm_map": "map(as=trec_eval)",
-    "Rprec": "rprec(as=trec_eval)",
-    "bpref": "bpref(as=trec_eval)",
-    "recip_rank": "mrr(as=trec_eval)",
-    "iprec_at_recall": "",
-    "P": "precision(as=trec_eval)@{k}",
-    "recall": "recall(as=trec_eval)@{k}",
-    "gm_bpref": "bpref(as=trec_eval)",
-    "11pt_avg": "",
-    "ndcg": "ndcg(as=trec_eval)",
-    "ndcg_cut": "ndcg(as=trec_eval)@{k}",
-    "map_cut": "map(as=trec_eval)@{k}",
-    "relative_P": "recall(as=trec_eval,denominator=min_rk)@{k}",
-    "success": "success(as=trec_eval)@{k}",
-    "set_P": "precision(as=trec_eval)",
-    "set_recall": "recall(as=trec_eval)",
-    "set_F": "f1(as=trec_eval)",
+    name: TREC_EVAL.get(f"{name}_{{k}}", TREC_EVAL.get(name.removeprefix("gm_"), ""))
+    for name in (
+        *(
+            "map",
+            "gm_map",
+            "Rprec",
+            "bpref",
+            "recip_rank",
+            "iprec_at_recall",
+            "P",
+            "recall",
+            "gm_bpref",
+            "11pt_avg",
+        ),
+        *("ndcg", "ndcg_cut", "map_cut", "relative_P", "success", "set_P", "set_recall", "set_F"),
+    )
 }
 COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 OFFICIAL = (

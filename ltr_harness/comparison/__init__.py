@@ -27,6 +27,7 @@ def compare(
     margin: float | None = None,
     draws: int = 10_000,
     seed: int = 0,
+    convention: str | None = None,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
 
@@ -49,6 +50,9 @@ def compare(
         margin: a difference up to this size does not matter; adds the verdict ``equivalent``.
         draws: random sign patterns or resamples.
         seed: of those draws; the same seed gives the same numbers.
+        convention: the tool whose names the columns of tables are: ``ir_measures``, ``pytrec_eval``, ``ranx`` or
+            ``trec_eval``. Without it, ``ndcg@5`` is what it is here, and names that only other tools write
+            (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -66,7 +70,7 @@ def compare(
     from ltr_harness.errors import NotComparableError, Problem, UsageError
 
     method = Method(test, correction, confidence, interval, margin, draws, seed)
-    found = gather(runs_or_scores)
+    found = gather(runs_or_scores, convention)
     entrants = found.entrants
     if not entrants:
         raise UsageError("nothing to compare; expected at least one run or evaluation")

@@ -20,6 +20,9 @@ from ltr_harness.errors import NotComparableError, Problem
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
 
+FOREIGN = "foreign:"
+"""Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
+
 
 class Definition(NamedTuple):
     """A metric's canonical name taken apart."""
@@ -142,9 +145,13 @@ def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
 def _nearest(metric: str, others: Sequence[str]) -> str | None:
     """The same metric in another definition or at another K: what was probably meant to be compared."""
     wanted = Definition.of(metric)
-    same = [other for other in others if Definition.of(other).name == wanted.name]
+    same = [other for other in others if _bare(other) == _bare(metric)]
     same.sort(key=lambda other: (Definition.of(other).parameters != wanted.parameters, others.index(other)))
     return same[0] if same else None
+
+
+def _bare(metric: str) -> str:
+    return Definition.of(metric.removeprefix(FOREIGN)).name.lower()
 
 
 def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
@@ -156,6 +163,11 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
     """Why two forms of a metric cannot be compared, and the cure."""
     if Definition.of(one).k != Definition.of(other).k:
         return "a different K is a different question", "evaluate both at one K"
+    if one.startswith(FOREIGN) != other.startswith(FOREIGN):
+        return (
+            "one is another tool's name, whose definition is not known",
+            "say whose it is, such as convention='ir_measures' or --convention ir_measures, and evaluate both by that",
+        )
     return (
         "another definition, so another number for the same ranking",
         "evaluate both by one definition; stored scores are enough, nothing is trained again",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.comparison.result import Summary
@@ -67,13 +68,13 @@ class Gate:
         """
         name = resolve_metric(self.metric, comparison.entrants)
         if name not in comparison.metrics:
-            raise UsageError(
-                Problem(
-                    f"gate {self.text!r}",
-                    f"{name} was not compared",
-                    cure=did_you_mean(name, comparison.metrics),
-                )
+            foreign = [metric for metric in comparison.metrics if metric.startswith(FOREIGN)]
+            cure = (
+                f"a gate needs a definition, and {foreign[0]} has none here: --convention TOOL says whose name it is"
+                if foreign
+                else did_you_mean(name, comparison.metrics)
             )
+            raise UsageError(Problem(f"gate {self.text!r}", f"{name} was not compared", cure=cure))
         found = [self._failure(comparison, name, model) for model in self._models(comparison)]
         return [line for line in found if line]
 

@@ -8,18 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr_harness.catalog import is_own_file
-from ltr_harness.comparison.comparable import LABEL_FACTS, Definition
+from ltr_harness.comparison.comparable import FOREIGN, Definition
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
+from ltr_harness.comparison.per_query_tables import from_table, read_table, text_ids
 from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ltr_harness.evaluation import Evaluation
 
 _ACCEPTED = (
@@ -45,13 +42,17 @@ class Gathered:
     notes: list[str] = field(default_factory=list)
 
 
-def gather(inputs: Iterable[Any]) -> Gathered:
+def gather(inputs: Iterable[Any], convention: str | None = None) -> Gathered:
     """Entrants from anything `compare` accepts.
+
+    Args:
+        inputs: what is compared.
+        convention: the tool whose names the columns of tables are; None where they are ours.
 
     Raises:
         DataError: a table without query ids or metrics, or a path that is neither run nor table.
         NotComparableError: runs of one model contradict each other.
-        UsageError: something else.
+        UsageError: something else, or a convention without a table.
     """
     from ltr_harness.comparison.comparison import Comparison
 
@@ -60,6 +61,7 @@ def gather(inputs: Iterable[Any]) -> Gathered:
     # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
     position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
     saved: list[Saved] = []
+    tables: list[str] = []
 
     def add(value: Any, name: str, given: bool = False) -> None:
         if isinstance(value, Entrant):
@@ -78,7 +80,8 @@ def gather(inputs: Iterable[Any]) -> Gathered:
                 position.append(("", pooled))
             runs.append(value)
         elif _is_table(value):
-            position.append(("", lambda: [_from_table(value, name, found.notes)]))
+            tables.append(name)
+            position.append(("", lambda: [from_table(value, name, convention, found.notes)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
@@ -97,6 +100,8 @@ def gather(inputs: Iterable[Any]) -> Gathered:
 
     for number, value in enumerate(inputs, start=1):
         add(value, f"scores {number}")
+    if convention is not None and not tables:
+        raise UsageError(f"convention={convention!r} is about tables, and none is given")
     groups = [(label, entrants()) for label, entrants in position]
     names = [entrant.name for _, group in groups for entrant in group]
     for label, group in groups:
@@ -144,9 +149,17 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         return str(metric)
     from ltr_harness.metrics import parse_metric
 
-    name = str(parse_metric(metric))
+    foreign = FOREIGN + str(metric)
+    try:
+        name = str(parse_metric(metric))
+    except MetricError:
+        if foreign in available:
+            return foreign
+        raise
     if name in available:
         return name
+    if foreign in available:
+        return foreign
     wanted = Definition.of(name)
     fuller = [
         other
@@ -194,7 +207,7 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
     if file is not None:
         return [(read_saved(file), label_of(file.parent))]
     if path.suffix in (".parquet", ".csv", ".tsv"):
-        return [(_read_table(path), path.stem)]
+        return [(read_table(path), path.stem)]
     raise DataError(
         Problem(
             str(path),
@@ -211,31 +224,10 @@ def label_of(folder: Path) -> str:
     return absolute.parent.name if absolute.name == "report" else absolute.name
 
 
-def _read_table(path: Path) -> pd.DataFrame:
-    import warnings
-
-    import pandas as pd
-
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        with warnings.catch_warnings():
-            # rows longer than the header: pandas would cut them, or take their first field for an index
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            separator = "," if path.suffix == ".csv" else "\t"
-            return pd.read_csv(path, sep=separator, dtype={"query_id": str}, index_col=False)
-    # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
-    except (ValueError, OSError, pd.errors.ParserWarning) as problem:
-        reason = str(problem).strip().splitlines()[0]
-        raise DataError(
-            Problem(str(path), f"cannot be read as a table: {reason}", "query_id and metric columns")
-        ) from None
-
-
 def _from_evaluations(evaluations: Sequence[Evaluation], name: str) -> Entrant:
     """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
-    ids = _text_ids(first.query_ids)
+    ids = text_ids(first.query_ids)
     for number, other in enumerate(evaluations[1:], start=2):
         if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
             raise UsageError(
@@ -259,61 +251,3 @@ def _from_evaluations(evaluations: Sequence[Evaluation], name: str) -> Entrant:
         judgments_fingerprint={"all": first.judgments_fingerprint},
         query_attributes={"rows": first.judgments.groups.sizes, "n_relevant": relevant, **weights},
     )
-
-
-def _from_table(table: pd.DataFrame, name: str, notes: list[str]) -> Entrant:
-    """One entrant from a table with ``query_id`` (column or index) and one column per metric."""
-    from ltr_harness.metrics import parse_metric
-
-    frame = table.reset_index() if "query_id" in table.index.names else table
-    if "query_id" not in frame:
-        found = ", ".join(map(str, frame.columns))
-        raise DataError(
-            Problem(name, f"no column query_id (columns: {found})", "query_id and metric columns")
-        )
-    ids = _text_ids(frame["query_id"].to_numpy())
-    if len(set(ids.tolist())) != ids.size:
-        twice = frame["query_id"][frame["query_id"].duplicated()].iloc[0]
-        raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
-    values, directions, other = {}, {}, []
-    for column in frame.columns:
-        if column == "query_id" or column in LABEL_FACTS:
-            continue
-        try:
-            if is_own_file(str(column)):  # a table brings numbers, not code to execute
-                raise MetricError(f"{column} is a file")
-            metric = parse_metric(str(column))
-        except MetricError:
-            other.append(str(column))
-            continue
-        try:
-            numbers = frame[column].to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise DataError(Problem(name, f"column {column} has a value that is not a number")) from None
-        values[str(metric)] = numbers[None, :]
-        directions[str(metric)] = metric.higher_is_better
-    if not values:
-        raise DataError(
-            Problem(
-                name,
-                f"no column is a metric (columns: {', '.join(other) or 'none'})",
-                "one column per metric, named as ndcg@10",
-            )
-        )
-    if other:
-        notes.append(
-            f"{name}: {', '.join(other)} {'is' if len(other) == 1 else 'are'} no metric and not compared"
-        )
-    attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *other]
-    return Entrant(
-        name=name,
-        query_ids=ids,
-        values=values,
-        replicates=("1",),
-        higher_is_better=directions,
-        query_attributes={str(column): frame[column].to_numpy() for column in attributes},
-    )
-
-
-def _text_ids(ids: NDArray[Any]) -> NDArray[np.str_]:
-    return np.array([str(query) for query in ids.tolist()])

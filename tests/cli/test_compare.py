@@ -315,3 +315,23 @@ def test_a_json_file_without_values_is_refused(ltr: Cli, tmp_path: Path) -> None
     code, out, err = ltr(tmp_path / "saved.json")
     assert (code, out) == (2, "")
     assert "there is no comparison.parquet beside it" in err
+
+
+def test_tables_of_another_tool(ltr: Cli, tmp_path: Path) -> None:
+    """nDCG@5 of ir_measures has linear gain; it went by our name, ndcg@5, without a word."""
+    for name, value in (("a", 0.5), ("b", 0.7)):
+        (tmp_path / f"{name}.csv").write_text(f"query_id,nDCG@5\n1,{value}\n2,1\n")
+    tables = (tmp_path / "a.csv", tmp_path / "b.csv")
+    code, out, _ = ltr(*tables)
+    assert code == 0
+    assert "foreign:nDCG@5" in out
+    assert " ndcg@5" not in out
+    assert "convention='ir_measures' says what nDCG@5 means" in " ".join(out.split())
+    code, out, _ = ltr(*tables, "--convention", "ir_measures", "-m", "nDCG@5")
+    assert (code, "ndcg(empty=zero,gain=linear,score_precision=float32,ties=id)@5" in out) == (0, True)
+    code, _, err = ltr(*tables, "--fail-if", "nDCG@5 < 0.2")
+    assert (code, "foreign:nDCG@5 has none here: --convention TOOL says whose name it is" in err) == (2, True)
+    gate = "ndcg(as=ir_measures)@5 < 0.2"
+    assert ltr(*tables, "--convention", "ir_measures", "--fail-if", gate)[0] == 0
+    code, _, err = ltr("fine.txt", "--data", "data.txt", "-m", "ndcg@3", "--convention", "ranx")
+    assert (code, "convention='ranx' is about tables, and none is given" in err) == (2, True)

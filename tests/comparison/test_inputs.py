@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness import compare, evaluate
 from ltr_harness.comparison import Comparison
-from ltr_harness.errors import DataError, NotComparableError, UsageError
+from ltr_harness.errors import DataError, MetricError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation
+from ltr_harness.metrics import parse_metric
+from ltr_harness.report import write_report
+from ltr_harness.report.data import ReportData
 
 from .conftest import WriteRun, table
 
@@ -116,6 +120,110 @@ class TestTables:
         result = compare(path)
         assert result.models == ("mine",)
         assert result.entrants[0].query_ids.tolist() == ["007", "8"]
+
+
+class TestNamesOfOtherTools:
+    """`nDCG@5` of ir_measures has linear gain, our `ndcg@5` an exponential one: one is never called the other."""
+
+    frame = pd.DataFrame(
+        {"query_id": ["1", "2"], "nDCG@5": [0.5, 1.0], "RR@10": [1.0, 0.5], "ndcg_cut_5": [0.5, 1.0]}
+    )
+
+    def test_they_are_kept_under_a_name_that_no_definition_claims(self) -> None:
+        better = self.frame.assign(**{"nDCG@5": [0.6, 1.0]})
+        result = compare({"a": self.frame, "b": better})
+        assert result.metrics == ("foreign:nDCG@5", "foreign:RR@10")
+        assert result.paired("b", "foreign:nDCG@5").difference == pytest.approx(0.05)
+        for metric in result.metrics:
+            with pytest.raises(MetricError):
+                parse_metric(metric)
+        assert (
+            "a: nDCG@5 as foreign:nDCG@5, RR@10 as foreign:RR@10: another tool's name, compared under whatever "
+            "definition it has there; convention='ir_measures' says what nDCG@5 means" in result.notes
+        )
+        assert (
+            "a: ndcg_cut_5 is no metric and not compared; convention='pytrec_eval' or convention='trec_eval' says "
+            "what ndcg_cut_5 means" in result.notes
+        )
+
+    def test_named_by_the_user_they_are_found(self) -> None:
+        for name in ("nDCG@5", "foreign:nDCG@5"):
+            assert compare({"a": self.frame}, metrics=[name]).metrics == ("foreign:nDCG@5",)
+        with pytest.raises(NotComparableError, match="has no ndcg@5"):
+            compare({"a": self.frame}, metrics=["ndcg@5"])
+
+    def test_never_beside_ours(self) -> None:
+        ours = pd.DataFrame({"query_id": ["1", "2"], "ndcg@5": [0.4, 1.0]})
+        for inputs in ({"ours": ours, "theirs": self.frame}, {"theirs": self.frame, "ours": ours}):
+            with pytest.raises(
+                NotComparableError, match=r"another tool's name, whose definition is not known.*convention="
+            ):
+                compare(inputs)
+
+    @pytest.mark.parametrize("name", ["NDCG@5", "P@5", "p@5", "AP", "ap@10", "rr", "hit_rate@3", "MAP"])
+    def test_neither_capitals_nor_aliases_are_ours(self, name: str) -> None:
+        frame = pd.DataFrame({"query_id": ["1", "2"], name: [0.4, 1.0]})
+        assert compare(frame).metrics == (f"foreign:{name}",)
+
+    @pytest.mark.parametrize("name", ["ndcg@5", "ndcg(gain=exp)@5", "ndcg(as=lightgbm)@5", "rbp(p=0.8)"])
+    def test_what_the_grammar_spells_is_ours(self, name: str) -> None:
+        frame = pd.DataFrame({"query_id": ["1", "2"], name: [0.4, 1.0]})
+        assert compare(frame).metrics == (str(parse_metric(name)),)
+
+    def test_a_convention_says_what_they_mean(self) -> None:
+        result = compare({"a": self.frame}, convention="ir_measures")
+        assert result.metrics == (str(parse_metric("ndcg(as=ir_measures)@5")), "foreign:RR@10")
+        assert (
+            "a: as ir_measures names metrics, nDCG@5 is ndcg(empty=zero,gain=linear,score_precision=float32,ties=id)@5"
+            in result.notes
+        )
+        result = compare({"a": self.frame}, convention="pytrec_eval")
+        assert result.metrics == (
+            "foreign:nDCG@5",
+            "foreign:RR@10",
+            str(parse_metric("ndcg(as=pytrec_eval)@5")),
+        )
+
+    def test_a_tool_that_writes_our_names_has_its_own_meaning(self) -> None:
+        frame = pd.DataFrame({"query_id": ["1", "2"], "ndcg@5": [0.4, 1.0]})
+        assert compare(frame, convention="ranx").metrics == ("ndcg(empty=zero,gain=linear)@5",)
+
+    def test_theirs_and_ours_by_one_definition(self) -> None:
+        labels, scores, queries = [2, 0, 1, 1], [3, 2, 1, 4], ["1", "1", "1", "2"]
+        ev = evaluate(
+            labels,
+            scores,
+            query_ids=queries,
+            metrics=["ndcg(as=ir_measures)@5"],
+            document_ids=list("abcd"),
+        )
+        theirs = pd.DataFrame({"query_id": ["1", "2"], "nDCG@5": [2.5 / (2 + 1 / np.log2(3)), 1.0]})
+        result = compare({"ours": ev, "theirs": theirs}, convention="ir_measures")
+        assert result.paired("theirs").difference == pytest.approx(0, abs=1e-15)
+
+    def test_unknown_or_idle_conventions_are_refused(self) -> None:
+        with pytest.raises(UsageError, match="'ir-measures' is not known; did you mean 'ir_measures'"):
+            compare(self.frame, convention="ir-measures")
+        with pytest.raises(UsageError, match="convention='ranx' is about tables, and none is given"):
+            compare(evaluation(1), convention="ranx")
+
+    def test_two_columns_of_one_metric_are_refused(self) -> None:
+        frame = pd.DataFrame({"query_id": ["1"], "ndcg@5": [0.4], "ndcg(gain=exp)@5": [0.5]})
+        with pytest.raises(
+            DataError, match=r"a: columns ndcg@5 and ndcg\(gain=exp\)@5 are one metric, ndcg@5"
+        ):
+            compare({"a": frame})
+        twice = pd.DataFrame([["1", 0.4, 0.5]], columns=["query_id", "mrr", "mrr"])
+        with pytest.raises(DataError, match="a: has several columns mrr"):
+            compare({"a": twice})
+
+    def test_the_report_claims_no_definition(self, tmp_path: Path) -> None:
+        result = compare({"a": self.frame, "b": self.frame}, metrics=["nDCG@5"])
+        write_report(ReportData(result, [], [], None, "tables"), tmp_path)
+        text = (tmp_path / "report.md").read_text()
+        assert "Computed elsewhere; its definition is not known here. At K = 5." in text
+        assert "2^g" not in text
+        assert compare(tmp_path / "report.json").metrics == ("foreign:nDCG@5",)
 
 
 class TestRuns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness import evaluate
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
 
 
 @dataclass(frozen=True)
@@ -287,25 +290,57 @@ def test_pytrec_eval_cannot_tell_close_scores_apart() -> None:
         assert (close.per_query(f"{ours}(as=trec_eval)") != expected).all()
 
 
-def test_ir_measures(rankings: Rankings) -> None:
-    pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
-    import ir_measures
-    from ir_measures import AP, P, Rprec, Success, nDCG
-
+def test_names_of_pytrec_eval(rankings: Rankings) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
     qrels, run = as_trec(rankings)
-    pairs = {
-        nDCG @ 10: "ndcg(as=pytrec_eval)@10",
-        AP @ 10: "map(as=pytrec_eval)@10",
-        P @ 5: "precision(as=pytrec_eval)@5",
-        Rprec: "rprec(as=pytrec_eval)",
-        Success @ 3: "success(as=pytrec_eval)@3",
-    }
-    found: dict[Any, dict[str, float]] = {measure: {} for measure in pairs}
-    for value in ir_measures.iter_calc(list(pairs), qrels, run):
-        found[value.measure][value.query_id] = value.value
-    for measure, ours in pairs.items():
-        expected = [found[measure].get(query, 0.0) for query in qrels]
-        np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-9, err_msg=ours)
+    names = [name.format(k=5) for name in TOOLS["pytrec_eval"]]
+    asked = {re.sub(r"_5$", ".5", name) for name in names}
+    found = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
+    for name in names:
+        metric = metric_named("pytrec_eval", name)
+        assert metric_named("trec_eval_9", name) == metric
+        expected = [found[query][name] for query in qrels]
+        np.testing.assert_allclose(
+            rankings.per_query(str(metric)), expected, rtol=0, atol=1e-12, err_msg=name
+        )
+
+
+def test_names_of_ir_measures(rankings: Rankings) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
+    qrels, run = as_trec(rankings)
+    names = [name.format(k=5) for name in TOOLS["ir_measures"]]
+    names += ["AP(rel=2)@10", "RR(rel=3)", "P(rel=2)@3", "Rprec(rel=2)", "Success(rel=2)@3", "SetF(rel=2)"]
+    measures = {ir_measures.parse_measure(name): name for name in names}
+    assert [str(measure) for measure in measures] == names  # as it prints them
+    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    for value in ir_measures.iter_calc(list(measures), qrels, run):
+        found[measures[value.measure]][value.query_id] = value.value
+    for name in names:
+        metric = metric_named("ir_measures", name)
+        expected = [found[name][query] for query in qrels]
+        np.testing.assert_allclose(rankings.per_query(str(metric)), expected, rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ("ir_measures", "RR@5"),  # another order of equal scores
+        ("ir_measures", "ERR@20"),
+        ("ir_measures", "nDCG(rel=2)@5"),
+        ("ir_measures", "ndcg@5"),
+        ("ir_measures", "nDCG@0"),
+        ("pytrec_eval", "P@5"),
+        ("pytrec_eval", "gm_map"),
+        ("ranx", "rbp.95"),
+    ],
+)
+def test_names_that_stand_for_nothing_here(tool: str, name: str) -> None:
+    assert metric_named(tool, name) is None
+
+
+def test_names_of_ranx() -> None:
+    for theirs, ours in RANX.items():
+        assert metric_named("ranx", theirs) == parse_metric(ours)
 
 
 # ranx

@@ -59,6 +59,11 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or a gat
     "--confidence", default=0.95, show_default=True, help="Of intervals; tests have the rest as level."
 )
 @click.option("--interval", default="t", show_default=True, help="t, bca, percentile.")
+@click.option(
+    "--convention",
+    metavar="TOOL",
+    help="Whose names the columns of tables are: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
+)
 @click.option("--margin", type=float, help="The largest difference that does not matter.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
@@ -79,6 +84,7 @@ def command(
     correction: str,
     confidence: float,
     interval: str,
+    convention: str | None,
     margin: float | None,
     output: Path | None,
     interleaving: bool,
@@ -109,6 +115,7 @@ def command(
         common_queries=common_queries,
         interval=interval,
         margin=margin,
+        convention=convention,
     )
     failures = _failures(conditions, comparison)
     complete = [run for run in found.runs if run.record.status == "complete"]

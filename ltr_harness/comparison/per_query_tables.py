@@ -1,0 +1,208 @@
+"""A table of per-query values, wherever it comes from: which column is which metric?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import is_own_file
+from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS, Definition
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import DataError, MetricError, Problem
+from ltr_harness.metrics import ALIASES, METRICS, parse_metric
+from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """The table in a .parquet, .csv or .tsv file, query ids as text.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    import warnings
+
+    import pandas as pd
+
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        with warnings.catch_warnings():
+            # rows longer than the header: pandas would cut them, or take their first field for an index
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            separator = "," if path.suffix == ".csv" else "\t"
+            return pd.read_csv(path, sep=separator, dtype={"query_id": str}, index_col=False)
+    # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
+    except (ValueError, OSError, pd.errors.ParserWarning) as problem:
+        reason = str(problem).strip().splitlines()[0]
+        raise DataError(
+            Problem(str(path), f"cannot be read as a table: {reason}", "query_id and metric columns")
+        ) from None
+
+
+def from_table(table: pd.DataFrame, name: str, convention: str | None, notes: list[str]) -> Entrant:
+    """One entrant from a table with ``query_id`` (column or index) and one column per metric.
+
+    Args:
+        table: one row per query.
+        name: of the model, for messages too.
+        convention: the tool whose names the columns are; None where they are ours.
+        notes: what was renamed or left out is added to them.
+
+    Raises:
+        DataError: no query ids, a query or a metric twice, no metric at all, text for numbers.
+        UsageError: a convention that is not known.
+    """
+    frame = table.reset_index() if "query_id" in table.index.names else table
+    frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
+    if "query_id" not in frame:
+        found = ", ".join(frame.columns)
+        raise DataError(
+            Problem(name, f"no column query_id (columns: {found})", "query_id and metric columns")
+        )
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise DataError(Problem(name, f"has several columns {twice}", "one column per metric"))
+    ids = text_ids(frame["query_id"].to_numpy())
+    if len(set(ids.tolist())) != ids.size:
+        twice = frame["query_id"][frame["query_id"].duplicated()].iloc[0]
+        raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
+    columns = _Columns.of([column for column in frame.columns if column != "query_id"], name, convention)
+    notes += columns.notes
+    attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
+    return Entrant(
+        name=name,
+        query_ids=ids,
+        values={metric: _numbers(frame[column], name)[None, :] for metric, column in columns.metrics.items()},
+        replicates=("1",),
+        higher_is_better=columns.higher_is_better,
+        query_attributes={column: frame[column].to_numpy() for column in attributes},
+    )
+
+
+def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    try:
+        return column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise DataError(Problem(name, f"column {column.name} has a value that is not a number")) from None
+
+
+@dataclass
+class _Columns:
+    """What the columns of a table are.
+
+    Attributes:
+        metrics: what each is compared as, to its column.
+        higher_is_better: their directions.
+        others: columns that are no metric.
+        notes: what goes by another name than its column, and what is left out.
+    """
+
+    metrics: dict[str, str] = field(default_factory=dict)
+    higher_is_better: dict[str, bool] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, columns: Sequence[str], table: str, convention: str | None) -> _Columns:
+        """Sort the columns of the table called `table`."""
+        found = cls()
+        for column in columns:
+            if column in LABEL_FACTS:
+                continue
+            named = _compared_as(column, convention)
+            if named is None:
+                found.others.append(column)
+                continue
+            metric, higher_is_better = named
+            if metric in found.metrics:
+                raise DataError(
+                    Problem(
+                        table,
+                        f"columns {found.metrics[metric]} and {column} are one metric, {metric}",
+                        "one column per metric",
+                    )
+                )
+            found.metrics[metric] = column
+            found.higher_is_better[metric] = higher_is_better
+        if not found.metrics:
+            raise DataError(
+                Problem(
+                    table,
+                    f"no column is a metric (columns: {', '.join(found.others) or 'none'})",
+                    "one column per metric, named as ndcg@10",
+                    _cure(found.others),
+                )
+            )
+        found._note_names(table, convention)
+        return found
+
+    def _note_names(self, table: str, convention: str | None) -> None:
+        foreign = {column: metric for metric, column in self.metrics.items() if metric.startswith(FOREIGN)}
+        if convention is not None:
+            renamed = [
+                f"{column} is {metric}"
+                for metric, column in self.metrics.items()
+                if column not in (metric, *foreign)
+            ]
+            if renamed:
+                self.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+        if foreign:
+            kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
+            self.notes.append(
+                f"{table}: {kept}: another tool's name, compared under whatever definition it has there"
+                + _semicolon(_cure(list(foreign)))
+            )
+        if self.others:
+            are = "is" if len(self.others) == 1 else "are"
+            self.notes.append(
+                f"{table}: {', '.join(self.others)} {are} no metric and not compared"
+                + _semicolon(_cure(self.others))
+            )
+
+
+def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
+    """The name to compare a column under, and whether higher is better; None for what is no metric.
+
+    Names that our grammar would read in capitals or by an alias are another tool's: ``nDCG@5`` and ``AP`` are not
+    what `ndcg@5` and `map` are here.
+    """
+    if convention is not None:
+        theirs = metric_named(convention, column)
+        if theirs is not None:
+            return str(theirs), theirs.higher_is_better
+    if is_own_file(column):  # a table brings numbers, not code to execute
+        return None
+    text = column.removeprefix(FOREIGN)
+    try:
+        metric = parse_metric(text)
+    except MetricError:
+        return None
+    name = Definition.of(text).name.strip()
+    ours = name in METRICS or name.lower() not in {*METRICS, *ALIASES}
+    return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
+
+
+def _cure(names: Sequence[str]) -> str:
+    """The conventions that know these names."""
+    known = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
+    tools = [f"convention={tool!r}" for tool, found in known.items() if found]
+    if not tools:
+        return ""
+    found = dict.fromkeys(name for names in known.values() for name in names)
+    return f"{' or '.join(tools)} says what {', '.join(found)} means"
+
+
+def _semicolon(text: str) -> str:
+    return f"; {text}" if text else ""
+
+
+def text_ids(ids: NDArray[Any]) -> NDArray[np.str_]:
+    return np.array([str(query) for query in ids.tolist()])
