@@ -35,10 +35,10 @@ def compare(
     compared with the baseline on paired per-query differences.
 
     Args:
-        *runs_or_scores: runs, run folders (or folders of them), evaluations, tables with ``query_id`` and one
-            column per metric, other comparisons (saved ones by the path of their ``report.json``), or mappings
-            from a model's name to one of these; a list of evaluations under one name is one model trained with
-            several seeds.
+        *runs_or_scores: runs, run folders (or folders of them), evaluations, tables (pandas, Polars, Arrow, or their
+            files) with ``query_id`` and one column per metric, other comparisons (saved ones by the path of their
+            ``report.json``), or mappings from a model's name to one of these; a list of evaluations under one name is
+            one model trained with several seeds.
         metrics: the metrics to compare; the first is the primary one, which carries the verdict. Without
             them: all, and the primary is the one that the runs declare, else the first.
         baseline: a model's name; without it that of the first saved comparison, else the first model.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
 
 _ACCEPTED = (
-    "runs, run folders, evaluations, pandas tables of per-query values, other comparisons, "
+    "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
     "or a mapping from a name to one of these"
 )
 
@@ -181,7 +181,7 @@ def _is_run(value: Any) -> bool:
 
 
 def _is_table(value: Any) -> bool:
-    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__"))
 
 
 def _is_evaluation(value: Any) -> bool:

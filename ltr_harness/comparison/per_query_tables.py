@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,12 @@ from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import ALIASES, METRICS, parse_metric
 from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
+from ltr_harness.readers.column_names import column_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_EXPECTED = "query_id and metric columns"
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -38,20 +41,22 @@ def read_table(path: Path) -> pd.DataFrame:
             # rows longer than the header: pandas would cut them, or take their first field for an index
             warnings.simplefilter("error", pd.errors.ParserWarning)
             separator = "," if path.suffix == ".csv" else "\t"
-            return pd.read_csv(path, sep=separator, dtype={"query_id": str}, index_col=False)
+            names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
+            query = column_of("query", names.tolist())
+            return pd.read_csv(
+                path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
+            )
     # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
     except (ValueError, OSError, pd.errors.ParserWarning) as problem:
         reason = str(problem).strip().splitlines()[0]
-        raise DataError(
-            Problem(str(path), f"cannot be read as a table: {reason}", "query_id and metric columns")
-        ) from None
+        raise DataError(Problem(str(path), f"cannot be read as a table: {reason}", _EXPECTED)) from None
 
 
-def from_table(table: pd.DataFrame, name: str, convention: str | None, notes: list[str]) -> Entrant:
+def from_table(table: Any, name: str, convention: str | None, notes: list[str]) -> Entrant:
     """One entrant from a table with ``query_id`` (column or index) and one column per metric.
 
     Args:
-        table: one row per query.
+        table: one row per query; a frame of pandas, Polars, Arrow or whatever Arrow reads as one.
         name: of the model, for messages too.
         convention: the tool whose names the columns are; None where they are ours.
         notes: what was renamed or left out is added to them.
@@ -60,21 +65,20 @@ def from_table(table: pd.DataFrame, name: str, convention: str | None, notes: li
         DataError: no query ids, a query or a metric twice, no metric at all, text for numbers.
         UsageError: a convention that is not known.
     """
-    frame = table.reset_index() if "query_id" in table.index.names else table
+    frame = _as_pandas(table, name)
     frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
-    if "query_id" not in frame:
+    query = column_of("query", frame.columns.tolist())
+    if query is None:
         found = ", ".join(frame.columns)
-        raise DataError(
-            Problem(name, f"no column query_id (columns: {found})", "query_id and metric columns")
-        )
+        raise DataError(Problem(name, f"no column query_id (columns: {found})", _EXPECTED))
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DataError(Problem(name, f"has several columns {twice}", "one column per metric"))
-    ids = text_ids(frame["query_id"].to_numpy())
+    ids = text_ids(frame[query].to_numpy())
     if len(set(ids.tolist())) != ids.size:
-        twice = frame["query_id"][frame["query_id"].duplicated()].iloc[0]
+        twice = frame[query][frame[query].duplicated()].iloc[0]
         raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
-    columns = _Columns.of([column for column in frame.columns if column != "query_id"], name, convention)
+    columns = _Columns.of([column for column in frame.columns if column != query], name, convention)
     notes += columns.notes
     attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
     return Entrant(
@@ -85,6 +89,20 @@ def from_table(table: pd.DataFrame, name: str, convention: str | None, notes: li
         higher_is_better=columns.higher_is_better,
         query_attributes={column: frame[column].to_numpy() for column in attributes},
     )
+
+
+def _as_pandas(table: Any, name: str) -> pd.DataFrame:
+    """The table as a frame of pandas, an index that names the queries among its columns."""
+    import pyarrow as pa
+
+    if hasattr(table, "iloc"):
+        frame = cast("pd.DataFrame", table)
+        indexed = column_of("query", [str(level) for level in frame.index.names]) is not None
+        return frame.reset_index() if indexed else frame
+    try:
+        return cast("pd.DataFrame", pa.table(table).to_pandas())
+    except (TypeError, ValueError, pa.ArrowException) as problem:
+        raise DataError(Problem(name, f"cannot be read as a table: {problem}", _EXPECTED)) from None
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ltr_harness import compare, evaluate
@@ -99,7 +100,7 @@ class TestTables:
     @pytest.mark.parametrize(
         ("frame", "message"),
         [
-            (table("ab", ndcg_10=[1, 0]).rename(columns={"query_id": "qid"}), "x: no column query_id"),
+            (table("ab", ndcg_10=[1, 0]).rename(columns={"query_id": "who"}), "x: no column query_id"),
             (table("aa", ndcg_10=[1, 0]), "x: query 'a' has several rows"),
             (table("ab"), r"x: no column is a metric \(columns: none\)"),
             (table("ab", ndcg_10=["high", "low"]), "x: column ndcg@10 has a value that is not a number"),
@@ -120,6 +121,27 @@ class TestTables:
         result = compare(path)
         assert result.models == ("mine",)
         assert result.entrants[0].query_ids.tolist() == ["007", "8"]
+
+    @pytest.mark.parametrize("name", ["qid", "search_id", "Query-ID"])
+    def test_the_query_by_any_of_its_usual_names(self, tmp_path: Path, name: str) -> None:
+        frame = table(["007", "8"], ndcg_10=[1.0, 0.5])
+        frame.rename(columns={"query_id": name}).to_csv(tmp_path / "theirs.csv", index=False)
+        indexed = frame.rename(columns={"query_id": name}).set_index(name)
+        result = compare(tmp_path / "theirs.csv", {"ours": frame, "indexed": indexed})
+        assert [one.query_ids.tolist() for one in result.entrants] == [["007", "8"]] * 3
+        assert not any("no metric" in note for note in result.notes)
+
+    def test_frames_of_other_libraries(self) -> None:
+        polars = pytest.importorskip("polars")
+        frame = table("abcd", ndcg_10=[1, 0, 0.5, None], n_relevant=[1, 1, 2, 0])
+        others = {"polars": polars.from_pandas(frame), "arrow": pa.Table.from_pandas(frame)}
+        expected = compare({"pandas": frame, "again": frame})
+        for name, other in others.items():
+            result = compare({"pandas": frame, "again": other})
+            assert result.frame().equals(expected.frame()), name
+        assert compare(others["polars"], others["arrow"]).models == ("scores 1", "scores 2")
+        with pytest.raises(DataError, match="x: no column query_id \\(columns: who, ndcg@10\\)"):
+            compare({"x": polars.DataFrame({"who": ["a"], "ndcg@10": [1.0]})})
 
 
 class TestNamesOfOtherTools:
