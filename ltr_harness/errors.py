@@ -23,6 +23,8 @@ from dataclasses import dataclass
 class Problem:
     """One thing that is wrong: where, what was found, what was expected, how to mend it.
 
+    `count` is above 1 in the last line of a long list, which stands for the problems that are not listed.
+
     Example:
         >>> print(Problem("exp.yaml:3", "unknown key 'sedes'", cure="did you mean 'seeds'?"))
         exp.yaml:3: unknown key 'sedes'; did you mean 'seeds'?
@@ -32,6 +34,7 @@ class Problem:
     found: str
     expected: str = ""
     cure: str = ""
+    count: int = 1
 
     def __str__(self) -> str:
         head = f"{self.place}: {self.found}" if self.place else self.found

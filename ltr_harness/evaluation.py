@@ -14,6 +14,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ class MetricValues:
         per_query: float64 (n_queries,), NaN where undefined.
         mean: mean over the defined queries, weighted where queries have weights; NaN if there is none.
         n_queries: all queries.
-        n_undefined: those left out of the mean because they have no relevant row.
+        n_undefined: those left out of the mean because they have no relevant document.
     """
 
     metric: Metric
@@ -39,8 +40,12 @@ class MetricValues:
 
     def __str__(self) -> str:
         defined = self.n_queries - self.n_undefined
-        text = f"{self.metric} {self.mean:.4f} over {defined:,} of {self.n_queries:,} queries"
-        return text + (f"; {self.n_undefined:,} have no relevant row" if self.n_undefined else "")
+        text = f"{self.metric} {self.mean:.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
+        return text + (
+            f"; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
+            if self.n_undefined
+            else ""
+        )
 
 
 class Evaluation:
@@ -115,7 +120,7 @@ class Evaluation:
             f"<td>{values.n_queries - values.n_undefined:,}</td><td>{values.n_undefined:,}</td></tr>"
             for name, values in self._values.items()
         )
-        head = "<tr><th>metric</th><th>mean</th><th>queries</th><th>without relevant rows</th></tr>"
+        head = "<tr><th>metric</th><th>mean</th><th>queries</th><th>without relevant documents</th></tr>"
         return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
@@ -159,7 +164,7 @@ def evaluate(
         document_ids: (n_rows,) needed by metrics with ``ties=id``.
         judged: bool (n_rows,), rows somebody judged; None where all are. `BPref` and `Judged` ask for it.
         retrieved: bool (n_rows,), rows the ranking lists; the others have no rank, whatever their score, and
-            count among the relevant rows. None where all are.
+            count among the relevant documents. None where all are.
 
     Returns:
         Means, per-query values and counts.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError
+from ltr_harness.wording import count_of
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -203,7 +204,8 @@ class Judgments:
         grades = as_column(labels, "labels")
         if grades.size != groups.n_rows:
             raise DataError(
-                f"{grades.size} labels for {groups.n_rows} rows in {groups.n_queries} queries; "
+                f"{count_of(grades.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
+                f"{count_of(groups.n_queries, 'query')}; "
                 "expected one label per row"
             )
         try:
@@ -216,14 +218,14 @@ class Judgments:
             query = groups.query_of(row)
             raise DataError(
                 f"label {grades[row]:g} in query {groups.name(query)!r}, its row "
-                f"{row - int(groups.boundaries[query])} ({bad.size} such rows); expected finite labels >= 0"
+                f"{row - int(groups.boundaries[query])} ({count_of(bad.size, 'such row')}); expected finite labels >= 0"
             )
         weights = None
         if query_weights is not None:
             weights = np.ascontiguousarray(as_column(query_weights, "query_weights"), dtype=np.float64)
             if weights.size != groups.n_queries:
                 raise DataError(
-                    f"{weights.size} query_weights for {groups.n_queries} queries; expected one per query"
+                    f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
                 )
             if not np.all(np.isfinite(weights) & (weights >= 0)) or not weights.any():
                 raise DataError("query_weights must be finite, >= 0 and not all zero")
@@ -232,7 +234,7 @@ class Judgments:
             documents = as_column(document_ids, "document_ids")
             if documents.size != groups.n_rows:
                 raise DataError(
-                    f"{documents.size} document_ids for {groups.n_rows} rows; expected one per row"
+                    f"{documents.size} document_ids for {count_of(groups.n_rows, 'row')}; expected one per row"
                 )
         flags = None
         if judged is not None:
@@ -242,7 +244,7 @@ class Judgments:
                 place = groups.name(groups.query_of(int(unjudged[0])))
                 raise DataError(
                     f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
-                    f"({unjudged.size} such rows); expected label 0 for rows nobody judged"
+                    f"({count_of(unjudged.size, 'such row')}); expected label 0 for rows nobody judged"
                 )
         return cls(grades, groups, weights, documents, flags)
 
@@ -271,7 +273,9 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
     """
     column = as_column(flags, name)
     if column.size != groups.n_rows:
-        raise DataError(f"{column.size} values of {name} for {groups.n_rows} rows; expected one per row")
+        raise DataError(
+            f"{count_of(column.size, 'value')} of {name} for {count_of(groups.n_rows, 'row')}; expected one per row"
+        )
     if column.dtype != np.bool_:
         raise DataError(f"{name} has dtype {column.dtype}; expected booleans, one per row")
     return np.ascontiguousarray(column)
@@ -286,7 +290,8 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
     column = as_column(scores, "scores")
     if column.size != groups.n_rows:
         raise DataError(
-            f"{column.size} scores for {groups.n_rows} rows in {groups.n_queries} queries; expected one per row"
+            f"{count_of(column.size, 'score')} for {count_of(groups.n_rows, 'row')} in "
+            f"{count_of(groups.n_queries, 'query')}; expected one per row"
         )
     try:
         values = np.ascontiguousarray(column, dtype=np.float64)
@@ -297,6 +302,7 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
         query = groups.query_of(row)
         raise DataError(
             f"score is NaN in query {groups.name(query)!r}, its row {row - int(groups.boundaries[query])} "
-            f"({int(np.isnan(values).sum())} such rows); expected a number: infinities are fine, NaN has no rank"
+            f"({count_of(int(np.isnan(values).sum()), 'such row')}); expected a number: infinities are fine, NaN "
+            f"has no rank"
         )
     return values

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
+from ltr_harness.wording import count_of
 
 _NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"
 
@@ -81,7 +82,9 @@ def folds(
     if n < 3:
         raise DataError(f"{n} folds; expected at least 3: each fold needs a train, a valid and a test part")
     if groups.n_queries < n:
-        raise DataError(f"{n} folds of {groups.n_queries} queries; expected at least one query per fold")
+        raise DataError(
+            f"{n} folds of {count_of(groups.n_queries, 'query')}; expected at least one query per fold"
+        )
     parts = _fold_parts(groups.n_queries, n, seed, together, strata)
     divided = []
     for i in range(n):

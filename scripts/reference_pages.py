@@ -85,7 +85,7 @@ def metric_page(name: str) -> str:
         *other_tools(name),
         f"## Example\n\n```pycon\n{doc['Example']}\n```",
         f"Source: {one_line(doc['Source'])}",
-        "[What holds for all metrics](../metrics.md): ties, queries without relevant rows, other tools' numbers.",
+        "[What holds for all metrics](../metrics.md): ties, queries without relevant documents, other tools' numbers.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -149,7 +149,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
             r"query_weights must be finite, >= 0 and not all zero",
         ),
         ({"group_sizes": [3, 3], "document_ids": ["x"]}, r"1 document_ids for 6 rows"),
-        ({"group_sizes": [3, 3], "judged": [True]}, r"1 values of judged for 6 rows"),
+        ({"group_sizes": [3, 3], "judged": [True]}, r"1 value of judged for 6 rows"),
         (
             {"group_sizes": [3, 3], "judged": [1, 1, 1, 1, 1, 1]},
             r"judged has dtype int64; expected booleans",
@@ -158,7 +158,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
             {"query_ids": IDS, "judged": [True, False, True, True, True, True]},
             r"label 2 in query 'a' belongs to a row that is not judged",
         ),
-        ({"group_sizes": [3, 3], "retrieved": [True]}, r"1 values of retrieved for 6 rows"),
+        ({"group_sizes": [3, 3], "retrieved": [True]}, r"1 value of retrieved for 6 rows"),
     ],
 )
 def test_what_is_said_about_arrays_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:
@@ -175,7 +175,7 @@ def test_metric_problems_name_the_query() -> None:
     with pytest.raises(MetricError, match=r"err\(max_grade=2\): label 3 in query 'a' is above max_grade"):
         evaluate(LABELS, SCORES, query_ids=IDS, metrics=["err(max_grade=2)"])
     with pytest.raises(
-        MetricError, match=r"ndcg: label 2.5 in query 'b' \(1 such rows\): gain=exp needs integer"
+        MetricError, match=r"ndcg: label 2.5 in query 'b' \(1 such row\): gain=exp needs integer"
     ):
         evaluate([3, 2, 0, 2.5, 0, 0], SCORES, query_ids=IDS, metrics=["ndcg"])
     with pytest.raises(
@@ -186,7 +186,9 @@ def test_metric_problems_name_the_query() -> None:
         MetricError, match=r"the discount table ends at rank 2; expected a factor for every rank up to 3"
     ):
         evaluate(LABELS, SCORES, query_ids=IDS, metrics=[NDCG(discount=[1, 0.5])])
-    with pytest.raises(MetricError, match=r"ties=id orders tied rows by document id; expected document_ids"):
+    with pytest.raises(
+        MetricError, match=r"ties=id orders tied documents by document id; expected document_ids"
+    ):
         evaluate(LABELS, SCORES, query_ids=IDS, metrics=["ndcg(ties=id)"])
     with pytest.raises(MetricError, match=r"no metrics given"):
         evaluate(LABELS, SCORES, query_ids=IDS, metrics=[])
@@ -291,10 +293,10 @@ def test_a_single_metric_needs_no_list_and_a_bound_one_no_name() -> None:
 
 def test_a_mean_is_printed_with_its_count() -> None:
     ev = evaluate([1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["ndcg@10"])
-    assert str(ev["ndcg@10"]) == "ndcg@10 1.0000 over 1 of 2 queries; 1 have no relevant row"
+    assert str(ev["ndcg@10"]) == "ndcg@10 1.0000 over 1 of 2 queries; 1 has no relevant document"
     assert "<td>ndcg@10</td><td>1.0000</td><td>1</td><td>1</td>" in ev._repr_html_()
     whole = evaluate([1, 0], [2.0, 1.0], group_sizes=[2], metrics=["ndcg@10", "mrr"])
-    assert repr(whole) == "ndcg@10 1.0000 over 1 of 1 queries\nmrr 1.0000 over 1 of 1 queries"
+    assert repr(whole) == "ndcg@10 1.0000 over 1 of 1 query\nmrr 1.0000 over 1 of 1 query"
 
 
 def test_equal_judgments_have_equal_fingerprints_whatever_the_scores() -> None:
@@ -330,7 +332,7 @@ def test_rows_that_were_not_retrieved_have_no_rank_and_count_among_the_relevant(
     )
     assert (nothing.means["map"], nothing.means["ndcg"]) == (0.0, 0.0)
     assert np.isnan(nothing.means["judged"])
-    with pytest.raises(DataError, match="a retrieved row is scored -inf"):
+    with pytest.raises(DataError, match="a retrieved document is scored -inf"):
         evaluate([1, 0], [-np.inf, 0.0], group_sizes=[2], retrieved=[True, False], metrics=["mrr"])
 
 

@@ -119,7 +119,7 @@ def test_scores_are_checked_against_the_groups() -> None:
     groups = QueryGroups.from_sizes([2, 1], ids=["q7", "q8"])
     assert check_scores(np.float32([1, 2, 3]), groups).dtype == np.float64
     assert check_scores([np.inf, -np.inf, 0], groups).tolist() == [np.inf, -np.inf, 0]
-    with pytest.raises(DataError, match=r"score is NaN in query 'q8', its row 0 \(1 such rows\)"):
+    with pytest.raises(DataError, match=r"score is NaN in query 'q8', its row 0 \(1 such row\)"):
         check_scores([1.0, 2.0, np.nan], groups)
 
 

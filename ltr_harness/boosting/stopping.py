@@ -91,7 +91,7 @@ class Stopper:
             raise DataError(
                 Problem(
                     "stopping",
-                    f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant row",
+                    f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
                     "at least one",
                     "stop on another metric or another set, or let the metric say what such a query counts: "
                     "empty=zero",

@@ -34,6 +34,7 @@ from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_wo
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
+from ltr_harness.wording import count_of
 
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
 
@@ -58,7 +59,7 @@ def judgments_of(matrix: Any) -> Judgments:
     weights = matrix.get_weight()
     if weights.size not in (0, groups.n_queries):
         raise DataError(
-            f"the DMatrix has {weights.size} weights for {groups.n_queries} queries; expected one per query"
+            f"the DMatrix has {weights.size} weights for {count_of(groups.n_queries, 'query')}; expected one per query"
         )
     return Judgments.checked(labels, groups, query_weights=weights if weights.size else None)
 

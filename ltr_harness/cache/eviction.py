@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ltr_harness.cache.entries import FACTS, UNFINISHED
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,6 @@ def _title(page: Path) -> str:
     try:
         facts = json.loads(json.loads(page.read_text(encoding="utf-8"))["facts"])
         n_features = len(facts["feature_names"])
-        return f"{facts['source'] or 'no name'} ({n_features:,} feature{'s' if n_features != 1 else ''})"
+        return f"{facts['source'] or 'no name'} ({count_of(n_features, 'feature')})"
     except (OSError, ValueError, KeyError, TypeError):
         return "unfinished or damaged"

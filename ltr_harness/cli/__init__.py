@@ -18,7 +18,7 @@ COMMANDS = {
         "ltr_harness.cli.commands.evaluate",
         "Metrics for scores from anywhere, TREC runs included.",
     ),
-    "explain": ("ltr_harness.cli.commands.explain", "The arithmetic of one query, row by row."),
+    "explain": ("ltr_harness.cli.commands.explain", "The arithmetic of one query, document by document."),
     "compare": ("ltr_harness.cli.commands.compare", "Compare runs, score files or TREC runs; gates for CI."),
     "monitor": (
         "ltr_harness.cli.commands.monitor",

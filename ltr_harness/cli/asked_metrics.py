@@ -79,7 +79,7 @@ def _from_grade(metrics: Sequence[Metric], relevant: float | None, primary: int)
 
 
 def with_relevant(metric: Metric, grade: float) -> Metric:
-    """The metric counting rows as relevant from this grade on, if it asks that and says no grade itself.
+    """The metric counting documents as relevant from this grade on, if it asks that and says no grade itself.
 
     Example:
         >>> from ltr_harness.metrics import MRR, NDCG

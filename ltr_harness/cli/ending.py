@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.wording import count_of
 
 INTERRUPTED = 130
 
@@ -74,7 +75,7 @@ def say_problems(problems: Sequence[Problem]) -> None:
     if len(problems) == 1:
         click.echo(f"error: {problems[0]}", err=True)
         return
-    click.echo(f"{len(problems)} problems:", err=True)
+    click.echo(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
     for problem in problems:
         click.echo(f"  {problem}", err=True)
 

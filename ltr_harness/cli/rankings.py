@@ -85,7 +85,7 @@ def options(*without: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One ranking of judged rows.
+    """One ranking of judged documents.
 
     Attributes:
         name: how tables call it.

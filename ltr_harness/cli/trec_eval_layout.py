@@ -244,7 +244,7 @@ def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray
 
 
 def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The best precision at or after the rank where a share of the relevant rows is reached.
+    """The best precision at or after the rank where a share of the relevant documents is reached.
 
     Returns:
         float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.
@@ -262,7 +262,7 @@ def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> ND
         best = np.maximum.accumulate(precision[::-1])[::-1]
         n_relevant = int(is_relevant[start:end].sum())
         for at, level in enumerate(RECALL_LEVELS):
-            # how many relevant rows a recall level stands for, rounded as trec_eval 10 does it
+            # how many relevant documents a recall level stands for, rounded as trec_eval 10 does it
             needed = max(math.floor(level * n_relevant + 0.5), 1)
             if needed <= hits.size:
                 out[at, query] = best[needed - 1]

@@ -19,6 +19,7 @@ from ltr_harness.experiment.task import duration
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
+from ltr_harness.wording import count_of
 
 
 class LiveRun:
@@ -107,12 +108,12 @@ class TerminalProgress(Progress):
         if plan.open_studies:  # the runs that follow are not known yet: `planned` is called again
             self._say_searches(plan)
             return
-        parts = [f"{len(plan.tasks)} runs: {new} to train"]
+        parts = [f"{count_of(len(plan.tasks), 'run')}: {new} to train"]
         if again:
             parts.append(f"{again} to score again")
         if done:
             parts.append(f"{done} done already")
-        said = ", ".join(parts) + f"; {threads} thread{'s' if threads > 1 else ''} each"
+        said = ", ".join(parts) + f"; {count_of(threads, 'thread')} each"
         self.say(f"{said}; {plan.left}" if str(plan.left) else said)
         constant = sorted({task.model for task in plan.tasks if not task.seed_matters})
         if constant:
@@ -120,15 +121,15 @@ class TerminalProgress(Progress):
 
     def _say_searches(self, plan: Plan) -> None:
         todo = plan.open_studies
-        searches = "1 search" if len(todo) == 1 else f"{len(todo)} searches"
         begun = sum(study.n_trials for study in todo)
-        more = f", {begun} trials done" if begun else ""
+        more = f", {count_of(begun, 'trial')} done" if begun else ""
         left = [study.seconds_left for study in todo if study.seconds_left is not None]
         if len(left) == len(todo):
             more += f", about {duration(sum(left))} of training left"
-        known = f", besides {len(plan.tasks)} runs" if plan.tasks else ""
+        known = f", besides {count_of(len(plan.tasks), 'run')}" if plan.tasks else ""
         self.say(
-            f"{searches} to make{more}{known}; the runs of these models follow: {', '.join(map(str, todo))}"
+            f"{count_of(len(todo), 'search')} to make{more}{known}; the runs of these models follow: "
+            f"{', '.join(map(str, todo))}"
         )
 
     def tuning(self, study: Study) -> None:
@@ -145,7 +146,7 @@ class TerminalProgress(Progress):
         elif trial.status == "failed":
             self.say(f"tuning {study}: trial {trial.number} FAILED: {trial.error}")
         if self._live is not None:
-            self._live.update(Text(f"tuning {study}: {trial.number + 1} trials"))
+            self._live.update(Text(f"tuning {study}: {count_of(trial.number + 1, 'trial')}"))
 
     def started(self, task: Task) -> None:
         self._began[str(task)] = time.monotonic()

@@ -17,6 +17,7 @@ from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.wording import count_of
 
 
 def compare_entrants(
@@ -116,14 +117,15 @@ def _warnings(comparison: Comparison) -> list[str]:
         counts = {summary.n_undefined for summary in comparison.summaries if summary.metric == metric_name}
         if len(counts) > 1:
             notes.append(
-                f"{metric_name} is undefined for {min(counts)} to {max(counts)} queries depending on the model; "
+                f"{metric_name} is undefined for {min(counts)} to {count_of(max(counts), 'query')} depending on "
+                f"the model; "
                 "each pair is compared over the queries defined for both"
             )
     small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
     if small and method.test == "permutation":
         n = min(pair.n for pair in small)
         notes.append(
-            f"n = {n}: the smallest p-value {n} queries can give is {2.0 ** (1 - n):g}; "
+            f"n = {n}: the smallest p-value {count_of(n, 'query')} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
     # Cochran's rule: the normal approximation of a mean needs n > 25 times the squared skewness.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ltr_harness.runs.record import Record, TuningFacts
+from ltr_harness.wording import count_of
 
 
 def configuration(record: Record) -> Mapping[str, Any]:
@@ -56,6 +57,6 @@ def _spent(facts: Sequence[TuningFacts]) -> str:
     searches = list({one.study: one for one in facts}.values())
     counts = sorted({one.n_trials for one in searches})
     trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    folds = f" in each of {len(searches)} folds" if len(searches) > 1 else ""
+    folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
     limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
     return f"{trials} trials{folds} ({sum(one.seconds for one in searches):.0f} s{limit})"

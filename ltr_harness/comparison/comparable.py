@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.wording import count_of
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
@@ -86,7 +87,11 @@ def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str
     if not shared:
         counts = ", ".join(f"{entrant.name}: {len(own)}" for entrant, own in zip(entrants, ids, strict=True))
         raise NotComparableError(
-            Problem("", f"no query is common to all ({counts} queries)", cure="are the ids of one data set?")
+            Problem(
+                "",
+                f"no query is common to all ({counts} queries)",
+                cure="are the ids of one data set?",
+            )
         )
     kept, notes = [], []
     for entrant, own in zip(entrants, ids, strict=True):
@@ -95,7 +100,9 @@ def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str
             keep = np.flatnonzero([query in shared for query in entrant.query_ids.tolist()])
             # The digest is of all its queries' labels and says nothing about those that remain.
             entrant = replace(entrant.take(keep), judgments_fingerprint={})
-            notes.append(f"{entrant.name}: {lost:,} of {len(own):,} queries left out, not common to all")
+            notes.append(
+                f"{entrant.name}: {lost:,} of {count_of(len(own), 'query')} left out, not common to all"
+            )
         kept.append(entrant)
     return kept, notes
 
@@ -194,8 +201,9 @@ def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
         return []
     only = sorted(theirs - ours) or sorted(ours - theirs)
     found = (
-        f"{len(theirs):,} queries against {len(ours):,} of {first.name}: {len(ours - theirs):,} are missing here, "
-        f"{len(theirs - ours):,} are only here (such as {', '.join(map(repr, only[:3]))})"
+        f"{count_of(len(theirs), 'query')} against {len(ours):,} of {first.name}: "
+        f"{len(ours - theirs):,} missing here, {len(theirs - ours):,} only here (such as "
+        f"{', '.join(map(repr, only[:3]))})"
     )
     shared = len(ours & theirs)
     cure = (
@@ -215,7 +223,7 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
     where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
     if differing:
         found = f"the test data{where} differ from those of {first.name}: same queries, other labels or rows"
-        return [Problem(other.name, found, "one set of judgements")]
+        return [Problem(other.name, found, "one set of judgments")]
     problems = []
     mine, yours = aligned([first, other])
     for fact in LABEL_FACTS:
@@ -227,9 +235,9 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
         if unequal.size:
             at = unequal[0]
             found = (
-                f"{fact} differs from {first.name} in {unequal.size:,} queries, such as "
+                f"{fact} differs from {first.name} in {count_of(unequal.size, 'query')}, such as "
                 f"{str(mine.query_ids[at])!r}: {yours.query_attributes[fact][at]} against "
                 f"{mine.query_attributes[fact][at]}"
             )
-            problems.append(Problem(other.name, found, "one set of judgements"))
+            problems.append(Problem(other.name, found, "one set of judgments"))
     return problems

@@ -66,7 +66,7 @@ class Compared:
 
     @property
     def knows_relevant(self) -> bool:
-        """Whether the inputs told how many relevant rows each query has."""
+        """Whether the inputs told how many relevant documents each query has."""
         return any("n_relevant" in entrant.query_attributes for entrant in self.entrants)
 
     def entrant(self, model: str) -> Entrant:

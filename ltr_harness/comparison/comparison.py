@@ -29,7 +29,7 @@ class Comparison(Compared):
         method: test, correction, confidence, and how they were computed.
         families: which hypotheses were corrected together, in words, primary first.
         n_queries: size of the query set.
-        n_without_relevant: queries without a relevant row, where the inputs tell; else undefined ones.
+        n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
         n_undefined: metric to the number of queries undefined for at least one model.
         notes: what a reader must know: replicates left out, warnings about small or lopsided samples …
     """

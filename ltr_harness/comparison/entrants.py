@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.comparison.budgets import budget_notes, configuration
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +112,9 @@ class _Model:
             return None
         if deterministic and len(replicates) > 1:
             kept = min(replicates)
-            self.notes.append(f"{self.name} is deterministic: its {len(replicates)} runs count once")
+            self.notes.append(
+                f"{self.name} is deterministic: its {count_of(len(replicates), 'run')} count once"
+            )
             replicates = {kept: replicates[kept]}
         missing = sorted(self.seeds - replicates.keys())
         if missing and not deterministic:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.wording import count_of
 
 TESTS = {
     "permutation": "sign-flip test",
@@ -96,7 +97,7 @@ class Method:
             'sign-flip test (10,000 draws, seed 0), Holm, 95 % intervals (t)'
         """
         drawn = self.test in ("permutation", "bootstrap")
-        test = TESTS[self.test] + (f" ({self.draws:,} draws, seed {self.seed})" if drawn else "")
+        test = TESTS[self.test] + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
         interval = "simultaneous" if self.correction == "max-t" else INTERVALS[self.interval]
         return f"{test}, {CORRECTIONS[self.correction]}, {self.percent} % intervals ({interval})"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.comparison.result import Paired
+from ltr_harness.wording import count_of, plural
 
 
 def p_text(p: float) -> str:
@@ -32,11 +33,8 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     if list(metrics) == [primary]:
         where = primary
     else:
-        where = f"other metric {metrics[0]}" if len(metrics) == 1 else f"{len(metrics)} other metrics"
-    return (
-        f"{total} {_plural('comparison', total)}: {n_models} {_plural('model', n_models)} "
-        f"against {baseline} at {where}"
-    )
+        where = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
+    return f"{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
 
 
 def verdict_sentence(comparison: Compared) -> str:
@@ -45,10 +43,10 @@ def verdict_sentence(comparison: Compared) -> str:
     leader = comparison.ranking[0]
     top = comparison.summary(leader)
     if top.n == 0:
-        return f"Nothing to compare: {metric} is undefined for all {comparison.n_queries:,} queries."
+        return f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}."
     if len(comparison.entrants) == 1:
         interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
-        return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)}; there is no other model."
+        return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
     best = "highest" if comparison.higher_is_better[metric] else "lowest"
     base = comparison.summary(baseline)
     if leader == baseline:
@@ -60,7 +58,7 @@ def verdict_sentence(comparison: Compared) -> str:
         }.get(pair.verdict, "is not distinguishable from it")
         return (
             f"The baseline {baseline} has the {best} mean {metric}, {base.mean:.4f}; the closest, {rival}, {against}: "
-            f"{_size(comparison, pair)}{_over(comparison, pair.n)}."
+            f"{_size(comparison, pair)}{_over(comparison, pair.n)}"
         )
     pair = comparison.paired(leader)
     also = [
@@ -70,7 +68,7 @@ def verdict_sentence(comparison: Compared) -> str:
     ]
     if pair.verdict == "better":
         head = f"{leader} is better than {baseline} at {metric}, {top.mean:.4f} against {base.mean:.4f}"
-        tail = f"; so {_plural('is', len(also))} {_listed(also)}" if also else ""
+        tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
     else:
         word = (
             f"equivalent to {baseline}"
@@ -80,8 +78,8 @@ def verdict_sentence(comparison: Compared) -> str:
         head = f"{leader} has the {best} mean {metric}, {top.mean:.4f} against {base.mean:.4f}, but is {word}"
         if pair.verdict == "not distinguishable":
             head += f" (n = {pair.n:,})"
-        tail = f"; better than {baseline}: {_listed(also)}" if also else ""
-    return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{tail}."
+        tail = f" Better than {baseline}: {_listed(also)}." if also else ""
+    return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{tail}"
 
 
 def _size(comparison: Compared, pair: Paired) -> str:
@@ -99,11 +97,13 @@ def _size(comparison: Compared, pair: Paired) -> str:
 def _over(comparison: Compared, n: int) -> str:
     """Over how many queries, and why not over all."""
     if n == comparison.n_queries:
-        return f", over {n:,} {_plural('query', n)}"
+        return f", over {count_of(n, 'query')}."
     left_out = comparison.n_queries - n
-    known = comparison.knows_relevant and left_out == comparison.n_without_relevant
-    why = f"{_plural('has', left_out)} no relevant row" if known else f"{_plural('is', left_out)} undefined"
-    return f", over {n:,} of {comparison.n_queries:,} queries; {left_out:,} {why}"
+    if comparison.knows_relevant and left_out == comparison.n_without_relevant:
+        why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
+    else:
+        why = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"
+    return f", over {n:,} of {count_of(comparison.n_queries, 'query')}. {why}."
 
 
 def _listed(models: Sequence[str]) -> str:
@@ -111,9 +111,3 @@ def _listed(models: Sequence[str]) -> str:
     if len(models) > 3:
         return f"{', '.join(models[:3])} and {len(models) - 3} more"
     return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
-
-
-def _plural(word: str, count: int) -> str:
-    if count == 1:
-        return word
-    return {"is": "are", "has": "have", "query": "queries"}.get(word, word + "s")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig
 from ltr_harness.config.explain import Path
+from ltr_harness.wording import count_of
 
 Finding = tuple[Path, str, str, str]
 """Where, what was found, what was expected, how to mend it."""
@@ -104,6 +105,11 @@ def baseline_rule(baseline: str, models: Mapping[str, object], swept: Mapping[st
     points = [point for point, model in swept.items() if model == baseline]
     if baseline not in models and points:
         cure = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
-        yield ("compare", "baseline"), f"{baseline!r} is swept: it became {len(points)} models", cure, ""
+        yield (
+            ("compare", "baseline"),
+            f"{baseline!r} is swept: it became {count_of(len(points), 'model')}",
+            cure,
+            "",
+        )
     elif baseline not in models:
         yield ("compare", "baseline"), f"there is no model {baseline!r}", "", did_you_mean(baseline, models)

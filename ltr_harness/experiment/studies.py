@@ -17,6 +17,7 @@ from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.identity import package_versions, study_identity, training_identity
 from ltr_harness.runs.record import TuningFacts
 from ltr_harness.runs.study import STUDIES, StudyRecord, read_study, used_up
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,9 @@ def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
     if best is None or best.value is None:
         first = next((trial.error for trial in trials if trial.error), "no reason given")
         return Choice(
-            {}, None, f"tuning found nothing: none of {len(trials)} trials could be trained ({first})"
+            {},
+            None,
+            f"tuning found nothing: none of {count_of(len(trials), 'trial')} could be trained ({first})",
         )
     facts = TuningFacts(
         study=folder,

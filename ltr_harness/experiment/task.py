@@ -12,6 +12,7 @@ from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.config.point import model_at
 from ltr_harness.experiment.studies import Choice, Study
 from ltr_harness.metrics import Metric
+from ltr_harness.wording import count_of
 
 State = Literal["done", "score again", "train"]
 
@@ -53,8 +54,8 @@ class TimeLeft:
 
     Example:
         >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
-        about 3 min, 2 runs not counted
-        time unknown: nothing like it has finished
+        about 3 min; no estimate yet for 2 runs
+        no estimate yet
         <BLANKLINE>
         (None, None, None)
     """
@@ -64,9 +65,9 @@ class TimeLeft:
 
     def __str__(self) -> str:
         if not self.seconds:
-            return "time unknown: nothing like it has finished" if self.n_unknown else ""
-        runs = "1 run" if self.n_unknown == 1 else f"{self.n_unknown} runs"
-        return f"about {duration(self.seconds)}" + (f", {runs} not counted" if self.n_unknown else "")
+            return "no estimate yet" if self.n_unknown else ""
+        left_out = f"; no estimate yet for {count_of(self.n_unknown, 'run')}" if self.n_unknown else ""
+        return f"about {duration(self.seconds)}{left_out}"
 
 
 def duration(seconds: float) -> str:

@@ -132,7 +132,7 @@ def run_trial(
                 if number < experiment.tune.inner_folds and report(number, value):
                     raise Pruned(value)
         if np.isnan(value):
-            raise DataError(f"{metric} is undefined: no query that counts has a relevant row")
+            raise DataError(f"{metric} is undefined: no query that counts has a relevant document")
     except Pruned as pruned:
         return over("pruned", value=pruned.value)
     except Exception as problem:

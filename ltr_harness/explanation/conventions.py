@@ -21,16 +21,16 @@ _WHY: Mapping[tuple[str, Any], str] = {
     ("ties", "worst"): "equal scores: low labels first",
     ("ties", "best"): "equal scores: high labels first",
     ("ties", "id"): "equal scores: by document id, descending",
-    ("empty", "skip"): "no relevant row: the query is left out",
-    ("empty", "zero"): "no relevant row counts 0",
-    ("empty", "one"): "no relevant row counts 1",
+    ("empty", "skip"): "no relevant document: the query is left out",
+    ("empty", "zero"): "no relevant document counts 0",
+    ("empty", "one"): "no relevant document counts 1",
     ("score_precision", "float32"): "scores that float32 cannot tell apart tie",
     ("score_precision", "float64"): "scores keep their full precision",
     ("short_list", "zero"): "a list shorter than K counts 0",
     ("short_list", "truncate"): "a short list is measured as it is",
-    ("denominator", "total"): "divided by all relevant rows, R",
+    ("denominator", "total"): "divided by all relevant documents, R",
     ("denominator", "min_rk"): "divided by min(R, K)",
-    ("denominator", "retrieved"): "divided by the relevant rows within K",
+    ("denominator", "retrieved"): "divided by the relevant documents within K",
     ("denominator", "k"): "divided by K, even where the list is shorter",
     ("denominator", "min_kn"): "divided by min(K, n)",
 }
@@ -62,7 +62,7 @@ def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
     Example:
         >>> from ltr_harness.metrics import NDCG
         >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
-        ('no relevant row counts 0', 'a label gains its grade, not 2^grade - 1')
+        ('no relevant document counts 0', 'a label gains its grade, not 2^grade - 1')
     """
     return tuple(in_words(name, choice) for name, choice in differing(metric, theirs).items())
 

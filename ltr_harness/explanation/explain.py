@@ -1,4 +1,4 @@
-"""One query's arithmetic, row by row, and why another tool's number differs."""
+"""One query's arithmetic, document by document, and why another tool's number differs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explain(
     """What `metric` does with one query; see `Metric.explain`."""
     size = as_column(labels, "labels").size
     if size == 0:
-        raise DataError("labels is empty; expected the rows of one query")
+        raise DataError("labels is empty; expected the documents of one query")
     groups = QueryGroups.from_sizes([size])
     judgments = Judgments.checked(labels, groups, document_ids=document_ids, judged=judged)
     query = _Query(judgments, as_column(scores, "scores"), retrieved)
@@ -54,9 +54,9 @@ def explain(
     elif isinstance(metric, FunctionMetric):
         steps = (f"{metric.name} is a function of these labels and scores; how it gets there, its code says",)
     if getattr(metric, "short_list", "") == "zero" and metric.k is not None and size < metric.k:
-        steps = (*steps[:2], f"a list of {size} rows, shorter than {metric.k}, counts 0")
+        steps = (*steps[:2], f"a list of {size} documents, shorter than {metric.k}, counts 0")
     if math.isnan(value):
-        steps = ("undefined: no row of the query is relevant in the sense of this metric",)
+        steps = ("undefined: no document of the query is relevant in the sense of this metric",)
     return Explanation(
         metric,
         value,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ltr_harness.metrics.core.metric import Metric, plain_number
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Explanation:
         columns: headings of `rows`.
         rows: one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it
             (where not all are), what the metric sees.
-        n_hidden: rows below the cutoff that are not shown.
+        n_hidden: documents below the cutoff that are not shown.
         steps: from the contributions to the value, one line each.
         ideal: labels of the ideal order, as far as the cutoff.
         presets: the same under every tool that computes the metric.
@@ -65,7 +66,7 @@ class Explanation:
     def __str__(self) -> str:
         parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_text_table(self.columns, self.rows)]
         if self.n_hidden:
-            parts.append(f"({self.n_hidden:,} more rows below the cutoff)")
+            parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
         parts += [
             "",
             f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}",
@@ -79,7 +80,7 @@ class Explanation:
         parts = [f"<p><b>{escape(str(self.metric))} = {self.text_of(self.value)}</b></p>"]
         parts.append(_html_table(self.columns, self.rows))
         if self.n_hidden:
-            parts.append(f"<p>{self.n_hidden:,} more rows below the cutoff</p>")
+            parts.append(f"<p>{count_of(self.n_hidden, 'more document')} below the cutoff</p>")
         steps = [f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.remarks]
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.packages import requirements
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -131,7 +132,7 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         yield
     except refusals as problem:
         said = str(problem).strip().splitlines()[0]
-        cure = f"{len(added)} runs arrived: the same command goes on from there" if added else ""
+        cure = f"{count_of(len(added), 'run')} arrived: the same command goes on from there" if added else ""
         raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
 
 
@@ -264,7 +265,7 @@ def _note(record: Record) -> str:
         return f"failed: {record.error}"
     means = [
         f"- {name}: {'undefined' if one.mean is None else f'{one.mean:.4f}'} over "
-        f"{one.n_queries - one.n_undefined:,} of {one.n_queries:,} queries"
+        f"{one.n_queries - one.n_undefined:,} of {count_of(one.n_queries, 'query')}"
         for name, one in record.metrics.items()
     ]
     return "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ltr_harness.inspection.card import DataCard
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
+from ltr_harness.wording import count_of, plural
 
 Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
@@ -64,7 +65,7 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 "query in two splits",
                 "error" if same else "warning",
                 place,
-                f"{_count(overlap.n_queries, 'query is', 'queries are')} in both ({names}); "
+                f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
                 + (f"{same:,} of them with identical rows" if same else "their rows differ"),
                 "divide by query: `ltr-harness data split`"
                 if same
@@ -76,7 +77,7 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 "identical rows",
                 "warning" if share > SEEN_SHARE else "note",
                 place,
-                f"{_count(overlap.n_rows, 'row', 'rows')} of {overlap.second} ({share:.1%}) "
+                f"{count_of(overlap.n_rows, 'row')} of {overlap.second} ({share:.1%}) "
                 f"have the features of a row of {overlap.first}",
                 "look whether they are the same documents; rows that are all zero are often the reason",
             )
@@ -90,7 +91,7 @@ def _columns(card: DataCard) -> Iterator[Finding]:
                 "different features",
                 "error",
                 f"{first.name} and {split.name}",
-                f"{first.n_features} features against {split.n_features}",
+                f"{count_of(first.n_features, 'feature')} against {split.n_features}",
                 "name the features, or set `n_features`, so that a column means the same everywhere",
             )
             continue
@@ -117,7 +118,9 @@ def _far_outside(known: FeatureFacts, new: FeatureFacts) -> bool:
 def _labels(split: SplitCard) -> Iterator[Finding]:
     highest = max(split.grades)
     if highest == 0:
-        yield Finding("nothing relevant", "error", split.name, "no row is relevant", "look at the labels")
+        yield Finding(
+            "nothing relevant", "error", split.name, "no document is relevant", "look at the labels"
+        )
         return
     if highest >= STEEP_GRADE:
         at_top = split.grades[highest]
@@ -125,7 +128,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
             "steep gain",
             "error" if highest > 31 else "warning",
             split.name,
-            f"with exponential gain grade {highest:g} ({_count(at_top, 'row', 'rows')}) weighs "
+            f"with exponential gain grade {highest:g} ({count_of(at_top, 'row')}) weighs "
             f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1",
             "use ndcg(gain=linear), or map the labels to grades such as 0 to 4",
         )
@@ -134,24 +137,25 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
             "one grade",
             "error",
             split.name,
-            "all rows have the same label",
-            "rows that are not relevant belong into the data",
+            "all documents have the same label",
+            "include documents that are not relevant",
         )
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         yield Finding(
             "sorted labels",
             "warning",
             split.name,
-            f"in {split.n_sorted:,} of {split.n_several_grades:,} queries the rows stand in the order of their labels",
+            f"in {split.n_sorted:,} of {count_of(split.n_several_grades, 'query')} the documents are sorted by label",
             "ties keep this order in many tools and look like knowledge: shuffle the rows, or use ties=expected",
         )
     barren = split.n_without_relevant / split.n_queries
     if barren > 0.1:
         yield Finding(
-            "without relevant rows",
+            "without relevant documents",
             "note",
             split.name,
-            f"{split.n_without_relevant:,} of {split.n_queries:,} queries ({barren:.0%}) have no relevant row",
+            f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')} ({barren:.0%}) have no "
+            "relevant document",
             "tools count them as 0, as 1 or not at all: compare only numbers with the same rule",
         )
 
@@ -204,7 +208,7 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
             "forced ties",
             "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note",
             split.name,
-            f"{_count(split.n_forced_ties, 'row', 'rows')} ({split.n_forced_ties / split.n_rows:.1%}) have the "
+            f"{count_of(split.n_forced_ties, 'row')} ({split.n_forced_ties / split.n_rows:.1%}) have the "
             "features of another row of their query, but another label",
             "no model of these features can tell them apart",
         )
@@ -213,15 +217,11 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
             "one-row queries",
             "note",
             split.name,
-            f"{split.n_single:,} of {split.n_queries:,} queries have a single row",
+            f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single row",
             "they are always ranked perfectly and lift every mean",
         )
 
 
 def _names(names: list[str]) -> str:
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    return f"{len(names)} features ({shown})" if len(names) > 1 else f"feature {shown}"
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
+    return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"feature {shown}"

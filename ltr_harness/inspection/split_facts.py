@@ -50,7 +50,7 @@ class SplitCard:
         grades: label to rows.
         sizes: rows per query, quantiles: 0, 25, 50, 75, 90, 100 %.
         n_without_relevant: queries whose labels are all 0.
-        n_one_grade: queries with a relevant row whose labels are all equal: no ranking is better than another.
+        n_one_grade: queries with a relevant document whose labels are all equal: no ranking is better than another.
         n_single: queries of one row.
         n_sorted: queries with several grades whose rows stand in the order of their labels.
         n_several_grades: queries with several grades.

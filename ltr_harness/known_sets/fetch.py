@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ltr_harness.errors import FetchError, Problem
 from ltr_harness.known_sets.known_set import Download
+from ltr_harness.wording import count_of
 
 _BLOCK = 1 << 16
 _TIMEOUT_S = 30
@@ -68,13 +69,17 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
             continue
         if _size(part) > download.size:
             part.unlink()
-            raise _failed(download, f"is longer than {download.size:,} bytes", f"{download.size:,} bytes")
+            raise _failed(
+                download,
+                f"is longer than {count_of(download.size, 'byte')}",
+                f"{count_of(download.size, 'byte')}",
+            )
         fruitless = 0 if _size(part) > before else fruitless + 1
         if fruitless >= _FRUITLESS:
             raise _failed(
                 download,
                 last,
-                f"{download.size:,} bytes, {_size(part):,} are there",
+                f"{count_of(download.size, 'byte')}, {_size(part):,} are there",
                 "run the same command again, it goes on from there",
             )
         if fruitless:

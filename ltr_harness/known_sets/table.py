@@ -8,6 +8,7 @@ files are PyTorchLTR's.
 from __future__ import annotations
 
 from ltr_harness.known_sets.known_set import Archive, Counts, Download, KnownSet
+from ltr_harness.wording import count_of
 
 _MICROSOFT = "Microsoft Research licence: research use only, no redistribution"
 _LETOR_PAGE = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
@@ -89,7 +90,7 @@ def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
         folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
         by_hand = f"fetch Gov.rar and unpack it; its folder {folder}"
     return KnownSet(
-        title=f"{name} of LETOR 3.0: {title}, {n_features} features, grades 0 to {max_grade}, five folds",
+        title=f"{name} of LETOR 3.0: {title}, {count_of(n_features, 'feature')}, grades 0 to {max_grade}, five folds",
         home=_LETOR_PAGE,
         terms=_MICROSOFT,
         reader={"reader": "letor", "n_features": n_features, "first_index": 1},

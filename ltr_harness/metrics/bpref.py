@@ -1,4 +1,4 @@
-"""bpref: preferences between judged rows only."""
+"""bpref: preferences between judged documents only."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ltr_harness.metrics.rbp_residual import judged_rows
 
 @dataclass(frozen=True, kw_only=True)
 class BPref(BinaryMetric):
-    """How rarely a judged non-relevant row stands above a relevant one; rows nobody judged are passed over.
+    """How rarely a judged non-relevant document stands above a relevant one; unjudged ones are passed over.
 
-    bpref = (1/R) * sum over the relevant rows listed of 1 - min(N_above, R) / min(R, N), with N the query's
-    judged non-relevant rows and N_above those of them above the row (0 where there are none). Made for
-    incomplete judgments; where every row is judged it tells little that AP does not. No cutoff.
+    bpref = (1/R) * sum over the relevant documents listed of 1 - min(N_above, R) / min(R, N), with N the query's
+    judged non-relevant documents and N_above those of them above the document (0 where there are none). Made for
+    incomplete judgments; where every document is judged it tells little that AP does not. No cutoff.
 
     Source: Buckley & Voorhees 2004, in trec_eval's form; ties: exact mean over their orders.
 
-    When to use: Judgments are incomplete: runs retrieve many rows that nobody has looked at, and the
+    When to use: Judgments are incomplete: runs retrieve many documents that nobody has looked at, and the
         other metrics would count these as not relevant.
 
-    When not: On learning-to-rank files, where every row is judged. As the number that decides: it does
+    When not: On learning-to-rank files, where every document is judged. As the number that decides: it does
         not see what was not judged, good or bad, and has no K.
 
     Example:
@@ -65,7 +65,7 @@ class BPref(BinaryMetric):
         return values
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
-        # a sum over relevant rows: a tie group gives each of its relevant rows the same
+        # a sum over relevant documents: a tie group gives each of its relevant documents the same
         out = np.zeros(ranking.rows.size)
         is_relevant, (n_relevant,) = self.relevant_rows(judgments)
         values_of = self.prepare(judgments, np.array([NO_CUTOFF]))
@@ -115,7 +115,7 @@ def _preferences(
                 elif is_against[rows[at + j]]:
                     against += 1
             if relevant > 0:
-                # a relevant row stands below 0, 1, … or all of its group's `against`, each with equal chance
+                # a relevant document stands below 0, 1, … or all of its group's `against`, each with equal chance
                 counted = 0.0
                 for x in range(against + 1):
                     counted += min(above + x, most)

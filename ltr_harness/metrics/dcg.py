@@ -22,7 +22,7 @@ class DCG(Metric):
 
     DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).
 
-    Not comparable between queries (it grows with their number of relevant rows), so its mean is rarely what
+    Not comparable between queries (it grows with their number of relevant documents), so its mean is rarely what
     one wants; `NDCG` divides by the best value the query allows.
 
     Attributes:
@@ -34,7 +34,7 @@ class DCG(Metric):
     When to use: To see what NDCG divides, or where the amount of relevance delivered is itself the point.
 
     When not: To average over queries, or to compare data sets: it has no upper bound and grows with a
-        query's relevant rows. Use `ndcg`.
+        query's relevant documents. Use `ndcg`.
 
     Example:
         >>> from ltr_harness import evaluate
@@ -73,7 +73,7 @@ class DCG(Metric):
     def gain_and_discount(
         self, judgments: Judgments, cutoffs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """The gain of each row, the discount of each rank that counts, and which queries have no gain."""
+        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
         groups = judgments.groups
         gain = gains_of(judgments, self.gain, self.name)
         factor = discounts(self.discount, int(min(groups.sizes.max(), cutoffs[-1])), self.name)
@@ -90,7 +90,7 @@ def cumulated(
 ) -> Values:
     """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
 
-    `by_grade` says that rows of the same label have the same gain, which makes it faster.
+    `by_grade` says that documents of the same label have the same gain, which makes it faster.
     """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     index, gain = ranking.by_grade(gain) if by_grade else (ranking.rows, gain)

@@ -23,7 +23,7 @@ _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 class ERR(Metric):
     """How soon a user who reads from the top finds satisfaction: the expectation of 1 / (rank where they stop).
 
-    ERR@K = sum over ranks r <= K of (1/r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a row
+    ERR@K = sum over ranks r <= K of (1/r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a document
     of grade g satisfies with probability R(g) = (2^g - 1) / 2^max_grade. The best possible value is below 1.
 
     Attributes:
@@ -34,11 +34,11 @@ class ERR(Metric):
 
     Source: Chapelle, Metzler, Zhang & Grinspan 2009.
 
-    When to use: Graded labels and users who stop once they are satisfied: a second perfect row is worth
+    When to use: Graded labels and users who stop once they are satisfied: a second perfect document is worth
         far less than the first. Unlike `mrr` it goes on counting after the first hit, a little.
 
     When not: When users want many results, or when the top of the scale is not fixed: `max_grade` must
-        come from the experiment. Where most queries have no row of a high grade, `nerr` says more.
+        come from the experiment. Where most queries have no document of a high grade, `nerr` says more.
 
     Example:
         >>> from ltr_harness import evaluate
@@ -81,7 +81,7 @@ class ERR(Metric):
         return values
 
     def expected(self, ranking: Ranking, cutoffs: NDArray[np.int64], stops: NDArray[np.float64]) -> Values:
-        """ERR at every cutoff from the chance that each row satisfies, exact under ties."""
+        """ERR at every cutoff from the chance that each document satisfies, exact under ties."""
         out = np.empty((cutoffs.size, ranking.offsets.size - 1))
         index, stops = ranking.by_grade(stops)
         _expected_reciprocal_rank(
@@ -112,8 +112,9 @@ class ERR(Metric):
             at = int(np.argmax(ranking.tie_end - rank))
             groups = judgments.groups
             raise MetricError(
-                f"{self}: {largest} rows of query {groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
-                f"expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
+                f"{self}: {largest} documents of query {groups.name(groups.query_of(int(ranking.rows[at])))!r} "
+                f"tie; the "
+                "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
             )
 
 
@@ -145,7 +146,7 @@ def _expected_reciprocal_rank(
                     out[cutoff, query] = total
                     cutoff += 1
             else:
-                # unsatisfied[j]: mean over subsets of j rows of the group of the product of (1 - R)
+                # unsatisfied[j]: mean over subsets of j documents of the group of the product of (1 - R)
                 size = end - i
                 reach = min(end, n) - i
                 unsatisfied = np.zeros(reach + 1)

@@ -13,9 +13,9 @@ from ltr_harness.metrics.core.hits import HitsMetric, rows_looked_at
 
 @dataclass(frozen=True, kw_only=True)
 class F1(HitsMetric):
-    """How well the first K rows and the relevant rows coincide: the harmonic mean of precision and recall.
+    """How well the first K documents and the relevant documents coincide: the harmonic mean of precision and recall.
 
-    F1@K = 2 P R / (P + R) = 2 (relevant rows in the first K) / (K + R): linear in the hits, which is why its
+    F1@K = 2 P R / (P + R) = 2 (relevant documents in the first K) / (K + R): linear in the hits, which is why its
     expectation under ties is exact too.
 
     Attributes:

@@ -19,15 +19,15 @@ from ltr_harness.metrics.rbp_residual import judged_rows
 
 @dataclass(frozen=True, kw_only=True)
 class Judged(Metric):
-    """How many of the first K rows somebody has judged: where it is low, every other metric guesses.
+    """How many of the first K documents somebody has judged: where it is low, every other metric guesses.
 
-    Judged@K = judged rows in the first K / min(K, n). Learning-to-rank files judge every row, so it is 1 there;
-    runs over a collection are where it matters. Defined for every query that lists a row.
+    Judged@K = judged documents in the first K / min(K, n). Learning-to-rank files judge every document, so it is
+    1 there; runs over a collection are where it matters. Defined for every query that lists a document.
 
     Source: the ``judged@k`` of ir-measures and TREC track overviews.
 
     When to use: Before believing any other number on runs over a collection, above all for a new kind of
-        system whose rows the judges have never seen.
+        system whose documents the judges have never seen.
 
     When not: To choose between models: a high share says that a number is known, not that it is good.
 

@@ -1,4 +1,4 @@
-"""Kendall tau distance: pairs of rows in the wrong order."""
+"""Kendall tau distance: pairs of documents in the wrong order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ltr_harness.metrics.core.ranking import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class KendallTauDistance(Metric):
-    """How many pairs of rows stand in the wrong order: 0 is the ideal order, lower is better.
+    """How many pairs of documents stand in the wrong order: 0 is the ideal order, lower is better.
 
-    Distance = pairs with different labels whose better row is scored below the worse one; a pair tied in score
+    Distance = pairs with different labels whose better document is scored below the worse one; a pair tied in score
     counts one half. A pair at the bottom weighs as much as one at the top, so fewer inversions may still be the
     worse list for a user: a diagnostic, not a goal. Queries whose labels are all equal have no such pair and are
     undefined.
@@ -33,14 +33,14 @@ class KendallTauDistance(Metric):
         feature.
 
     When not: As a goal or as what stops training: a list with fewer inversions may have its first
-        relevant row further down. Seven rows: 1000111 has 9 inversions and a reciprocal rank of 1,
+        relevant document further down. Seven documents: 1000111 has 9 inversions and a reciprocal rank of 1,
         0011110 has 8 and 1/3.
 
     Example:
         >>> from ltr_harness import evaluate
         >>> labels, scores = [1, 0, 0, 0, 1, 1, 1], [7, 6, 5, 4, 3, 2, 1]
         >>> ev = evaluate(labels, scores, group_sizes=[7], metrics=["kendall_tau_distance"])
-        >>> ev.means["kendall_tau_distance"]  # three relevant rows below three others each
+        >>> ev.means["kendall_tau_distance"]  # three relevant documents below three others each
         9.0
     """
 

@@ -1,4 +1,4 @@
-"""MAP: precision at every relevant row, averaged."""
+"""MAP: precision at every relevant document, averaged."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ltr_harness.metrics.dcg import cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class MAP(BinaryMetric):
-    """How densely relevant rows fill the top: precision at each relevant row's rank, averaged.
+    """How densely relevant documents fill the top: precision at each relevant document's rank, averaged.
 
-    AP@K = (1/D) sum over ranks r <= K that hold a relevant row of (relevant rows in the top r) / r;
+    AP@K = (1/D) sum over ranks r <= K that hold a relevant document of (relevant documents in the top r) / r;
     MAP is its mean.
 
     Attributes:
-        denominator: D. ``min_rk`` min(R, K) with R the query's relevant rows, so that 1 can be reached (as
-            LightGBM, XGBoost and CatBoost have it); ``total`` R (trec_eval); ``retrieved`` the relevant rows
+        denominator: D. ``min_rk`` min(R, K) with R the query's relevant documents, so that 1 can be reached (as
+            LightGBM, XGBoost and CatBoost have it); ``total`` R (trec_eval); ``retrieved`` the relevant documents
             within K. The same ranking gave .78, and .14 with ``total``.
 
     Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
 
-    When to use: Relevant or not, and all the relevant rows matter: recall-oriented search such as
+    When to use: Relevant or not, and all the relevant documents matter: recall-oriented search such as
         patents, law and medicine, and shelves of recommendations at a K.
 
     When not: With graded labels: it collapses them; see `q` and `ndcg`. To compare numbers across papers
@@ -66,8 +66,8 @@ class MAP(BinaryMetric):
             if self.denominator == "retrieved":
                 if straddled >= 0:
                     raise MetricError(
-                        f"{self}: rows of query {judgments.groups.name(straddled)!r} tie across the cutoff, which "
-                        "makes the number of relevant rows retrieved, its divisor, random; choose "
+                        f"{self}: documents of query {judgments.groups.name(straddled)!r} tie across the cutoff, which "
+                        "makes the number of relevant documents retrieved, its divisor, random; choose "
                         "ties=stable, worst, best or id"
                     )
                 out /= np.maximum(hits, 1.0)
@@ -86,9 +86,9 @@ class MAP(BinaryMetric):
         if self.denominator == "total":
             return "R", np.full(cutoffs.size, float(relevant))
         even = np.ones(is_relevant.size)
-        return "relevant rows within K", cumulated(ranking, cutoffs, is_relevant.astype(np.float64), even)[
-            :, 0
-        ]
+        return "relevant documents within K", cumulated(
+            ranking, cutoffs, is_relevant.astype(np.float64), even
+        )[:, 0]
 
 
 @compiled
@@ -107,7 +107,7 @@ def _average_precision(
         at = offsets[query]
         n = min(offsets[query + 1] - at, cutoffs[-1])
         total = 0.0
-        before = 0  # relevant rows above the tie group
+        before = 0  # relevant documents above the tie group
         expected_hits = 0.0
         cutoff = 0
         i = 0

@@ -1,4 +1,4 @@
-"""MRR: how far down the first relevant row is."""
+"""MRR: how far down the first relevant document is."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ltr_harness.metrics.core.ranking import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class MRR(BinaryMetric):
-    """How soon the user meets a first relevant row: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
+    """How soon the user meets a first relevant document: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
 
-    RR@K = 1 / (rank of the first row with label >= relevant), 0 where that rank exceeds K; MRR is its mean.
+    RR@K = 1 / (rank of the first document with label >= relevant), 0 where that rank exceeds K; MRR is its mean.
 
-    Blind to everything after the first hit, and close to 1 for every model when most rows are relevant:
+    Blind to everything after the first hit, and close to 1 for every model when most documents are relevant:
     raise `relevant` then.
 
     Source: Voorhees 1999; expectation under ties: McSherry & Najork 2008.
 
     When to use: One right answer, or one that is enough: known-item and navigational search, question
         answering, the first passage for a language model. Look at its distribution too: a mean hides many
-        queries without any hit. Where every query has a relevant row, it is 1 over the harmonic mean of
+        queries without any hit. Where every query has a relevant document, it is 1 over the harmonic mean of
         the first hits' ranks.
 
-    When not: When users want several results: it is blind after the first hit. When most rows are
+    When not: When users want several results: it is blind after the first hit. When most documents are
         relevant. As the only number: half of it is decided by whether rank 1 or rank 2 is hit, and no
         median brings the rest back.
 
@@ -64,7 +64,7 @@ def first_hit(
     is_relevant: NDArray[np.bool_],
     worth: NDArray[np.float64],
 ) -> Values:
-    """Expected worth of the rank at which the first relevant row stands; 0 where it is beyond the cutoff."""
+    """Expected worth of the rank at which the first relevant document stands; 0 where it is beyond the cutoff."""
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
     return out
@@ -95,7 +95,7 @@ def _first_hit(
                 if is_relevant[rows[at + j]]:
                     hits += 1
             found = hits > 0
-            # chance that the group's first hit is its row j: C(size-j, hits-1) / C(size, hits)
+            # chance that the group's first hit is its document j: C(size-j, hits-1) / C(size, hits)
             size = end - start
             chance = hits / size
             while i < end and i < n:

@@ -1,4 +1,4 @@
-"""How many rows of a query are relevant."""
+"""How many documents of a query are relevant."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ltr_harness.metrics.core.ranking import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class NRelevant(BinaryMetric):
-    """How many rows of the query are relevant: the R of every other definition, whatever the ranking.
+    """How many documents of the query are relevant: the R of every other definition, whatever the ranking.
 
     Says nothing about a ranking; it explains why metrics differ between data sets. 0 is a count like any other,
     so no query is undefined.
 
     Source: trec_eval's ``num_rel``.
 
-    When to use: To explain differences between data sets, markets and slices: with more relevant rows,
+    When to use: To explain differences between data sets, markets and slices: with more relevant documents,
         NDCG and MRR are higher by themselves.
 
     When not: To choose between models: it is the same for all of them.

@@ -20,7 +20,7 @@ class NDCG(DCG):
     """How close the list comes to the best order of its rows: 1 is the ideal order, whatever the query.
 
     NDCG@K = DCG@K / IDCG@K, with DCG@K = sum over ranks r <= K of gain(label_r) * discount(r) and IDCG@K
-    the DCG@K of the query's rows sorted by label. Both stop at the list's end when it is shorter than K.
+    the DCG@K of the query's documents sorted by label. Both stop at the list's end when it is shorter than K.
 
     Queries without any positive gain are undefined (0/0) and follow `empty`. Numbers for different K answer
     different questions and are never comparable.
@@ -28,15 +28,15 @@ class NDCG(DCG):
     Attributes:
         gain: ``exp`` 2^g - 1 (integer labels), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
-        ideal: ``pool`` sorts all rows of the query; ``shown`` leaves out rows scored -inf, which is how rows
-            that were never shown are marked, from both lists.
-        short_list: ``zero`` gives 0 to queries with fewer than K rows, as LETOR 4.0's script does.
+        ideal: ``pool`` sorts all documents of the query; ``shown`` leaves out those scored -inf, which is how
+            documents that were never shown are marked, from both lists.
+        short_list: ``zero`` gives 0 to queries with fewer than K documents, as LETOR 4.0's script does.
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008.
 
     When to use: Graded labels and a list read from the top: the usual choice for search, at the K that
-        users see. It assumes that very relevant rows are worth much more than slightly relevant ones,
-        that a row is worth less the further down it stands, and that every row has a label. LambdaMART
+        users see. It assumes that very relevant documents are worth much more than slightly relevant ones,
+        that a document is worth less the further down it stands, and that every document has a label. LambdaMART
         and its kin optimise a smooth stand-in of it.
 
     When not: To compare different K: the ideal changes with K, so a larger K can score higher although

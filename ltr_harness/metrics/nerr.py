@@ -19,8 +19,8 @@ from ltr_harness.metrics.err import ERR
 class NERR(ERR):
     """How soon a user is satisfied, as a share of the soonest these labels allow: 1 is the ideal order.
 
-    nERR@K = ERR@K / ERR@K of the query's rows sorted by label, with R(g) as `ERR` has it. A query whose best
-    row is of a low grade counts as much as one with a perfect row, which plain ERR does not do.
+    nERR@K = ERR@K / ERR@K of the query's documents sorted by label, with R(g) as `ERR` has it. A query whose best
+    document is of a low grade counts as much as one with a perfect document, which plain ERR does not do.
 
     Attributes:
         max_grade: the scale's highest grade; a property of the experiment, never of a query.
@@ -29,7 +29,7 @@ class NERR(ERR):
 
     Source: Chapelle et al. 2009; the normalisation: NTCIR (Sakai 2014); ties: exact mean over their orders.
 
-    When to use: As `err`, where queries differ in how good their best row is and each should count alike.
+    When to use: As `err`, where queries differ in how good their best document is and each should count alike.
 
     When not: To tell whether users are satisfied at all: a query with only poor rows, ideally ordered, is
         1.

@@ -1,4 +1,4 @@
-"""Precision: the share of relevant rows in what was shown."""
+"""Precision: the share of relevant documents in what was shown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ltr_harness.metrics.core.hits import HitsMetric, rows_looked_at
 
 @dataclass(frozen=True, kw_only=True)
 class Precision(HitsMetric):
-    """Which share of the first K rows is relevant, in whatever order.
+    """Which share of the first K documents is relevant, in whatever order.
 
-    P@K = (relevant rows in the first K) / K. Shuffling the first K changes nothing, and a query with fewer than
-    K relevant rows cannot reach 1. Without a cutoff, the whole list is the K.
+    P@K = (relevant documents in the first K) / K. Shuffling the first K changes nothing, and a query with fewer than
+    K relevant documents cannot reach 1. Without a cutoff, the whole list is the K.
 
     Attributes:
         denominator: ``k`` divides by K (trec_eval), ``min_kn`` by min(K, n) where the list is shorter (XGBoost,
@@ -24,11 +24,11 @@ class Precision(HitsMetric):
 
     Source: Cleverdon 1966; expectation under ties: McSherry & Najork 2008.
 
-    When to use: The first K rows are shown at once, in no order that matters: a carousel, a grid, a batch
+    When to use: The first K documents are shown at once, in no order that matters: a carousel, a grid, a batch
         for reviewers.
 
     When not: Where order within the first K matters: a hit at rank 1 and one at rank K count the same.
-        Where queries have fewer than K relevant rows: the best value is then below 1 and differs between
+        Where queries have fewer than K relevant documents: the best value is then below 1 and differs between
         queries.
 
     Example:
@@ -41,7 +41,7 @@ class Precision(HitsMetric):
     denominator: Literal["k", "min_kn"] = "k"
 
     name: ClassVar[str] = "precision"
-    divisor_name: ClassVar[str] = "rows looked at"
+    divisor_name: ClassVar[str] = "documents looked at"
     source: ClassVar[str] = "Cleverdon 1966"
 
     def divisor(

@@ -22,19 +22,19 @@ class Q(Metric):
     """How densely relevance fills the top, a high grade counting more: average precision with grades.
 
     Q@K = (1/min(R, K)) * sum over relevant ranks r <= K of (b cg(r) + count(r)) / (b cg*(r) + r), with count(r)
-    the relevant rows and cg(r) the gain in the first r, cg*(r) the gain of the ideal list's first r, and R the
-    rows with a positive gain. With b = 0 it is average precision.
+    the relevant documents and cg(r) the gain in the first r, cg*(r) the gain of the ideal list's first r, and R the
+    documents with a positive gain. With b = 0 it is average precision.
 
     Attributes:
         gain: ``linear`` g, ``exp`` 2^g - 1, or a table ``{0: 0, 1: 1, 2: 5}``.
-        b: how much the grades count beside the mere number of relevant rows.
+        b: how much the grades count beside the mere number of relevant documents.
 
     Source: Sakai 2004, cut at K as NTCIREVAL cuts it; ties: exact mean over their orders.
 
-    When to use: Graded labels and a need for many relevant rows: `map` that sees grades, `ndcg` that sees
+    When to use: Graded labels and a need for many relevant documents: `map` that sees grades, `ndcg` that sees
         precision.
 
-    When not: For a handful of rows at the top, and where nobody has heard of it: `ndcg` is what readers
+    When not: For a handful of documents at the top, and where nobody has heard of it: `ndcg` is what readers
         expect.
 
     Example:
@@ -105,7 +105,7 @@ def _blended_ratios(
     b: float,
     out: NDArray[np.float64],
 ) -> None:
-    """Expected sum of blended ratios: each of the group's rows is equally likely at each of its ranks."""
+    """Expected sum of blended ratios: each of the group's documents is equally likely at each of its ranks."""
     for query in range(offsets.size - 1):
         at = offsets[query]
         n = min(offsets[query + 1] - at, cutoffs[-1])

@@ -1,4 +1,4 @@
-"""RBP: what a user who may stop after every row takes home."""
+"""RBP: what a user who may stop after every document takes home."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ltr_harness.metrics.dcg import cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class RBP(BinaryMetric):
-    """How useful the list is to a user who goes on to the next row with probability p.
+    """How useful the list is to a user who goes on to the next document with probability p.
 
     RBP@K = (1 - p) * sum over ranks r <= K of utility(label_r) * p^(r-1): expected utility over the expected
-    number of rows looked at, 1 / (1 - p). Not normalised: n relevant rows in a list of n give 1 - p^n, and
+    number of documents looked at, 1 / (1 - p). Not normalised: n relevant documents in a list of n give 1 - p^n, and
     what the unseen rest could still add is `rbp_residual`. Small p looks at the top alone; try several.
 
     Attributes:
@@ -36,7 +36,7 @@ class RBP(BinaryMetric):
         hardly scrolls, 0.95 one who reads pages. Works with binary and graded labels; report several
         values of p.
 
-    When not: To compare data sets: a query with few relevant rows cannot come near 1. With short lists
+    When not: To compare data sets: a query with few relevant documents cannot come near 1. With short lists
         and a large p, where `rbp_residual` is larger than the differences of interest.
 
     Example:

@@ -1,4 +1,4 @@
-"""Recall: the share of the relevant rows that was shown."""
+"""Recall: the share of the relevant documents that was shown."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ltr_harness.metrics.core.hits import HitsMetric
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(HitsMetric):
-    """Which share of the query's relevant rows is among the first K.
+    """Which share of the query's relevant documents is among the first K.
 
-    R@K = (relevant rows in the first K) / R. Never falls as K grows, and is 1 once everything is shown.
+    R@K = (relevant documents in the first K) / R. Never falls as K grows, and is 1 once everything is shown.
 
     Attributes:
         denominator: ``total`` divides by R, ``min_rk`` by min(R, K), so that 1 can be reached at any K.
@@ -37,7 +37,7 @@ class Recall(HitsMetric):
     denominator: Literal["total", "min_rk"] = "total"
 
     name: ClassVar[str] = "recall"
-    divisor_name: ClassVar[str] = "relevant rows to be had"
+    divisor_name: ClassVar[str] = "relevant documents to be had"
     source: ClassVar[str] = "Cleverdon 1966"
 
     def divisor(

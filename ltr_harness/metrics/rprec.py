@@ -18,15 +18,15 @@ from ltr_harness.metrics.dcg import cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class RPrec(BinaryMetric):
-    """Precision at R, the number of the query's relevant rows, where precision and recall are equal.
+    """Precision at R, the number of the query's relevant documents, where precision and recall are equal.
 
-    R-precision = (relevant rows in the first R) / R. Every query brings its own cutoff, so there is no K.
+    R-precision = (relevant documents in the first R) / R. Every query brings its own cutoff, so there is no K.
 
     Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
 
-    When to use: Binary labels with very different numbers of relevant rows per query, and no natural K.
+    When to use: Binary labels with very different numbers of relevant documents per query, and no natural K.
 
-    When not: Where only a page is seen: for a query with 500 relevant rows it looks at 500.
+    When not: Where only a page is seen: for a query with 500 relevant documents it looks at 500.
 
     Example:
         >>> from ltr_harness import evaluate

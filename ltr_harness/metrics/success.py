@@ -17,16 +17,16 @@ from ltr_harness.metrics.mrr import first_hit
 
 @dataclass(frozen=True, kw_only=True)
 class Success(BinaryMetric):
-    """Whether the first K rows hold at least one relevant row: 1 or 0 per query, a share of queries as a mean.
+    """Whether the first K documents hold at least one relevant document: 1 or 0 per query.
 
     Success@K, also hit rate or hit@K. With ties, the chance that they fall so.
 
     Source: trec_eval's ``success``; expectation under ties: McSherry & Najork 2008.
 
-    When to use: A page either helps or does not: does any of the first K rows help? Easy to explain, and
+    When to use: A page either helps or does not: does any of the first K documents help? Easy to explain, and
         the share of queries without a hit is what support tickets are about.
 
-    When not: To tell good models apart: it is coarse, needs many queries, and is near 1 where most rows
+    When not: To tell good models apart: it is coarse, needs many queries, and is near 1 where most documents
         are relevant.
 
     Example:

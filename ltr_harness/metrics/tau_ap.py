@@ -19,11 +19,11 @@ from ltr_harness.metrics.core.ranking import Ranking
 class TauAP(Metric):
     """How far the order by score agrees with the order by label, the top counting most: 1 agrees, -1 is reversed.
 
-    Walking down one order, every row below the first asks which share of the rows above it belongs there:
+    Walking down one order, every document below the first asks which share of the documents above it belongs there:
     tau = 2 * mean of those shares - 1. A pair tied in label is in nobody's right order.
 
     By score:  2/(n-1) * sum over ranks r > 1 of (rows above r with a greater label) / (r - 1) - 1.
-    By label:  2/m * sum over the m rows with a greater label somewhere of (those of them above it) / (all of
+    By label:  2/m * sum over the m documents with a greater label somewhere of (those of them above it) / (all of
     them) - 1; the ideal order is 1 whatever ties the labels have.
 
     Queries whose labels are all equal are undefined.
@@ -58,7 +58,7 @@ class TauAP(Metric):
     source: ClassVar[str] = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
-        # 2 * mean of shares - 1 is the mean of 2 * share - 1: a row gives 1 if all is right, -1 if nothing is
+        # 2 * mean of shares - 1 is the mean of 2 * share - 1: a document gives 1 if all is right, -1 if nothing is
         order = LabelOrder.of(judgments)
         above = order.above(ranking)
         rank = np.arange(ranking.rows.size)  # from 0, so it is also how many rows stand above

@@ -140,7 +140,7 @@ class Labels(Part):
     min_drop: float = Field(
         default=0.1,
         gt=0,
-        description="Relative fall of the share of queries with a relevant row, or of an event's rate.",
+        description="Relative fall of the share of queries with a relevant document, or of an event's rate.",
     )
 
 
@@ -257,7 +257,7 @@ class MonitorConfig(Part):
     )
     empty: Literal["skip", "zero", "one"] = Field(
         default="skip",
-        description="What a query without a relevant row counts; the others are shown beside it.",
+        description="What a query without a relevant document counts; the others are shown beside it.",
     )
     windows: Windows = Windows()
     compare: Compare = Compare()

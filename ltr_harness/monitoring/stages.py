@@ -32,6 +32,7 @@ from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.verdict.alerts import alerts_of
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.monitoring.verdict.verdict import verdict_of
+from ltr_harness.wording import count_of, plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,13 +304,14 @@ def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTab
     ):
         if len(table) >= least:
             continue
-        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant row"
+        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant document"
         if which == "production" and not whole_cut.mature.all():
             why += f", {int((~whole_cut.mature).sum()):,} too young for their labels"
         problems.append(
             Problem(
                 which,
-                f"{len(table):,} queries have a value of {periods.config.primary} ({why})",
+                f"{count_of(len(table), 'query')} {plural('has', len(table))} a value of "
+                f"{periods.config.primary} ({why})",
                 f"at least {least:,}",
                 "lower windows.min_queries to compare all the same",
             )

@@ -19,6 +19,7 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
 from ltr_harness.rankers.spaces import SPACES
+from ltr_harness.wording import count_of, plural
 
 Importance = Literal["gain", "split"]
 Name = int | str
@@ -51,7 +52,10 @@ class BoostedRanker(Ranker):
     )
     drop_blank: bool = Field(
         False,
-        description="For rank_xendcg: leave training queries without a relevant row out; it learns noise from them.",
+        description=(
+            "For rank_xendcg: leave out training queries without a relevant document: it learns noise "
+            "from them."
+        ),
     )
     position_bias: bool = Field(
         False, description="Learn the bias of display positions beside the trees, where labels are clicks."
@@ -121,14 +125,19 @@ class BoostedRanker(Ranker):
         notes = []
         n_blank = Facts.of(train, stopping=False).n_blank
         if self.objective == "rank_xendcg" and n_blank:
-            share = f"{n_blank:,} of {train.n_queries:,} training queries have no relevant row"
+            share = (
+                f"{n_blank:,} of {count_of(train.n_queries, 'training query')} {plural('has', n_blank)} no "
+                "relevant document"
+            )
             notes.append(
                 f"{share} and are left out of training (drop_blank)"
                 if self.drop_blank
                 else f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"
             )
         if left_out := self.left_out(train.feature_names):
-            notes.append(f"learned from {train.n_features - len(left_out)} of {train.n_features} features")
+            notes.append(
+                f"learned from {train.n_features - len(left_out)} of {count_of(train.n_features, 'feature')}"
+            )
         if self.init_model is not None:
             notes.append(f"training went on from {self.init_model.name}; rounds count from its first tree")
         return notes
@@ -158,7 +167,8 @@ class BoostedRanker(Ranker):
                 problems.append(
                     Problem(
                         "categorical",
-                        f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} ({bad.size:,} such rows)",
+                        f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} "
+                        f"({count_of(bad.size, 'such row')})",
                         "codes 0, 1, 2 …; missing values are fine",
                     )
                 )
@@ -183,12 +193,15 @@ class BoostedRanker(Ranker):
             found.append(
                 Problem(
                     "drop_blank",
-                    f"has no effect with the objective {self.objective}: queries without a relevant row have no pairs",
+                    f"has no effect with the objective {self.objective}: "
+                    "queries without a relevant document have no pairs",
                     cure="leave it out",
                 )
             )
         if self.drop_blank and facts is not None and facts.n_blank == facts.n_queries:
-            found.append(Problem("drop_blank", "no training query has a relevant row: nothing would be left"))
+            found.append(
+                Problem("drop_blank", "no training query has a relevant document: nothing would be left")
+            )
         if self.features is not None and self.exclude:
             found.append(Problem("exclude", "given beside `features`", "one of them"))
         for name in set(map(str, self.categorical)) & self.monotone.keys():

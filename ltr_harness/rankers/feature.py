@@ -14,6 +14,7 @@ from pydantic import Field
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+from ltr_harness.wording import count_of
 
 
 class FeatureRanker(Ranker):
@@ -42,7 +43,10 @@ class FeatureRanker(Ranker):
         names = training.train.feature_names
         column = names.index(str(self.feature))
         n_missing = int(np.isnan(training.train.features[:, column]).sum())
-        missing = f"feature {self.feature} is missing in {n_missing} training rows; such rows are ranked last"
+        missing = (
+            f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}; missing values "
+            "rank last"
+        )
         return FeatureModel(
             feature=str(self.feature),
             column=column,

@@ -14,6 +14,7 @@ from pydantic import Field
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+from ltr_harness.wording import count_of
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -64,7 +65,7 @@ class LinearRanker(Ranker):
         n_missing = int((~present).any(axis=1).sum())
         if n_missing:
             counts_as = "the training rows' mean" if self.standardise else "0"
-            notes.append(f"{n_missing} training rows lack a feature; a missing value counts as {counts_as}")
+            notes.append(f"missing values in {count_of(n_missing, 'training row')} count as {counts_as}")
         return LinearModel(
             columns=tuple(columns),
             weights=tuple(weights.tolist()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.wording import count_of
 
 CONSTANT = "the model is constant"
 NEARLY_CONSTANT = "the model is nearly constant"
@@ -31,7 +32,7 @@ def training_notes(
         ]
     notes = []
     if n_splits < 3 * kept and n_splits < 10:
-        notes.append(f"{NEARLY_CONSTANT}: {n_splits} splits in {kept} round{'' if kept == 1 else 's'}")
+        notes.append(f"{NEARLY_CONSTANT}: {count_of(n_splits, 'split')} in {count_of(kept, 'round')}")
     if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
         notes.append(
             f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"

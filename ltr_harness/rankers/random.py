@@ -15,7 +15,7 @@ from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, mod
 
 
 class RandomRanker(Ranker):
-    """Ranks each query's rows in random order: what a metric is worth without any model.
+    """Ranks each query's documents in random order: what a metric is worth without any model.
 
     A row's score depends on the seed and the row's place in the split and on nothing else, the same on every
     machine.

@@ -118,7 +118,7 @@ class Facts:
         n_fractional: rows whose label is not an integer.
         has_weights: its queries have weights.
         stopping: training stops early.
-        n_blank: queries without a relevant row.
+        n_blank: queries without a relevant document.
         has_positions: rows know where they were displayed.
     """
 

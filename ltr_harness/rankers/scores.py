@@ -16,6 +16,7 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
 from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run
+from ltr_harness.wording import count_of
 
 _TREC = (".run", ".trec")
 _KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".txt", ".scores", *_TREC)
@@ -129,7 +130,8 @@ def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
         raise DataError(
             Problem(
                 str(file),
-                f"{len(without):,} of {split.n_rows:,} rows have no score, first in query {query!r}: {document!r}",
+                f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
+                f"{document!r}",
                 "a score for every row: leaving rows out would change every metric",
             )
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.wording import count_of
 
 
 def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> dict[str, RankingDataset]:
@@ -67,7 +68,7 @@ def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[s
             Problem(
                 place,
                 f"has {_named(unknown)} that the {reference} split does not have "
-                f"({dataset.n_features} features against {len(names)})",
+                f"({count_of(dataset.n_features, 'feature')} against {len(names)})",
                 f"the features of the {reference} split",
                 _sparse_cure(unknown, dataset)
                 if dataset.sparse
@@ -88,7 +89,7 @@ def _sparse_cure(unknown: list[str], dataset: RankingDataset) -> str:
 
 def _named(features: list[str]) -> str:
     shown = ", ".join(features[:5]) + (", …" if len(features) > 5 else "")
-    return f"{len(features)} features ({shown})" if len(features) > 1 else f"the feature {shown}"
+    return f"{count_of(len(features), 'feature')} ({shown})" if len(features) > 1 else f"the feature {shown}"
 
 
 def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:

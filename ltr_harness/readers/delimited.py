@@ -159,7 +159,7 @@ class Delimited:
                 Problem(f"{self.path}:{line}", f"the row has {fields} fields", f"{n}, {where}")
                 for line, fields in wrong[:SHOWN]
             ]
-            raise DataError(limited(problems, len(wrong), "such rows"))
+            raise DataError(limited(problems, len(wrong)))
 
     def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
         bad: list[tuple[int, str, str]] = []
@@ -173,7 +173,7 @@ class Delimited:
             Problem(f"{self.path}:{line}", f"column {name!r} contains {value!r}", "a number")
             for line, (_, name, value) in zip(lines, shown, strict=True)
         ]
-        return limited(problems, len(bad), "such cells")
+        return limited(problems, len(bad), "such cell")
 
     def _unexpected(self, problem: Exception) -> DataError:
         return DataError(Problem(str(self.path), f"cannot be read as a table: {problem}"))

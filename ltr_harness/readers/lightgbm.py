@@ -17,6 +17,7 @@ from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited
 from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.wording import count_of
 
 _SIZES = (".query", ".group")
 _OTHERS = (".weight", ".position")
@@ -135,7 +136,7 @@ def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main
                 problems.append(
                     Problem(
                         str(path),
-                        f"has the {len(features)} features {_named(features)}",
+                        f"has the {count_of(len(features), 'feature')} {_named(features)}",
                         f"the {len(names)} of {paths[0]}: {_named(names)}",
                     )
                 )
@@ -145,7 +146,7 @@ def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main
             problems += problem.problems
     problems += [problem for part in parts for problem in part.problems]
     if problems:
-        raise DataError(limited(problems, len(problems), "problems"))
+        raise DataError(limited(problems, noun="problem"))
     return _Main(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.labels for part in parts]),
@@ -174,7 +175,7 @@ class _Companions:
             if _beside(path, ".init").is_file():
                 self.notes.append(f"{_beside(path, '.init').name} is not used: models start from zero here")
         if self._problems:
-            raise DataError(limited(self._problems, len(self._problems), "problems"))
+            raise DataError(limited(self._problems, noun="problem"))
         self.sizes = np.concatenate(sizes)
         self.positions = None if positions is None else self._positions(positions)
 
@@ -203,7 +204,7 @@ class _Companions:
             self._problems.append(
                 Problem(
                     str(file),
-                    f"the sizes of its {len(values):,} queries add up to {int(values.sum()):,}",
+                    f"the sizes of its {count_of(len(values), 'query')} add up to {int(values.sum()):,}",
                     f"{n_rows:,}, the number of rows of {path.name}",
                 )
             )
@@ -228,7 +229,9 @@ class _Companions:
             if len(column) != n:
                 self._problems.append(
                     Problem(
-                        str(file), f"has {len(column):,} lines", f"{n:,}, one for each row of {path.name}"
+                        str(file),
+                        f"has {count_of(len(column), 'line')}",
+                        f"{n:,}, one for each row of {path.name}",
                     )
                 )
         return columns
@@ -276,7 +279,7 @@ class _Companions:
         expected: str,
     ) -> None:
         listed = [Problem(f"{file}:{i + 1}", found.format(values[i]), expected) for i in wrong[:SHOWN]]
-        self._problems += limited(listed, len(wrong), f"such lines in {file.name}")
+        self._problems += limited(listed, len(wrong), "such line", f" in {file.name}")
 
 
 def _beside(path: Path, suffix: str) -> Path:

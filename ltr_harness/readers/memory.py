@@ -14,6 +14,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import QueryGroups, as_column
 from ltr_harness.readers.arrow_columns import is_numeric, refuse_types
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
+from ltr_harness.wording import count_of
 
 
 def from_arrays(
@@ -87,7 +88,7 @@ def from_arrays(
         if values is not None and len(values) != n_rows
     ]
     if len(names) != matrix.shape[1] or len(set(names)) != len(names):
-        found = f"{len(names)} feature names, {len(set(names))} of them different"
+        found = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
         problems.append(Problem(source, found, f"{matrix.shape[1]} different ones, one per column"))
     if not problems:
         problems += _value_problems(source, checked)

@@ -12,6 +12,7 @@ from ltr_harness.readers.files import located, unreadable
 from ltr_harness.readers.memory import ArrowColumns
 from ltr_harness.readers.table_part import Table
 from ltr_harness.readers.tables import TableReader
+from ltr_harness.wording import count_of
 
 
 class Parquet(TableReader):
@@ -108,7 +109,7 @@ class ParquetTable:
             raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
         for name, column in zip(table.column_names, table.columns, strict=True):
             if len(column) != n_rows:  # Arrow believes each column's own count
-                found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {n_rows} rows"
+                found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {count_of(n_rows, 'row')}"
                 raise DataError(Problem(str(self.path), found))
         return table
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.wording import count_of, plural
 
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
@@ -120,11 +121,23 @@ def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np
     return starts, ids[starts]
 
 
-def limited(problems: Sequence[Problem], total: int, what: str) -> list[Problem]:
-    """The problems, with a last line that counts those beyond the ones listed."""
+def limited(
+    problems: Sequence[Problem], total: int | None = None, noun: str = "such row", where: str = ""
+) -> list[Problem]:
+    """The problems, with a last line that counts those beyond the ones listed.
+
+    Args:
+        problems: the first ones, or all.
+        total: how many there are; default: as many as `problems` stand for.
+        noun: what one of them is called.
+        where: what follows the noun, such as `` in column 'price'``.
+    """
     listed = list(problems[:SHOWN])
-    if total > len(listed):
-        listed.append(Problem("", f"and {total - len(listed):,} more {what}"))
+    if total is None:
+        total = sum(problem.count for problem in problems)
+    left = total - sum(problem.count for problem in listed)
+    if left > 0:
+        listed.append(Problem("", f"and {left:,} more {plural(noun, left)}{where}", count=left))
     return listed
 
 
@@ -146,10 +159,10 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
             )
             for block in again[:SHOWN]
         ]
-        raise DataError(limited(problems, len(again), "such places"))
+        raise DataError(limited(problems, len(again), "such place"))
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
     scattered = len(np.unique(which[again]))
-    note = f"{scattered:,} of {len(first):,} queries were scattered and have been regrouped (regroup: true)"
+    note = f"{scattered:,} of {count_of(len(first), 'query')} were scattered and have been regrouped (regroup: true)"
     return groups, order, (note,)
 
 
@@ -169,7 +182,7 @@ def _per_query(
             Problem(
                 place(row),
                 f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} in the first row of query "
-                f"{groups.name(query)!r} ({bad.size:,} such rows)",
+                f"{groups.name(query)!r} ({count_of(bad.size, 'such row')})",
                 "one value for all rows of a query",
                 "an attribute describes the query; make it a feature if it describes the document",
             )

@@ -15,6 +15,7 @@ from ltr_harness.readers.arrow_columns import numbers_of, texts_of
 from ltr_harness.readers.column_names import column_of
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.table_part import Table
+from ltr_harness.wording import count_of
 
 _BY_ORDER = "if the rows stand in the order of the data"
 
@@ -113,7 +114,7 @@ def _refuse_unused(table: Table, query: str | None, columns: Sequence[str]) -> N
 def _could_name(values: NDArray[np.str_] | None, queries: NDArray[np.int64] | None) -> bool:
     """Whether a column may say which query, or within the queries which document, a row is.
 
-    Text and whole numbers may, in every row; not where they only count the rows, and not numbers with fractions.
+    Text and integers may, in every row; not where they only count the rows, and not numbers with fractions.
     """
     if values is None or (values == "").any():
         return False
@@ -165,7 +166,7 @@ def same_queries(
             Problem(
                 table.place(row),
                 f"query {str(columns[named_by.query][row].as_py())!r} where the data has "
-                f"{groups.name(int(wanted[row]))!r} ({other.size:,} such rows)",
+                f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
                 f"the rows of the data in their order, or a column beside {named_by.query} that names the row: row, "
                 "from 0 within the query, or document_id, where the data has one too",
             )
@@ -201,7 +202,7 @@ def rows_named(
             Problem(table.place(row), f"{_name(columns, named_by.query, second, row)} {found}", expected)
             for row in rows[:SHOWN].tolist()
         ]
-        return limited(shown, rows.size, "such rows")
+        return limited(shown, rows.size)
 
     problems = listed(strange, "is no row of the data", "scores of these rows alone")
     at = at[~unknown]
@@ -215,7 +216,8 @@ def rows_named(
         problems.append(
             Problem(
                 str(table.path),
-                f"{without.size:,} of {groups.n_rows:,} rows have no score, first in query {groups.name(name)!r}, "
+                f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
+                f"{groups.name(name)!r}, "
                 f"its row {row - int(groups.boundaries[name])}",
                 "a score for every row: leaving rows out would change every metric",
             )
@@ -282,4 +284,4 @@ def _as_text(table: Table, columns: Any, name: str) -> Any:
         return columns[name].cast(string())
     except ArrowNotImplementedError:
         found = f"column {name!r} has the type {columns[name].type}"
-        raise DataError(Problem(str(table.path), found, "ids: text or whole numbers")) from None
+        raise DataError(Problem(str(table.path), found, "ids: text or integers")) from None

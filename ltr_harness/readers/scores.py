@@ -26,6 +26,7 @@ from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.score_rows import naming_columns, rows_named, same_queries
 from ltr_harness.readers.table_part import Table
 from ltr_harness.readers.trec_lines import Lines
+from ltr_harness.wording import count_of
 
 _TEXT = (".csv", ".tsv", ".tab")
 _TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
@@ -91,7 +92,11 @@ def _read_array(file: Path) -> NDArray[np.float64]:
     missing = np.flatnonzero(np.isnan(scores))
     if missing.size:
         raise DataError(
-            Problem(f"{file}: row {missing[0] + 1}", f"the score is NaN ({missing.size:,} such rows)", NUMBER)
+            Problem(
+                f"{file}: row {missing[0] + 1}",
+                f"the score is NaN ({count_of(missing.size, 'such row')})",
+                NUMBER,
+            )
         )
     return scores
 
@@ -106,7 +111,8 @@ def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
         raise DataError(
             Problem(
                 str(file),
-                f"{n_scores:,} scores for {groups.n_rows:,} rows in {groups.n_queries:,} queries",
+                f"{count_of(n_scores, 'score')} for {count_of(groups.n_rows, 'row')} in "
+                f"{count_of(groups.n_queries, 'query')}",
                 "one score per row, in the order of the data",
                 cure,
             )
@@ -138,7 +144,7 @@ def _from_table(
     if bad.size:
         shown = bad[:SHOWN].tolist()
         listed = [Problem(table.place(row), "the score is missing or NaN", NUMBER) for row in shown]
-        raise DataError(limited(listed, bad.size, "such rows"))
+        raise DataError(limited(listed, bad.size))
     used = np.arange(scores.size)
     if named_by.is_complete:
         at, used = rows_named(table, columns, named_by, judgments, other_queries)
@@ -165,7 +171,7 @@ def _same_labels(
         raise DataError(
             Problem(
                 table.place(row),
-                f"label {labels[row]:g} where the data has {wanted:g} ({other.size:,} such rows)",
+                f"label {labels[row]:g} where the data has {wanted:g} ({count_of(other.size, 'such row')})",
                 "scores of the same rows: is this another split, or another order?",
             )
         )

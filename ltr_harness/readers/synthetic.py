@@ -48,7 +48,7 @@ class Synthetic(Reader):
 
     What is in it, as in real search logs: features that matter (``match_1`` …, some of them counts with many
     equal values), features that repeat those (``copy_1`` …), features of the query alone (``query_1`` …),
-    noise (``noise_1`` …), a few queries without any relevant row, and a few rows with identical features.
+    noise (``noise_1`` …), a few queries without any relevant document, and a few rows with identical features.
     Grades come from a utility that `truth` computes from the features, plus noise: no model can expect
     to rank better than `truth`, and its NDCG is the ceiling of the set.
 

@@ -32,7 +32,7 @@ class Clicks(BaseModel):
         default=0.05,
         ge=0.0,
         le=0.5,
-        description="Chance that a seen row of grade 0 is clicked, and that one of the highest grade is not.",
+        description="Chance that a seen document of grade 0 is clicked, and that one of the highest grade is not.",
     )
 
 

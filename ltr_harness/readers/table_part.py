@@ -116,7 +116,7 @@ class Part:
             )
             for row in rows[:SHOWN]
         ]
-        self.problems += limited(listed, len(rows), f"such rows in column {name!r}")
+        self.problems += limited(listed, len(rows), where=f" in column {name!r}")
 
 
 def place_in(parts: Sequence[Part]) -> Callable[[int], str]:

@@ -110,7 +110,7 @@ class TableReader(FileReader):
                 problems += problem.problems
         problems += [problem for part in parts for problem in part.problems]
         if problems:
-            raise DataError(limited(problems, len(problems), "problems"))
+            raise DataError(limited(problems, noun="problem"))
         rows = replace(_joined(parts, features, notes), columns=self._columns())
         return assembled(rows, source, regroup=self.regroup)
 
@@ -165,7 +165,7 @@ class TableReader(FileReader):
                 if name not in table.columns
             ]
         if problems:
-            raise DataError(limited(problems, len(problems), "missing columns"))
+            raise DataError(limited(problems, noun="missing column"))
         if not features:
             raise DataError(
                 Problem(str(tables[0].path), "no column is left that could be a feature", "a numeric column")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.trec_lines import Lines, Names
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,9 @@ def read_run(path: str | Path) -> TrecRun:
     lines.finish()
     notes = []
     if tags.values.size > 1:
-        notes.append(f"{path}: {tags.values.size:,} run tags ({_some(tags.values)}); the last line's is used")
+        notes.append(
+            f"{path}: {count_of(tags.values.size, 'run tag')} ({_some(tags.values)}); the last line's is used"
+        )
     notes += _rank_notes(lines, queries, scores)
     return TrecRun(lines.path, str(tags.values[tags.codes[-1]]), queries, documents, scores, tuple(notes))
 
@@ -143,7 +146,7 @@ def join(
     """A run beside the judgments of its queries, by trec_eval's rules.
 
     Queries that only one of the files has are left out, and the notes say so. A document that is listed and not
-    judged is not relevant; one that is judged and not listed counts among the relevant rows and in the ideal
+    judged is not relevant; one that is judged and not listed counts among the relevant documents and in the ideal
     list, and earns nothing. A negative grade stands for a document in the pool that nobody judged.
 
     Args:
@@ -276,7 +279,8 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
         return []
     n = np.unique(queries.codes[order][1:][contrary]).size
     return [
-        f"{lines.path}: ranks contradict the scores in {n:,} of {queries.values.size:,} queries; the scores decide, "
+        f"{lines.path}: ranks contradict the scores in {n:,} of {count_of(queries.values.size, 'query')}; the "
+        "scores decide, "
         "higher first"
     ]
 
@@ -288,14 +292,16 @@ def _query_notes(
     unknown = run.queries.values[in_qrels < 0]
     if unknown.size:
         notes.append(
-            f"{run.path}: {unknown.size:,} of its {in_qrels.size:,} queries are not in the qrels and are left out: "
+            f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
+            "are left out: "
             f"{_some(unknown)}"
         )
     lacking = qrels.queries.values[~kept]
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
         notes.append(
-            f"{run.path}: {lacking.size:,} of the {kept.size:,} queries of the qrels are not in the run and {fate}: "
+            f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
+            f"and {fate}: "
             f"{_some(lacking)}"
         )
     return notes

@@ -14,6 +14,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.wording import count_of
 
 LONGEST_NAME = 1000
 """Bytes; longer ones are a sign that the file is something else."""
@@ -74,7 +75,7 @@ class Lines:
             wrong = np.arange(n_rows) == 0
         self.report(
             wrong,
-            lambda row: f"the line has {counts[row]} field{'s' if counts[row] != 1 else ''}{every}",
+            lambda row: f"the line has {count_of(counts[row], 'field')}{every}",
             f"`{form}`",
         )
         self.finish()
@@ -85,7 +86,7 @@ class Lines:
         lengths = self._ends[at] - self._starts[at]
         self.report(
             lengths > LONGEST_NAME,
-            lambda row: f"the {field} is {lengths[row]:,} bytes long",
+            lambda row: f"the {field} is {count_of(lengths[row], 'byte')} long",
             f"at most {LONGEST_NAME:,}",
         )
         if (lengths > LONGEST_NAME).any():
@@ -133,7 +134,7 @@ class Lines:
         """Raise what was reported, in the order of the lines; nothing if all is well."""
         if self._found:
             ordered = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
-            raise DataError(limited(ordered, self._n_found, "such lines"))
+            raise DataError(limited(ordered, self._n_found, "such line"))
 
     def _column(self, field: str) -> Any:
         """One field of all lines, a `pyarrow.LargeBinaryArray`."""

@@ -20,6 +20,7 @@ from ltr_harness.report import json_document
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
 from ltr_harness.report.engine import EngineError
+from ltr_harness.wording import count_of
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +98,10 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
 
 
 def _facts(data: ReportData) -> tuple[Text, ...]:
-    models = f"{len(data.models)} model{'' if len(data.models) == 1 else 's'}"
     facts: tuple[Text, ...] = (
         (code(data.primary),),
-        f"{data.n_defined:,} of {data.n_queries:,} queries",
-        models,
+        f"{data.n_defined:,} of {count_of(data.n_queries, 'query')}",
+        count_of(len(data.models), "model"),
     )
     return (*facts, f"baseline {data.baseline}") if data.rivals else facts
 

@@ -193,7 +193,7 @@ class ReportData:
 
     @property
     def n_empty(self) -> int | None:
-        """Queries without relevant rows; None where the inputs do not tell."""
+        """Queries without relevant documents; None where the inputs do not tell."""
         known = LABEL_FACTS[1] in self.comparison.entrant(self.baseline).query_attributes
         return self.comparison.n_without_relevant if known else None
 

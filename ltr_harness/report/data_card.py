@@ -9,6 +9,7 @@ from pathlib import Path
 from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
+from ltr_harness.wording import count_of
 
 FORMATS = ("html", "md")
 
@@ -62,7 +63,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
             listed = ", ".join(f"{feature.name} {feature.ndcg:.4f}" for feature in best)
             lines.append(
                 f"{split.name}: best single features by NDCG@10: {listed} (random order {split.random_ndcg:.4f}; "
-                f"{split.n_sampled:,} queries)"
+                f"{count_of(split.n_sampled, 'query')})"
             )
         lines += [f"{split.name}: note: {note}" for note in split.notes]
     lines.append("")
@@ -100,7 +101,7 @@ def _splits(card: DataCard) -> Table:
             Column("median", "number"),
             Column("90 %", "number"),
             Column("max", "count"),
-            Column("Queries without relevant row", "count"),
+            Column("Queries without relevant document", "count"),
             Column("with one grade", "count"),
             Column("with one row", "count"),
             Column("Repeated rows", "count", hint="an earlier row of the split has the same features"),
@@ -145,7 +146,7 @@ def _grades(card: DataCard) -> Table:
     return Table(
         name="grades",
         caption="Rows by grade."
-        + ("" if shown == grades else f" The lowest and highest of {len(grades)} grades."),
+        + ("" if shown == grades else f" The lowest and highest of {count_of(len(grades), 'grade')}."),
         columns=(
             Column("Grade"),
             *(
@@ -182,7 +183,7 @@ def _features(split: SplitCard) -> Table:
     return Table(
         name=f"features-{split.name}".replace(" ", "-"),
         caption=f"Features of {split.name}. NDCG@10: of ranking by the feature alone, in the better direction, over "
-        f"{split.n_sampled:,} queries with relevant rows; random order gives {split.random_ndcg:.4f}.",
+        f"{count_of(split.n_sampled, 'query')} with relevant documents; random order gives {split.random_ndcg:.4f}.",
         columns=(
             Column("Feature", "code"),
             Column("NDCG@10", "metric"),

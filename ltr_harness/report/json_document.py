@@ -161,7 +161,7 @@ def schema() -> dict[str, Any]:
         },
         "slices": rows("One model against the baseline on a part of the queries.", SliceResult),
         "changed_queries": rows("The largest gains and losses per query.", Change, difference=number),
-        "conventions": rows("Means by the rule for queries without relevant rows.", Means, **named),
+        "conventions": rows("Means by the rule for queries without relevant documents.", Means, **named),
         "other_tools": rows(
             "Means of the stored scores under other tools' conventions.",
             **named,

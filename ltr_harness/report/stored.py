@@ -13,6 +13,7 @@ from ltr_harness.rankers.notes import BESIDE_THE_RESULT
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
+from ltr_harness.wording import count_of
 
 
 def experiment_data(
@@ -86,6 +87,10 @@ def _with_warnings(comparison: Comparison, runs: Sequence[Run]) -> Comparison:
     notes = []
     for note, records in said.items():
         models = ", ".join(dict.fromkeys(record.model for record in records))
-        where = f"{len(records)} runs" if len(records) > 1 else f"{records[0].fold}, seed {records[0].seed}"
+        where = (
+            f"{count_of(len(records), 'run')}"
+            if len(records) > 1
+            else f"{records[0].fold}, seed {records[0].seed}"
+        )
         notes.append(f"{models}: {note} ({where})")
     return replace(comparison, notes=(*notes, *comparison.notes))

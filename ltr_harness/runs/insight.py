@@ -106,7 +106,7 @@ class Reason(NamedTuple):
 def why(
     model: FittedModel, split: RankingDataset, query: str, a: int, b: int
 ) -> tuple[float, float, list[Reason]]:
-    """Why does row a of a query stand above row b: by which features, and how much each.
+    """Why does document a of a query rank above document b: by which features, and how much each.
 
     The differences are those of SHAP values (`TreeModel.contributions`) and sum to the difference of the scores.
 

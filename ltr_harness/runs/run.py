@@ -18,6 +18,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.folder import RECORD, file_sha256, read_record, write_whole
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +114,7 @@ class Run:
         wanted = self.record.data["train"].n_features
         if matrix.ndim != 2 or matrix.shape[1] != wanted:
             raise DataError(
-                f"features of shape {matrix.shape}; {self.record.model} was trained on {wanted} columns: "
+                f"features of shape {matrix.shape}; {self.record.model} was trained on {count_of(wanted, 'column')}: "
                 f"expected shape (n_rows, {wanted})"
             )
         return self.model.score(matrix)

@@ -262,7 +262,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         (("runs/tiny", "--set", "label=x"), "--set without --data or --qrels"),
         (("runs/tiny", "--data", "data.txt"), "--data or --qrels without a file of scores"),
         (("runs/tiny", "--baseline", "god"), "no model 'god' to serve as the baseline; did you mean 'good'?"),
-        (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied rows by document id"),
+        (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied documents by document id"),
         (("runs/tiny", "--test", "tt"), "unknown test 'tt'"),
         (
             ("fine.txt", "data.txt", "--data", "data.txt"),

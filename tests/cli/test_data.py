@@ -101,7 +101,7 @@ def test_check_finds_what_is_planted(folder: Path, capsys: pytest.CaptureFixture
     code, out, _ = run(capsys, "check", config)
     assert code == 0
     assert "no problems found" in out
-    assert "ndcg@50: the cutoff is above the median list length, 6 rows" in out
+    assert "ndcg@50: the cutoff is above the median list length, 6 documents" in out
     text = (folder / "test.txt").read_text()
     leaked = "\n".join(f"{line} 4:{line[0]}" for line in text.splitlines())
     (folder / "test.txt").write_text(leaked)
@@ -307,7 +307,7 @@ def test_what_was_fetched_by_hand_is_unpacked_and_verified(
     code, out, err = run(capsys, *get, "--archive", tmp_path / "good.zip")
     assert code == 0
     assert out == f"{tmp_path}/tiny is complete; use it with `data: {{set: tiny, root: {tmp_path}/tiny}}`\n"
-    assert "a.txt: 1 queries, 2 rows" in err
+    assert "a.txt: 1 query, 2 rows" in err
     code, _, err = run(capsys, *get, "--archive", tmp_path / "bad.zip")
     assert code == 2
     assert (
@@ -347,11 +347,11 @@ def test_the_published_file_needs_no_counting_and_another_is_counted(
     code, _, err = run(capsys, *get)
     assert code == 0, "other bytes, the same rows"
     assert f"note: a.txt is not the published file (SHA-256 {sha256(a).hexdigest()})" in err
-    assert "a.txt: 1 queries, 2 rows" in err
+    assert "a.txt: 1 query, 2 rows" in err
     (tmp_path / "tiny" / "a.txt").write_bytes(a + a)
     code, _, err = run(capsys, *get)
     assert code == 2
-    assert "a.txt: 1 queries and 4 rows; expected 1 queries and 2 rows" in err
+    assert "a.txt: 1 query and 4 rows; expected 1 query and 2 rows" in err
     with zipfile.ZipFile(tmp_path / "tiny.zip", "a") as archive:
         archive.writestr("more", b"")
     assert f"bytes) is not tiny.zip ({len(packed):,} bytes" in run(

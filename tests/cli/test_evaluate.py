@@ -142,7 +142,7 @@ def test_letor_scores_beside_letor_data(ltr: Cli, shared_data: Path) -> None:
     assert "scores: 156 queries, 2,874 rows" in out
     assert "ndcg(max_grade" not in out
     assert [line.split()[1] for line in out.splitlines()[2:5]] == ["0.7163", "0.4821", "0.8090"]
-    assert "over 105 of 156 queries; 51 have no relevant row" in out.splitlines()[2]
+    assert "over 105 of 156 queries; 51 have no relevant document" in out.splitlines()[2]
 
 
 # --- trec_eval's layout on what trec_eval does not know ---
@@ -258,7 +258,7 @@ def test_table_csv_and_json_hold_the_same_numbers(ltr: Cli) -> None:
     assert (code, out) == (
         0,
         "down: 3 queries, 5 rows\n\nndcg@2    0.6309\nmrr       0.5000\n\n"
-        "over 2 of 3 queries; 1 has no relevant row\n",
+        "over 2 of 3 queries; 1 has no relevant document\n",
     )
     assert "counts all grades from 1 to 2 alike" in err
     _, out, _ = ltr(*arguments, "--format", "csv")
@@ -314,8 +314,8 @@ def test_counts_differ_by_column_where_definitions_do(ltr: Cli) -> None:
         "evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr,mrr(relevant=2),judged"
     )
     assert out.splitlines()[2:] == [
-        "mrr                1.0000  over 2 of 3 queries; 1 has no relevant row",
-        "mrr(relevant=2)    1.0000  over 1 of 3 queries; 2 have no relevant row",
+        "mrr                1.0000  over 2 of 3 queries; 1 has no relevant document",
+        "mrr(relevant=2)    1.0000  over 1 of 3 queries; 2 have no relevant document",
         "judged             1.0000  over 3 of 3 queries",
     ]
 
@@ -397,7 +397,7 @@ def test_runs_over_other_queries_are_refused_or_cut_to_the_common_ones(ltr: Cli,
     arguments = ("evaluate", "--qrels", "qrels", "--run", "good.run", "--run", "short.run", "-m", "mrr")
     code, _, err = ltr(*arguments)
     assert code == 2
-    assert "short: 1 queries against 3 of good: 2 are missing here" in err
+    assert "short: 1 query against 3 of good: 2 missing here" in err
     assert "--common-queries" in err
     code, out, err = ltr(*arguments, "--common-queries")
     assert (code, "good: 2 of 3 queries left out, not common to all" in out) == (0, True)

@@ -53,7 +53,7 @@ def test_rows_ideal_result_and_other_tools(ltr: Cli) -> None:
     ]
     assert lines[3].split() == ["1", "1-2", "1", "0", "1", "0", "1", "0.5000"]
     assert lines[4].split() == ["2", "1-2", "0", "1", "1", "1", "0.63093", "0.3155"]
-    assert "(1 more rows below the cutoff)" in out
+    assert "(1 more document below the cutoff)" in out
     assert "ideal order of labels: 1 0" in out
     assert "lightgbm     1.0000  equal scores keep row order" in out
     assert "sklearn      0.8155  the same" in out
@@ -98,7 +98,7 @@ def test_several_rankings_one_after_the_other(ltr: Cli, tmp_path: Path) -> None:
 
 def test_long_lists_are_cut_and_say_so(ltr: Cli) -> None:
     _, out, _ = ltr("explain", "map", "--query", "9", *FILES, "--rows", "1")
-    assert "(2 more rows; --rows 0 shows all)" in out
+    assert "(2 more documents; --rows 0 shows all)" in out
     assert "ideal order of labels: 1 … (2 more)" in out
     _, out, _ = ltr("explain", "map", "--query", "9", *FILES, "--rows", "0")
     assert "more" not in out

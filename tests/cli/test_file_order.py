@@ -25,7 +25,7 @@ from ltr_harness.readers.scores import read_scores
 
 Cli = Callable[..., tuple[int, str, str]]
 
-# each query's relevant row first, one query's row after the other's
+# each query's relevant document first, one query's row after the other's
 SCATTERED = "1 qid:a 1:1\n1 qid:b 1:1\n0 qid:a 1:2\n0 qid:b 1:2\n"
 SCORES = [1.0, 1.0, 0.0, 0.0]
 

@@ -70,7 +70,7 @@ def test_good_input_passes(ltr: Cli, tmp_path: Path) -> None:
         (
             "train",
             "0.5 qid:1 1:1 2:1\n0 qid:1 1:2 2:1\n",
-            ["1 training labels are not integers", "lambdarank"],
+            ["lambdarank refuses fractional labels; found 1 such training label"],
         ),
         ("train", "31 qid:1 1:1 2:1\n0 qid:1 1:2 2:1\n", ["31", "label"]),
         ("test", "0.5 qid:1 1:1 2:1\n", ["label 0.5 in query '1'", "gain=linear"]),

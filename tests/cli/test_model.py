@@ -172,7 +172,7 @@ class TestImportance:
             "split",
         ]
         assert out.splitlines()[1].startswith("bm25 ")
-        assert err == "1 more features; --top shows more\n"
+        assert err == "1 more feature; --top shows more\n"
 
 
 class TestWhy:

@@ -83,7 +83,7 @@ def test_named_metrics_are_enough() -> None:
 
 def test_other_queries() -> None:
     assert said(entrant("x", "abc"), entrant("y", "bcde")) == [
-        "y: 4 queries against 3 of x: 1 are missing here, 2 are only here (such as 'd', 'e'); "
+        "y: 4 queries against 3 of x: 1 missing here, 2 only here (such as 'd', 'e'); "
         "expected the same queries; common_queries=True, or --common-queries, compares the 2 that both have"
     ]
     assert "they share no query" in said(entrant("x", "abc"), entrant("y", "de"))[0]
@@ -94,7 +94,7 @@ def test_same_ids_other_labels() -> None:
     y = entrant("y", fingerprint={"fold1": "1", "fold2": "!"})
     assert said(x, y) == [
         "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
-        "expected one set of judgements"
+        "expected one set of judgments"
     ]
     # Unknown where the two were not split alike: then the queries' facts decide.
     assert said(x, entrant("z", fingerprint={"all": "3"})) == []
@@ -104,7 +104,7 @@ def test_facts_of_the_labels_decide_without_a_fingerprint() -> None:
     x = entrant("x", "abc", n_relevant=[1, 2, 0], rows=[5, 5, 5])
     y = entrant("y", "cba", n_relevant=[0, 3, 1], rows=[5, 5, 5])
     assert said(x, y) == [
-        "y: n_relevant differs from x in 1 queries, such as 'b': 3 against 2; expected one set of judgements"
+        "y: n_relevant differs from x in 1 query, such as 'b': 3 against 2; expected one set of judgments"
     ]
 
 

@@ -89,7 +89,7 @@ class TestVerdict:
         assert result.paired("m1").verdict == "better"
         assert result.verdict.startswith("m1 is better than m0 at ndcg@10, 0.")
         assert result.verdict.endswith(
-            "sign-flip test p < 0.0001), over 270 of 300 queries; 30 have no relevant row."
+            "sign-flip test p < 0.0001), over 270 of 300 queries. 30 queries have no relevant document."
         )
 
     def test_several(self) -> None:
@@ -103,7 +103,7 @@ class TestVerdict:
         assert result.ranking[0] == "m2"
         assert result.verdict.startswith("m2 is better than m0")
         assert "after Holm over 4 comparisons" in result.verdict
-        assert result.verdict.endswith("; so is m1.")
+        assert result.verdict.endswith(" m1 is better as well.")
 
     def test_baseline_leads(self) -> None:
         result = compare(models(shifts=(0.0, 0.05, 0.0)), baseline="m1")
@@ -147,7 +147,7 @@ class TestVerdict:
     def test_one_model(self) -> None:
         result = compare(models(shifts=(0.0,)))
         assert result.verdict.startswith("m0: ndcg@10 0.")
-        assert result.verdict.endswith("there is no other model.")
+        assert result.verdict.endswith("There is no other model.")
         assert (result.pairs, result.families) == ((), ())
 
     def test_undefined_everywhere(self) -> None:
@@ -355,7 +355,7 @@ class TestStability:
         assert len(result.pairs) == 39 * 3
         assert result.table.shape[0] == 40
         assert result.paired("m39").verdict == "better"
-        assert result.verdict.endswith(" more.")
+        assert result.verdict.endswith(" more are better as well.")
         assert result.families[0] == "39 comparisons: 39 models against m0 at ndcg@10"
 
     def test_survives_pickling(self) -> None:

@@ -55,7 +55,7 @@ class TestEvaluations:
 
     def test_other_queries_are_refused_or_cut(self) -> None:
         whole, part = evaluation(1), evaluation(2, n=30)
-        with pytest.raises(NotComparableError, match="30 queries against 40 of a: 10 are missing here"):
+        with pytest.raises(NotComparableError, match="30 queries against 40 of a: 10 missing here"):
             compare({"a": whole, "b": part})
         result = compare({"a": whole, "b": part}, common_queries=True, metrics=["ndcg@10"])
         assert result.n_queries == 30

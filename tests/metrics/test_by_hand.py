@@ -63,7 +63,7 @@ def test_the_ideal_of_what_was_shown() -> None:
     # of grades 1, 2, 4, the last was never shown: the best list of the others is 2, 1
     scores = [2.0, 1.0, -np.inf]
     assert of_one_query(SHOWN, [1, 2, 4], scores) == pytest.approx((1 + 2 / log2(3)) / (2 + 1 / log2(3)))
-    # a query whose relevant rows were not shown is as undefined as one that has none
+    # a query whose relevant documents were not shown is as undefined as one that has none
     assert np.isnan(of_one_query(SHOWN, [0, 0, 4], scores))
     assert of_one_query(NDCG(k=3), [0, 0, 4], scores) == pytest.approx(1 / log2(4))
     # half a grade is little, but not nothing
@@ -90,7 +90,7 @@ def test_what_each_relevant_row_adds_to_bpref() -> None:
 
 
 def test_a_whole_is_never_exceeded_by_rounding() -> None:
-    """Of n tied rows with r relevant ones, each is expected to be r / n of a hit; which add up to r or a bit more."""
+    """Of n tied documents, r of them relevant, each is expected to be r / n of a hit: together r or a bit more."""
     shares = [(n, r) for n in range(1, 41) for r in range(1, n + 1)]
     assert any(sum([r / n] * n) > r for n, r in shares)
     rows = np.concatenate([np.arange(n) < r for n, r in shares])
@@ -140,7 +140,7 @@ def test_means_carry_what_sums_would_lose() -> None:
 
 def test_scores_and_retrieved_rows_of_different_lengths() -> None:
     two = bind("mrr", Judgments.checked([1, 0], QueryGroups.from_sizes([2])))
-    with pytest.raises(DataError, match=r"1 scores for 2 rows"):
+    with pytest.raises(DataError, match=r"1 score for 2 rows"):
         two.per_query([1.0], retrieved=[True, True])
 
 

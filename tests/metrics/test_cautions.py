@@ -61,16 +61,16 @@ def test_large_cutoffs() -> None:
     """A21: above the median list length, or above 20."""
     short = about(["ndcg@10", "ndcg@3", "mrr@10"], [1, 0, 0] * 4, [3] * 4)["large cutoff"]
     assert short.metrics == ("ndcg@10", "mrr@10")
-    assert short.text.startswith("ndcg@10, mrr@10: the cutoff is above the median list length, 3 rows")
+    assert short.text.startswith("ndcg@10, mrr@10: the cutoff is above the median list length, 3 documents")
     long = about(["ndcg@50"], [1] + [0] * 99, [100])["large cutoff"]
-    assert long.text.startswith("ndcg@50: few users look at 50 rows")
+    assert long.text.startswith("ndcg@50: few users look at 50 documents")
     assert "large cutoff" not in about(["ndcg@20", "ndcg"], [1] + [0] * 99, [100])
 
 
 def test_mrr_saturates_where_most_rows_are_relevant() -> None:
     found = about(["mrr@10", "mrr(relevant=2)@10"], [1, 1, 2, 0] * 5, [20])
     assert found["saturation"].metrics == ("mrr@10",)
-    assert found["saturation"].text.startswith("mrr@10: 75% of the rows have a label of 1 or more")
+    assert found["saturation"].text.startswith("mrr@10: 75% of the documents have a label of 1 or more")
     assert "saturation" in about(["mrr@10"], [1] * 11 + [0] * 9, [20])
     assert "saturation" not in about(["mrr@10"], [1] * 10 + [0] * 10, [20])  # more than half, not half
 
@@ -94,7 +94,7 @@ def test_rows_nobody_judged() -> None:
     judgments = Judgments.checked([1, 0, 0, 0], QueryGroups.from_sizes([4]), judged=[True, True, True, False])
     (caution,) = cautions([], judgments)
     assert str(caution).startswith(
-        "1 of 4 rows were judged by nobody; every metric but bpref counts them as not relevant"
+        "1 of 4 documents are unjudged; every metric but bpref counts them as not relevant"
     )
 
 

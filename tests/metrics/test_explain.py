@@ -79,17 +79,17 @@ def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("precision@9", "rows looked at = 9"),  # six rows, of which four are relevant
-        ("precision(denominator=min_kn)@9", "rows looked at = 6"),
+        ("precision@9", "documents looked at = 9"),  # six rows, of which four are relevant
+        ("precision(denominator=min_kn)@9", "documents looked at = 6"),
         ("judged@9", "min(K, n) = 6"),
         ("judged@2", "min(K, n) = 2"),
-        ("recall@3", "relevant rows to be had = 4"),
-        ("recall(denominator=min_rk)@3", "relevant rows to be had = 3"),
+        ("recall@3", "relevant documents to be had = 4"),
+        ("recall(denominator=min_rk)@3", "relevant documents to be had = 3"),
         ("f1@3", "(K + R) / 2 = 3.5000"),
         ("map@3", "min(R, K) = 3"),
         ("map@9", "min(R, K) = 4"),
         ("map(denominator=total)@3", "R = 4"),
-        ("map(denominator=retrieved,ties=stable)@3", "relevant rows within K = 2"),
+        ("map(denominator=retrieved,ties=stable)@3", "relevant documents within K = 2"),
         ("q@3", "min(R, K) = 3"),
         ("rprec", "R = 4"),
         ("bpref", "R = 4"),
@@ -174,7 +174,7 @@ def test_who_was_judged_is_shown_where_not_all_were() -> None:
 def test_a_list_that_counts_zero_because_it_is_short() -> None:
     explanation = NDCG.like("letor", k=10).explain(LABELS, SCORES)
     assert explanation.value == 0.0
-    assert explanation.steps[-1] == "a list of 6 rows, shorter than 10, counts 0"
+    assert explanation.steps[-1] == "a list of 6 documents, shorter than 10, counts 0"
 
 
 def test_ndcg_row_by_row() -> None:
@@ -272,7 +272,7 @@ def test_a_scale_that_was_not_asked_for_is_the_tools_own() -> None:
 
 def test_the_reason_of_map_is_its_divisor() -> None:
     presets = {p.tool: p for p in MAP(k=2).explain([1, 0, 1, 1], [4, 3, 2, 1]).presets}
-    assert presets["ranx"].reason == "divided by all relevant rows, R"
+    assert presets["ranx"].reason == "divided by all relevant documents, R"
     assert presets["lightgbm"].reason == ""
 
 
@@ -297,18 +297,20 @@ def test_document_ids_are_not_asked_for_where_nothing_depends_on_them() -> None:
     assert untied["trec_eval"].reason == "a label gains its grade, not 2^grade - 1"
     alike = {
         p.tool: p for p in MAP().explain([0, 1, 1], [3, 2, 2]).presets
-    }  # the tied rows are worth the same
+    }  # the tied documents are worth the same
     assert alike["trec_eval"].value == pytest.approx((1 / 2 + 2 / 3) / 2)
 
 
 def test_a_query_without_relevant_rows() -> None:
     explanation = NDCG(k=3).explain([0, 0], [2.0, 1.0])
     assert np.isnan(explanation.value)
-    assert explanation.steps == ("undefined: no row of the query is relevant in the sense of this metric",)
+    assert explanation.steps == (
+        "undefined: no document of the query is relevant in the sense of this metric",
+    )
     assert str(explanation).startswith("ndcg@3 = undefined")
     reasons = {p.tool: p.reason for p in explanation.presets}
-    assert reasons["lightgbm"] == "no relevant row counts 1"
-    assert reasons["sklearn"] == "no relevant row counts 0"
+    assert reasons["lightgbm"] == "no relevant document counts 1"
+    assert reasons["sklearn"] == "no relevant document counts 0"
 
 
 def test_rows_that_were_not_retrieved() -> None:
@@ -347,7 +349,7 @@ def test_as_a_terminal_shows_it() -> None:
         "rank  tied ranks  document  label   score  relevant  1 / rank  contribution",
         "   1              b           0.5  12.346                   1        0.0000",
         "   2              c             1       3       yes       0.5        0.5000",
-        "(1 more rows below the cutoff)",
+        "(1 more document below the cutoff)",
         "",
         "ideal order of labels: 2 1",
         "sum of contributions = 0.5000",
@@ -361,7 +363,7 @@ def test_as_a_terminal_shows_it() -> None:
     ]
     html = explanation._repr_html_()
     assert "<td>12.346</td><td></td><td>1</td><td>0.0000</td></tr>" in html
-    assert "<p>1 more rows below the cutoff</p>" in html
+    assert "<p>1 more document below the cutoff</p>" in html
     assert html.endswith("<tr><td>ranklib</td><td>0.5000</td><td>the same</td></tr></tbody></table>")
 
 
@@ -375,7 +377,7 @@ def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:
         "sum of contributions = 1.0000",
     ]
     assert explanation._repr_html_().endswith("<br>sum of contributions = 1.0000</p>")
-    assert "more rows" not in explanation._repr_html_()
+    assert "more document" not in explanation._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -401,9 +403,9 @@ def test_html_is_escaped() -> None:
 
 
 def test_problems_are_messages() -> None:
-    with pytest.raises(DataError, match="labels is empty; expected the rows of one query"):
+    with pytest.raises(DataError, match="labels is empty; expected the documents of one query"):
         NDCG(k=3).explain([], [])
-    with pytest.raises(DataError, match="1 scores for 2 rows"):
+    with pytest.raises(DataError, match="1 score for 2 rows"):
         NDCG(k=3).explain([1, 0], [1.0])
     with pytest.raises(DataError, match="score is NaN"):
         NDCG(k=3).explain([1, 0], [1.0, np.nan])

@@ -23,7 +23,7 @@ def exactly(value: float) -> object:
 
 
 def hit_at(*ranks: int) -> tuple[list[int], list[int], list[int]]:
-    """Queries with one relevant row each: labels, scores, sizes."""
+    """Queries with one relevant document each: labels, scores, sizes."""
     labels = [int(r == rank) for rank in ranks for r in range(1, 21)]
     return labels, [-r for _ in ranks for r in range(20)], [20] * len(ranks)
 
@@ -166,7 +166,7 @@ class TestGuide:
         assert ranked([1, 1, 0, 0, 1, 1], "recall@5") == 0.75
 
     def test_average_precision(self) -> None:
-        # X16: the article divides by the relevant rows found in the top K
+        # X16: the article divides by the relevant documents found in the top K
         assert ranked([1, 0, 1, 1, 0], "map(denominator=retrieved)@5") == exactly(0.8055555556)
         assert ranked([0, 1, 0, 1, 1], "map(denominator=retrieved)@5") == exactly(0.5333333333)
         one_outside = [1, 0, 1, 1, 0, 1]
@@ -214,7 +214,7 @@ class TestGuide:
         assert ranked([1, 0, 1, 0, 0, 1], f"rbp(p={p})") == exactly(value)
 
     def test_rbp_reaches_one_only_in_an_infinite_list(self) -> None:
-        """X12: n relevant rows give 1 - p^n, and the residual says so."""
+        """X12: n relevant documents give 1 - p^n, and the residual says so."""
         assert ranked([1] * 5, "rbp(p=0.8)") == exactly(0.67232)
         assert ranked([1] * 5, "rbp_residual(p=0.8)") == exactly(0.8**5)
 

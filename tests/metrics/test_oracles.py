@@ -21,7 +21,7 @@ from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
 
 @dataclass(frozen=True)
 class Rankings:
-    """Queries of 1 to 30 rows, a few without relevant rows, with equal scores in most of them or in none."""
+    """Queries of 1 to 30 rows, a few without relevant documents, with equal scores in most of them or in none."""
 
     labels: NDArray[np.float64]
     scores: NDArray[np.float64]

@@ -168,7 +168,9 @@ def test_a_ranking_is_not_changed_by_the_next_one() -> None:
 
 
 def test_ids_are_needed_for_ties_by_id() -> None:
-    with pytest.raises(MetricError, match="ties=id orders tied rows by document id; expected document_ids"):
+    with pytest.raises(
+        MetricError, match="ties=id orders tied documents by document id; expected document_ids"
+    ):
         Ranker(judged([0, 1], [2]), "id", 2)
 
 

@@ -195,7 +195,7 @@ def test_gdeval(name: str, shared_data: Path) -> None:
             expected = {row[1]: float(row[column]) for row in rows}
             mean = expected.pop("amean")
             assert_equal(found, expected, FIVE_DECIMALS)
-            # it drops queries without relevant rows, exactly those we leave undefined
+            # it drops queries without relevant documents, exactly those we leave undefined
             assert {query for query, value in found.items() if value == value} - {"all"} == set(expected)
             assert found["all"] == pytest.approx(mean, abs=FIVE_DECIMALS)
 

@@ -1,8 +1,8 @@
 """The same small rankings through every tool, measured once with the tools themselves, to the four digits printed.
 
 Beside the live oracles this holds the presets of tools that no package index has (RankLib, gdeval), and every
-corner in one place: ties, lists shorter than K, more relevant rows than K, no relevant row, scores that differ
-by less than float32 can tell, infinities.
+corner in one place: ties, lists shorter than K, more relevant documents than K, no relevant document, scores that
+differ by less than float32 can tell, infinities.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_what_the_tool_printed(metric: str) -> None:
             continue
         ids = [f"d{row:04}" for row in range(len(labels))]
         ev = evaluate(labels, scores, group_sizes=[len(labels)], metrics=[metric], document_ids=ids)
-        # gdeval drops a query without relevant rows; the table shows it as 0
+        # gdeval drops a query without relevant documents; the table shows it as 0
         found = float(np.nan_to_num(ev[metric].per_query[0]))
         assert found == pytest.approx(float(measured), abs=5.1e-5), name
 

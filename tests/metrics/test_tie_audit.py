@@ -15,7 +15,7 @@ def judged(labels: list[float], sizes: list[int]) -> Judgments:
 
 
 def test_interval_by_hand() -> None:
-    # first query: all three tie; second: no tie; third: tied rows are all alike; fourth: nothing relevant
+    # first query: all three tie; second: no tie; third: tied documents are all alike; fourth: nothing relevant
     judgments = judged([0, 0, 1, 1, 0, 1, 1, 0, 0], [3, 2, 2, 2])
     audit = tie_audit("mrr", judgments, [1, 1, 1, 2, 1, 5, 5, 3, 3])
     np.testing.assert_array_equal(audit.low, [1 / 3, 1, 1, np.nan])

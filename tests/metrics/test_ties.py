@@ -304,13 +304,13 @@ def test_id_puts_the_larger_document_id_first_as_text() -> None:
 
 
 def test_map_of_retrieved_rows_refuses_an_expectation_it_does_not_have() -> None:
-    with pytest.raises(ValueError, match=r"rows of query '0' tie across the cutoff.*choose ties=stable"):
+    with pytest.raises(ValueError, match=r"documents of query '0' tie across the cutoff.*choose ties=stable"):
         evaluate([1, 0, 1], [1.0, 1.0, 1.0], group_sizes=[3], metrics=["map(denominator=retrieved)@2"])
     # all of the tie is within the cutoff, or all its rows are alike: nothing random is left
     ev = evaluate(
         [1, 0, 1, 1], [2.0, 2.0, 1.0, 1.0], group_sizes=[4], metrics=["map(denominator=retrieved)@3"]
     )
-    # the relevant row of the first pair at rank 1 or 2, then hits 2 at rank 3; two rows retrieved
+    # the relevant document of the first pair at rank 1 or 2, then hits 2 at rank 3; two rows retrieved
     assert ev.means["map(denominator=retrieved)@3"] == pytest.approx(((1 + 1 / 2) / 2 + 2 / 3) / 2)
 
 
@@ -318,7 +318,7 @@ def test_err_without_cutoff_over_a_huge_tie_asks_for_one() -> None:
     labels = np.zeros(10_001)
     labels[0] = 1
     scores = np.zeros(10_001)
-    with pytest.raises(ValueError, match=r"10001 rows of query '0' tie.*give a cutoff, such as @100"):
+    with pytest.raises(ValueError, match=r"10001 documents of query '0' tie.*give a cutoff, such as @100"):
         evaluate(labels, scores, group_sizes=[10_001], metrics=["err(max_grade=4)"])
     name = "err(max_grade=4)@10"
     ev = evaluate(labels, scores, group_sizes=[10_001], metrics=[name])

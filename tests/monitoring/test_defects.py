@@ -238,7 +238,7 @@ def test_reciprocal_rank_takes_the_first_relevant_row_not_the_best() -> None:
     )
     found = monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=rows)
     assert found.windows[0].means["mrr"] == 1.0
-    assert found.windows[0].n_defined == 1  # the query without a relevant row is no 1, and no 0 either
+    assert found.windows[0].n_defined == 1  # the query without a relevant document is no 1, and no 0 either
 
 
 # ---- LightGBM, XGBoost ------------------------------------------------------------------------------------

@@ -235,7 +235,8 @@ def test_too_few_queries_to_compare(ltr: Cli, tmp_path: Path) -> None:
     )
     assert code == 2
     assert (
-        "2 queries have a value of ndcg@10 (2 in all, 0 without a relevant row); expected at least 200" in err
+        "2 queries have a value of ndcg@10 (2 in all, 0 without a relevant document); expected at least 200"
+        in err
     )
 
 
@@ -248,7 +249,7 @@ def test_one_query_one_item_all_zero() -> None:
     assert np.isnan(nothing.windows[0].means["ndcg@10"])
     assert nothing.windows[0].relevant_share == 0
     assert nothing.document["windows"][0]["means"]["ndcg@10"] is None
-    with pytest.raises(DataError, match="2 without a relevant row"):
+    with pytest.raises(DataError, match="2 without a relevant document"):
         monitor(CONFIG, log=log(relevance=0), baseline=log())
     assert (
         monitor({**CONFIG, "empty": "zero"}, log=log(relevance=0)).windows[0].means["ndcg(empty=zero)@10"]

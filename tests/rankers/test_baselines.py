@@ -37,7 +37,7 @@ class TestLinear:
         assert model.score(features)[:3].tolist() == [0, 0, 0]
         assert model.notes == (
             "constant in training and so without effect: age",
-            "3 training rows lack a feature; a missing value counts as the training rows' mean",
+            "missing values in 3 training rows count as the training rows' mean",
         )
 
     def test_unknown_features_are_errors(self, facts: Any, said: Any) -> None:

@@ -154,7 +154,7 @@ class TestBlankQueries:
             kind(objective="rank_xendcg", params=params, drop_blank=drop).fit(Training(train=data, rounds=5))
             for drop in (True, False)
         )
-        share = f"{n_blank} of 80 training queries have no relevant row"
+        share = f"{n_blank} of 80 training queries have no relevant document"
         assert f"{share} and are left out of training (drop_blank)" in dropping.notes
         assert (
             f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"

@@ -167,7 +167,9 @@ def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, v
     )
     with pytest.raises(RankerError, match="no training label reaches 5; expected at most 4"):
         XGBoostRanker(objective="rank:map", relevant=5).fit(Training(train=train, rounds=1))
-    assert "every row would be" in said(XGBoostRanker(objective="rank:map", relevant=0).check())["relevant"]
+    assert (
+        "every document would be" in said(XGBoostRanker(objective="rank:map", relevant=0).check())["relevant"]
+    )
     assert "no effect with the objective rank:ndcg" in said(XGBoostRanker(relevant=1).check())["relevant"]
 
 
@@ -299,7 +301,7 @@ class TestLimitsOfTheData:
         assert not small.check(facts())
         assert np.ptp(small.fit(Training(train=train, rounds=3)).score(train.features)) > 0
         text = said(small.check(facts(n_fractional=3)))["objective"]
-        assert "3 training labels are not integers, and rank_xendcg truncates them" in text
+        assert "rank_xendcg truncates fractional labels; found 3 such training labels" in text
         for name in ("lambdarank_pair_method", "lambdarank_unbiased", "ndcg_exp_gain"):
             given = XGBoostRanker(objective="rank_xendcg", params={name: "topk"}).check()
             assert f"{name} has no effect with the objective rank_xendcg" in said(given)[f"params.{name}"]

@@ -224,7 +224,7 @@ def test_a_column_document_id_that_nobody_named_names_the_documents(ltr: Cli) ->
     Path("score.csv").write_text(SHUFFLED.format("query_id", "document_id"))
     code, out, _ = ltr("evaluate", "--data", "data.csv", "--scores", "score.csv", "-m", "ndcg@2", "--json")
     assert code == 0
-    # query 7: gains 3, 0 of ideal 3, 1; query 9: the relevant row is second
+    # query 7: gains 3, 0 of ideal 3, 1; query 9: the relevant document is second
     expected = (3 / (3 + 1 / np.log2(3)) + 1 / np.log2(3)) / 2
     assert f'"mean": {expected:.12f}' in out
 

@@ -98,9 +98,9 @@ def test_ids_are_text(tmp_path: Path) -> None:
         (
             "s.csv",
             IN_ORDER.replace("9,0,3", "7,0,3"),
-            "s.csv:5: query '7' where the data has '9' (1 such rows)",
+            "s.csv:5: query '7' where the data has '9' (1 such row)",
         ),
-        ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such rows)"),
+        ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such row)"),
         ("s.npy", b"nothing", "s.npy: cannot be read as an array"),
         ("s.parquet", b"nothing", "s.parquet: is no Parquet file"),
     ],

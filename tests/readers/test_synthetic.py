@@ -29,7 +29,7 @@ PLANTED = ["3a9da1c79c7e8610", "2483f76addd1182e", "f5b26661d94b5e48"]
 
 
 def ndcg(data: RankingDataset, scores: np.ndarray, k: int = 10) -> float:
-    """Written out: mean over queries with a relevant row, gain 2^g - 1, discount log2(1 + rank)."""
+    """Written out: mean over queries with a relevant document, gain 2^g - 1, discount log2(1 + rank)."""
     found = []
     for start, end in zip(data.groups.boundaries[:-1], data.groups.boundaries[1:], strict=True):
         gains = 2 ** data.labels[start:end] - 1

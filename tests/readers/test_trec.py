@@ -208,7 +208,7 @@ def test_unlisted_rows_count_and_earn_nothing(write: Write) -> None:
     assert found["recall"].per_query.tolist() == [1 / 2, 1.0]
     np.testing.assert_allclose(found["ndcg(gain=linear)"].per_query, [at_2 / ideal, 1.0], rtol=1e-15)
     assert found["precision"].per_query.tolist() == [1 / 4, 1.0]
-    assert found["bpref"].per_query.tolist() == [1 / 2, 1.0]  # a: no judged non-relevant row above it
+    assert found["bpref"].per_query.tolist() == [1 / 2, 1.0]  # a: no judged non-relevant document above it
     assert found["judged"].per_query.tolist() == [2 / 4, 1.0]
     assert found["rprec"].per_query.tolist() == [1 / 2, 1.0]
 

@@ -203,7 +203,7 @@ def hostile_names() -> list[str]:
 
 @pytest.fixture(scope="session")
 def data() -> ReportData:
-    """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant rows."""
+    """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant documents."""
     return made()
 
 

@@ -14,7 +14,7 @@ from ltr_harness.report.sections.position_bias import biases, section
 
 
 def clicks(seed: int, n_queries: int) -> pd.DataFrame:
-    """Ten rows a query, displayed in random order; a relevant row is clicked the less the lower it stands."""
+    """Ten rows a query, displayed in random order; a relevant document is clicked the less the lower it stands."""
     rng = np.random.default_rng(seed)
     n = 10 * n_queries
     frame = pd.DataFrame({"query_id": np.repeat(np.arange(n_queries), 10), "f": rng.normal(size=n)})

@@ -101,7 +101,7 @@ def test_what_differs_is_said_in_words(stored: ReportData) -> None:
     words = next(t for t in build_report(stored).tables if t.name == "tools_words")
     (row,) = (row for row in words.rows if "sklearn" in str(row[0]))
     assert row[1] == "ndcg(empty=zero,gain=linear)@10"
-    assert row[2] == "no relevant row counts 0; a label gains its grade, not 2^grade - 1"
+    assert row[2] == "no relevant document counts 0; a label gains its grade, not 2^grade - 1"
 
 
 def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:

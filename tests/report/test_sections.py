@@ -77,7 +77,7 @@ def test_two_rankers_whose_means_hide_their_spread() -> None:
 
 def test_counts_travel_with_means(data: ReportData) -> None:
     text = words(section(data, "verdict"))
-    assert "Queries without relevant rows: 40 of 200." in text
+    assert "Queries without relevant documents: 40 of 200." in text
     fixed = table(data, "verdict", "fixed_k")
     assert "over 160 queries" in plain(fixed.caption)
     assert "Queries" not in [column.label for column in fixed.columns]
@@ -162,7 +162,7 @@ def test_conventions_of_a_metric_that_counts_empty_queries(rule: str, filled: fl
     data = ReportData(compare(entrant), (), (), None, "t")
     ((_, skip, one, zero, share),) = table(data, "conventions", "conventions").rows
     assert (skip, one, zero, share) == pytest.approx((0.4, (1.2 + 1) / 4, 1.2 / 4, 1 / 4))
-    assert "Queries without relevant rows: 1 of 4. " in words(section(data, "verdict"))
+    assert "Queries without relevant documents: 1 of 4. " in words(section(data, "verdict"))
     assert "they are counted" in words(section(data, "verdict"))
 
 

@@ -30,7 +30,7 @@ def test_the_table_fits_80_columns(data: ReportData) -> None:
         f"{pair.p_corrected:.4f}",
         "·",
     ]
-    assert "Queries without relevant rows: 40 of 200." in text
+    assert "Queries without relevant documents: 40 of 200." in text
     assert "\x1b" not in text
 
 
@@ -84,4 +84,4 @@ def test_one_model_has_nothing_to_compare_with(
 ) -> None:
     text = render(make_data(entrants=[make_entrant("only", 0.1)]))
     assert "change" not in text
-    assert "there is no other model" in text
+    assert "There is no other model" in text

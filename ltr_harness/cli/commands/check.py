@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.experiment import Prepared
@@ -41,10 +42,13 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
         for split, facts in prepared.reader.read(name).facts.items():
             place = split if name == "all" else f"{name} {split}"
             blank = (
-                f", {facts.n_without_relevant:,} without relevant rows" if facts.n_without_relevant else ""
+                f", {facts.n_without_relevant:,} without relevant documents"
+                if facts.n_without_relevant
+                else ""
             )
             click.echo(
-                f"{place}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features{blank}"
+                f"{place}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
+                f"{count_of(facts.n_features, 'feature')}{blank}"
             )
     memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
     click.echo(f"memory: {memory}")
@@ -56,10 +60,10 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     for text in dict.fromkeys(said):  # folds have much in common
         click.echo(f"caution: {text}")
     for study in plan.open_studies:
-        click.echo(f"tune: {study}: {study.n_trials} trials done")
+        click.echo(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
     for state in ("done", "score again", "train"):
         if plan.count(state):
-            click.echo(f"{state}: {plan.count(state)} of {len(plan.tasks)} runs")
+            click.echo(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
     for name, model in prepared.experiment.models.items():
         for caution in model.ranker.cautions(prepared.threads):
             click.echo(f"caution: models.{name}: {caution}")
@@ -68,8 +72,7 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
         click.echo(line)
     n_errors = sum(line.startswith("error: ") for line in findings)
     if n_errors:
-        many = "error" if n_errors == 1 else "errors"
-        click.echo(f"primary {plan.primary}; {n_errors} {many} in the data, see above")
+        click.echo(f"primary {plan.primary}; {count_of(n_errors, 'error')} in the data, see above")
         return 2
     click.echo(f"primary {plan.primary}; no problems found")
     return 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ltr_harness.wording import count_of
+
 
 @click.command(
     "cache",
@@ -40,14 +42,16 @@ def cache_command(unused: int | None, clear: bool) -> int:
         chosen = [entry for entry in entries if clear or now - entry.used > (unused or 0) * 86_400]
         remove_entries(folder, chosen, everything=clear)
         freed = sum(entry.size for entry in chosen)
-        click.echo(f"removed {len(chosen):,} of {len(entries):,} entries, {in_words(freed)}: {folder}")
+        click.echo(
+            f"removed {len(chosen):,} of {count_of(len(entries), 'entry')}, {in_words(freed)}: {folder}"
+        )
         return 0
     for entry in entries:
         days = int((now - entry.used) // 86_400)
-        read = "today" if days <= 0 else f"{days:,} day{'s' if days > 1 else ''} ago"
+        read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
         click.echo(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
-    click.echo(f"{len(entries):,} entries, {in_words(total)}: {folder}")
+    click.echo(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli.data_source import read_files, reader_option, reader_options
+from ltr_harness.wording import count_of
 
 
 @click.command(
@@ -37,6 +38,7 @@ def convert_command(
     for note in (*dataset.notes, *write_dataset(dataset, output, form)):
         click.echo(f"note: {note}", err=True)
     click.echo(
-        f"wrote {output}: {dataset.n_queries:,} queries, {dataset.n_rows:,} rows, {dataset.n_features} features"
+        f"wrote {output}: {count_of(dataset.n_queries, 'query')}, {count_of(dataset.n_rows, 'row')}, "
+        f"{count_of(dataset.n_features, 'feature')}"
     )
     return 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ltr_harness.wording import count_of
+
 if TYPE_CHECKING:
     from ltr_harness.known_sets import KnownSet
 
@@ -63,7 +65,7 @@ def get_command(name: str, output: Path | None, archives: tuple[Path, ...]) -> i
         for path in unpack(archive.expanduser(), folder, known.files, known.inside):
             click.echo(f"unpacked {path}", err=True)
     for download in known.downloads:
-        click.echo(f"{download.file}: {download.size:,} bytes from {download.url}", err=True)
+        click.echo(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
         fetch(download, folder, _progress if sys.stderr.isatty() else None)
     missing = [file for file in known.files if not (folder / file).is_file()]
     if missing:
@@ -88,8 +90,10 @@ def _compare(archive: Path, known: KnownSet) -> None:
     if size == known.archive.size and DataCache().digest(archive) == known.archive.sha256:
         click.echo(f"{archive} is {known.archive.file} as published", err=True)
     else:
-        wanted = f"{known.archive.size:,} bytes, SHA-256 {known.archive.sha256}"
-        click.echo(f"note: {archive} ({size:,} bytes) is not {known.archive.file} ({wanted})", err=True)
+        wanted = f"{count_of(known.archive.size, 'byte')}, SHA-256 {known.archive.sha256}"
+        click.echo(
+            f"note: {archive} ({count_of(size, 'byte')}) is not {known.archive.file} ({wanted})", err=True
+        )
 
 
 def _verify(known: KnownSet, folder: Path) -> None:
@@ -121,14 +125,17 @@ def _verify(known: KnownSet, folder: Path) -> None:
             if file not in counts:
                 dataset = cache.read(reader, [file], folder).dataset
                 counts[file] = dataset.n_queries, dataset.n_rows
-                click.echo(f"{file}: {dataset.n_queries:,} queries, {dataset.n_rows:,} rows", err=True)
+                click.echo(
+                    f"{file}: {count_of(dataset.n_queries, 'query')}, {count_of(dataset.n_rows, 'row')}",
+                    err=True,
+                )
         found = tuple(sum(counts[file][i] for file in files) for i in range(2))
         if found != (expected.queries, expected.rows):
             problems.append(
                 Problem(
                     f"{folder}: {' + '.join(files)}",
-                    f"{found[0]:,} queries and {found[1]:,} rows",
-                    f"{expected.queries:,} queries and {expected.rows:,} rows",
+                    f"{count_of(found[0], 'query')} and {count_of(found[1], 'row')}",
+                    f"{count_of(expected.queries, 'query')} and {count_of(expected.rows, 'row')}",
                     f"another edition of the set, or a damaged copy ({known.sources})",
                 )
             )

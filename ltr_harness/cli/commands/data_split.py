@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli.data_source import guessed_reader, read_files, reader_option, reader_options
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +150,7 @@ def _write(dataset: RankingDataset, parts: Parts, folder: Path, suffix: str, for
         chosen = dataset.take(queries)
         said |= dict.fromkeys(write_dataset(chosen, path, form))
         part_of |= dict.fromkeys(queries.tolist(), part)
-        click.echo(f"wrote {path}: {chosen.n_queries:,} queries, {chosen.n_rows:,} rows")
+        click.echo(f"wrote {path}: {count_of(chosen.n_queries, 'query')}, {count_of(chosen.n_rows, 'row')}")
     for note in said:
         click.echo(f"note: {note}", err=True)
     assignment = folder / "splits.tsv"

@@ -13,6 +13,7 @@ import click
 from ltr_harness.cli import asked_metrics, rankings
 from ltr_harness.cli.tables import print_means, print_table, printable, say
 from ltr_harness.errors import UsageError
+from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
@@ -161,7 +162,7 @@ def _print_one(name: str, evaluation: Evaluation) -> None:
     from ltr_harness.report import formats
 
     groups = evaluation.judgments.groups
-    say(f"{printable(name)}: {groups.n_queries:,} queries, {groups.n_rows:,} rows")
+    say(f"{printable(name)}: {count_of(groups.n_queries, 'query')}, {count_of(groups.n_rows, 'row')}")
     say()
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
     width = max(len(metric) for metric in evaluation.metrics)
@@ -174,13 +175,12 @@ def _print_one(name: str, evaluation: Evaluation) -> None:
 
 def _over(values: MetricValues) -> str:
     defined = values.n_queries - values.n_undefined
-    said = f"over {defined:,} of {values.n_queries:,} queries"
+    said = f"over {defined:,} of {count_of(values.n_queries, 'query')}"
     if not values.n_undefined:
         return said
-    one = values.n_undefined == 1
     if values.metric.diagnostic or values.metric.whole_order:
-        return f"{said}; {values.n_undefined:,} {'is' if one else 'are'} undefined"
-    return f"{said}; {values.n_undefined:,} {'has' if one else 'have'} no relevant row"
+        return f"{said}; {values.n_undefined:,} {plural('is', values.n_undefined)} undefined"
+    return f"{said}; {values.n_undefined:,} {plural('has', values.n_undefined)} no relevant document"
 
 
 def _cautions(evaluation: Evaluation) -> list[str]:

@@ -14,6 +14,7 @@ import click
 from ltr_harness.cli import options, rankings
 from ltr_harness.cli.tables import printable, say
 from ltr_harness.errors import UsageError
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.explanation.explanation import Explanation
@@ -36,7 +37,7 @@ Examples:
 @click.option("--rows", default=100, show_default=True, help="Show at most so many rows; 0 for all.")
 @options.as_json
 def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json: bool, **given: Any) -> int:
-    """The arithmetic of one query: every row in rank order, what it contributes, the ideal order, the result.
+    """The arithmetic of one query: every document in rank order, what it contributes, the ideal order, the result.
 
     Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ.
     """
@@ -134,9 +135,11 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
         [[_cell(*cell) for cell in zip(explanation.columns, row, strict=True)] for row in shown],
     )
     if len(explanation.rows) > len(shown):
-        console.print(f"({len(explanation.rows) - len(shown):,} more rows; --rows 0 shows all)")
+        console.print(
+            f"({count_of(len(explanation.rows) - len(shown), 'more document')}; --rows 0 shows all)"
+        )
     if explanation.n_hidden:
-        console.print(f"({explanation.n_hidden:,} more rows below the cutoff)")
+        console.print(f"({count_of(explanation.n_hidden, 'more document')} below the cutoff)")
     labels = [_cell("label", label) for label in explanation.ideal[: limit or None]]
     rest = len(explanation.ideal) - len(labels)
     console.print(

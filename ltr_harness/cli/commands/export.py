@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.wording import count_of, plural
 
 _runs = click.argument("runs", type=click.Path(path_type=Path))
 
@@ -67,9 +68,12 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2))
     else:
-        there = f"; {len(found.present)} were there already" if found.present else ""
-        count = len(found.added)
+        there = (
+            f"; {len(found.present)} {plural('was', len(found.present))} there already"
+            if found.present
+            else ""
+        )
         click.echo(
-            f"{count} run{'' if count == 1 else 's'} to the experiment {found.experiment!r} of {found.uri}{there}"
+            f"{count_of(len(found.added), 'run')} to the experiment {found.experiment!r} of {found.uri}{there}"
         )
     return 0

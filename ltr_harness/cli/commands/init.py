@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli.data_source import reader_option, reader_options
+from ltr_harness.wording import count_of
 
 
 @click.command(
@@ -130,7 +131,8 @@ def _on(
             )
         facts = rows[split]
         said.append(
-            f"{split}: {facts.n_queries:,} queries, {facts.n_rows:,} rows, {facts.n_features} features"
+            f"{split}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
+            f"{count_of(facts.n_features, 'feature')}"
         )
     best = best_single_feature(rows["train"])
     said.append(f"one-feature: {best!r} ranks best by itself")

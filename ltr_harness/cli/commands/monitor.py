@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.event_stream import EventStream
@@ -155,7 +156,7 @@ def _print_metrics(watched: Watched, per_query: bool) -> None:
     for metric, values in zip(table.metrics, table.values, strict=True):
         known = values[~np.isnan(values)]
         mean = float(known.mean()) if known.size else float("nan")
-        click.echo(f"{metric}\t{_number(mean)}\tover {known.size:,} of {values.size:,} queries")
+        click.echo(f"{metric}\t{_number(mean)}\tover {known.size:,} of {count_of(values.size, 'query')}")
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.reproduce import Reproduction
@@ -49,7 +50,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
 
 def _say(found: Reproduction) -> None:
     if found.identical:
-        click.echo(f"identical: model file, {found.n_scores:,} test scores and every metric")
+        click.echo(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
     else:
         click.echo("not identical:")
         click.echo(f"  model file: {'the same' if found.same_model else 'differs'}")

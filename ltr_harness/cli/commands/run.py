@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.wording import count_of
 
 
 class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
@@ -100,7 +101,9 @@ def command(
         if dry_run:
             progress.planned(prepared.plan, prepared.threads)
             for study in prepared.plan.open_studies:
-                click.echo(f"{'tune':<11}  {study}: {study.n_trials} trials done  ->  {study.folder}")
+                click.echo(
+                    f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}"
+                )
             for task in prepared.plan.tasks:
                 click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0

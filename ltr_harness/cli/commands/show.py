@@ -8,6 +8,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.commands import show_model
+from ltr_harness.wording import count_of
 
 
 @click.group(
@@ -69,7 +70,8 @@ def show_run(run: Path, as_json: bool) -> int:
     for name, summary in record.metrics.items():
         mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
         click.echo(
-            f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of {summary.n_queries:,} queries"
+            f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of "
+            f"{count_of(summary.n_queries, 'query')}"
         )
     for note in record.notes:
         click.echo(f"note: {note}")

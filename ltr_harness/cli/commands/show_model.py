@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import data_source, options
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset
@@ -80,7 +81,7 @@ def importance(
         parts = "".join(f"{100 * share[one.feature]:>7.1f} %" for share in shares.values())
         click.echo(f"{one.feature:<{width}}  {one.loss:>24.4f}  {one.low:>+9.4f} {one.high:>+9.4f}{parts}")
     if len(effects) > top:
-        click.echo(f"{len(effects) - top} more features; --top shows more", err=True)
+        click.echo(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
     return 0
 
 
@@ -111,7 +112,7 @@ def why(
     trust: bool,
     as_json: bool,
 ) -> int:
-    """Why one row of a query stands above another: the difference of their scores, feature by feature.
+    """Why one document of a query ranks above another: the difference of their scores, feature by feature.
 
     SHAP values, computed by the library that trained the model; they sum to the difference of the scores.
     """
@@ -149,7 +150,7 @@ def why(
         )
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
-        click.echo(f"{len(reasons) - top} more features together {rest:+.4f}")
+        click.echo(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
     return 0
 
 
@@ -200,7 +201,8 @@ def trees(
             + "".join(f"{mean:>{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
         )
     click.echo(
-        f"{leaves:,} leaves; {cost:.2f} µs per row with {stored.record.threads} threads, all rows in one call",
+        f"{leaves:,} leaves; {cost:.2f} µs per row with {count_of(stored.record.threads, 'thread')}, all rows in "
+        f"one call",
         err=True,
     )
     return 0

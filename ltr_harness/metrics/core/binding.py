@@ -27,7 +27,7 @@ class Binding:
 
     Args:
         metrics: what to compute.
-        judgments: the queries and what their rows are worth.
+        judgments: the queries and what their documents are worth.
         threads: on how many threads an evaluation may run. More than one is used from two million rows on, a
             million each at least, by splitting the queries; the values are the same, bit for bit. The default
             leaves the processor to the booster that calls.
@@ -76,7 +76,7 @@ class Binding:
         Args:
             scores: (n_rows,) in the judgments' row order, any real number type.
             retrieved: bool (n_rows,), rows that are in the list at all; the others have no rank and still count
-                among the relevant rows. None: every row is listed.
+                among the relevant documents. None: every document is listed.
 
         Raises:
             DataError: a wrong length or NaN; the message names the query.
@@ -164,7 +164,7 @@ def bind(
 def checked_scores(
     scores: ArrayLike, groups: QueryGroups, retrieved: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """Scores as `check_scores` has them, -inf for rows that were not retrieved."""
+    """Scores as `check_scores` has them, -inf for documents that were not retrieved."""
     if retrieved is None:
         return check_scores(scores, groups)
     listed = as_row_flags(retrieved, "retrieved", groups)
@@ -173,7 +173,9 @@ def checked_scores(
         return check_scores(column, groups)  # which says so
     marked = check_scores(np.where(listed, column, -np.inf), groups)
     if np.isneginf(marked[listed]).any():
-        raise DataError("a retrieved row is scored -inf; expected finite scores for rows that are listed")
+        raise DataError(
+            "a retrieved document is scored -inf; expected a finite score for every document that is listed"
+        )
     return marked
 
 

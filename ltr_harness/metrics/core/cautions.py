@@ -11,6 +11,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric, plain_number
 from ltr_harness.metrics.rbp import RBP
+from ltr_harness.wording import count_of
 
 MANY_GRADES = 5
 LARGE_CUTOFF = 20
@@ -85,14 +86,15 @@ def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
             "steep gain",
             tuple(str(metric) for metric in steep),
             f"{_names(steep)}: with exponential gain the largest gain is {ratio:,.0f} times the median positive one, "
-            f"and rows of the top grade, {plain_number(float(grades[-1]))}, make up {_top_share(judgments, gain):.0%} "
-            "of all ideal DCG; little else counts. Consider gain=linear, a gain table, or fewer grades",
+            f"and documents of the top grade, {plain_number(float(grades[-1]))}, make up "
+            f"{_top_share(judgments, gain):.0%} of all ideal DCG; little else counts. Consider gain=linear, a "
+            "gain table, or fewer grades",
         )
     ]
 
 
 def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
-    """Share of the total ideal DCG, over whole lists, that rows of the highest grade contribute."""
+    """Share of the total ideal DCG, over whole lists, that documents of the highest grade contribute."""
     groups = judgments.groups
     query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
     order = np.lexsort((-gain, query_of_row))
@@ -109,9 +111,10 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> list[Cauti
             continue
         at_k = [metric for metric in metrics if metric.k == k]
         why = (
-            f"the cutoff is above the median list length, {plain_number(median)} rows, so it mostly sees whole lists"
+            f"the cutoff is above the median list length, {plain_number(median)} documents, so it mostly sees "
+            f"whole lists"
             if k > median
-            else f"few users look at {k} rows, and a large cutoff blurs what happens at the top"
+            else f"few users look at {k} documents, and a large cutoff blurs what happens at the top"
         )
         found.append(
             Caution(
@@ -135,8 +138,8 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
             Caution(
                 "saturation",
                 tuple(str(metric) for metric in alike),
-                f"{_names(alike)}: {share:.0%} of the rows have a label of {plain_number(relevant)} or more, so "
-                "almost any ranking starts with a relevant row; raise relevant",
+                f"{_names(alike)}: {share:.0%} of the documents have a label of {plain_number(relevant)} or more, so "
+                "almost any ranking starts with a relevant document; raise relevant",
             )
         )
     return found
@@ -163,7 +166,7 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[C
 
 
 def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    """What RBP leaves open: p^n of each list whose n rows are looked at, if all are listed and judged."""
+    """What RBP leaves open: p^n of each list whose n documents are looked at, if all are listed and judged."""
     found = []
     for metric in metrics:
         if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
@@ -175,7 +178,7 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
             Caution(
                 "residual",
                 (str(metric),),
-                f"{metric}: rows below the last one counted could still add up to {left:.4f} to its mean "
+                f"{metric}: documents below the last one counted could still add up to {left:.4f} to its mean "
                 "(rbp_residual says it per query); rankings closer than that are not told apart",
             )
         )
@@ -190,7 +193,8 @@ def _unjudged(judgments: Judgments) -> list[Caution]:
         Caution(
             "unjudged",
             (),
-            f"{unjudged:,} of {judgments.judged.size:,} rows were judged by nobody; every metric but bpref counts them "
+            f"{unjudged:,} of {count_of(judgments.judged.size, 'document')} are unjudged; every metric but bpref "
+            "counts them "
             "as not relevant, and the ideal list knows only what was judged",
         )
     ]

@@ -1,4 +1,4 @@
-"""Pairs of rows in the right order: what Kendall's tau and AP correlation are both made of."""
+"""Pairs of documents in the right order: what Kendall's tau and AP correlation are both made of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ltr_harness.metrics.core.ranking import Ranking
 
 @dataclass(frozen=True, eq=False)
 class LabelOrder:
-    """What the labels alone say about the order of each query's rows.
+    """What the labels alone say about the order of each query's documents.
 
     Attributes:
         grade: int64 (n_rows,), the label's place among the query's distinct labels, 0 the lowest.
@@ -45,7 +45,7 @@ class LabelOrder:
         return cls(grade, n_grades, n_better)
 
     def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64 (n_queries,), pairs of rows with different labels."""
+        """int64 (n_queries,), pairs of documents with different labels."""
         return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
 
     def above(self, ranking: Ranking) -> RowsAbove:
@@ -70,7 +70,7 @@ class LabelOrder:
 
     def concordant(self, ranking: Ranking) -> NDArray[np.float64]:
         """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of
-        rows above r that are better; the sum over rows of the share of better rows that are above it."""
+        documents above r that are better; the sum over documents of the share of better documents that are above it."""
         out = np.empty((3, self.n_grades.size))
         _concordant(
             ranking.offsets, ranking.rows, ranking.tie_end, self.grade, self.n_grades, self.n_better, out
@@ -83,10 +83,10 @@ class RowsAbove:
     """What stands above each rank of one query, each array (n_ranks,).
 
     Attributes:
-        start: int64, ranks above the row's tie group.
-        better: rows above the tie group with a greater label.
+        start: int64, ranks above the document's tie group.
+        better: documents above the tie group with a greater label.
         worse: those with a smaller one.
-        better_tied: rows of the tie group with a greater label; half of them stand above, on average.
+        better_tied: documents of the tie group with a greater label; half of them stand above, on average.
         worse_tied: those with a smaller one.
     """
 

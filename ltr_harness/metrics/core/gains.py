@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import plain_number
+from ltr_harness.wording import count_of
 
 TableLike = str | Mapping[int, float] | Sequence[float]
 
@@ -109,5 +110,5 @@ def _refuse(judgments: Judgments, bad: NDArray[np.bool_], metric: str, why: str,
     groups = judgments.groups
     raise MetricError(
         f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} "
-        f"({int(bad.sum())} such rows): {why}; {cure}"
+        f"({count_of(int(bad.sum()), 'such row')}): {why}; {cure}"
     )

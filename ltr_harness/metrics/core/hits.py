@@ -1,4 +1,4 @@
-"""How many relevant rows the first K hold, in expectation over ties: what the set metrics are fractions of."""
+"""How many relevant documents the first K hold, in expectation over ties: what the set metrics are fractions of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HitsMetric(BinaryMetric):
     def divisor(
         self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """int64, broadcastable to (n_cutoffs, n_queries); `lengths` are the rows each query lists."""
+        """int64, broadcastable to (n_cutoffs, n_queries); `lengths` are the documents each query lists."""
         raise NotImplementedError
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:

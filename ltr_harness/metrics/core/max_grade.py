@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric, plain_number
+from ltr_harness.wording import count_of
 
 M = TypeVar("M", bound=Metric)
 
@@ -43,5 +44,5 @@ def refuse_above(max_grade: float, judgments: Judgments, metric: str) -> None:
         groups = judgments.groups
         raise MetricError(
             f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
-            f"max_grade ({int(too_large.sum())} such rows); set max_grade to the scale's highest grade"
+            f"max_grade ({count_of(int(too_large.sum()), 'such row')}); set max_grade to the scale's highest grade"
         )

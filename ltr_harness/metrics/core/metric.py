@@ -44,10 +44,10 @@ class Metric:
 
     Attributes:
         k: cutoff, >= 1; None for the whole list.
-        ties: how equally scored rows are ordered. ``expected``, the default, is the exact mean over all
+        ties: how equally scored documents are ordered. ``expected``, the default, is the exact mean over all
             their orders; ``stable`` keeps row order, ``worst`` and ``best`` put low or high labels first,
             ``id`` sorts by document id, descending.
-        empty: what a query without relevant rows counts: ``skip`` leaves it out (NaN), or ``zero``, ``one``.
+        empty: what a query without relevant documents counts: ``skip`` leaves it out (NaN), or ``zero``, ``one``.
         score_precision: ``float32`` lets scores tie that XGBoost could not tell apart.
     """
 
@@ -66,7 +66,7 @@ class Metric:
     diagnostic: ClassVar[bool] = False
     """Explains other numbers and says nothing about which ranking is better."""
     whole_order: ClassVar[bool] = False
-    """Compares complete orders, so rows that were not retrieved count as tied at the end."""
+    """Compares complete orders, so documents that were not retrieved count as tied at the end."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
     digest: ClassVar[str | None] = None
@@ -220,7 +220,7 @@ class Metric:
 
     @property
     def counts(self) -> bool:
-        """Whether a query's value is a number of rows or pairs, to be written without decimals."""
+        """Whether a query's value is a number of documents or pairs, to be written without decimals."""
         return False
 
     def explain(
@@ -232,7 +232,7 @@ class Metric:
         judged: ArrayLike | None = None,
         retrieved: ArrayLike | None = None,
     ) -> Explanation:
-        """The arithmetic of one query, row by row, and why other tools get another number.
+        """The arithmetic of one query, document by document, and why other tools get another number.
 
         Args:
             labels: (n_rows,) grades of the query's rows.
@@ -251,7 +251,7 @@ class Metric:
         return explain(self, labels, scores, document_ids, judged=judged, retrieved=retrieved)
 
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
-        """Give queries without relevant rows what `empty` says, in place."""
+        """Give queries without relevant documents what `empty` says, in place."""
         if np.count_nonzero(is_empty):  # a tenth of what .any() costs, at every round of boosting
             values[:, is_empty] = {"skip": math.nan, "zero": 0.0, "one": 1.0}[self.empty]
         return values
@@ -259,7 +259,7 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryMetric(Metric):
-    """Base of the metrics that only ask whether a row is relevant.
+    """Base of the metrics that only ask whether a document is relevant.
 
     Attributes:
         relevant: the lowest grade that counts as relevant.
@@ -278,7 +278,7 @@ class BinaryMetric(Metric):
         return {"relevant": self.relevant_rows(judgments)[0]}
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Which rows are relevant, and how many of them each query has."""
+        """Which documents are relevant, and how many of them each query has."""
         is_relevant = judgments.labels >= self.relevant
         boundaries = judgments.groups.boundaries
         counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)

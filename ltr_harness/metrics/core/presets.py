@@ -27,9 +27,9 @@ _SKLEARN = {"empty": "zero"}
 # pytrec_eval and what ir-measures takes from there as float32, so that more of them tie.
 _TREC_EVAL = {"ties": "id", "empty": "zero"}
 _PYTREC_EVAL = {**_TREC_EVAL, "score_precision": "float32"}
-# Drops queries without relevant rows; prints five decimals.
+# Drops queries without relevant documents; prints five decimals.
 _GDEVAL = {"ties": "id"}
-# The script of LETOR 4.0; the one of MSLR counts rows as relevant from grade 2 on: add relevant=2.
+# The script of LETOR 4.0; the one of MSLR counts documents as relevant from grade 2 on: add relevant=2.
 _LETOR = {"ties": "stable", "empty": "zero"}
 # Its sort is unstable, so equal scores come in any order: equal without ties only. `ndcg_burges` is gain=exp.
 _RANX = {"empty": "zero"}

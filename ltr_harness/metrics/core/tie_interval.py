@@ -27,7 +27,7 @@ class TieAudit:
         mean_low: mean of `low`.
         mean_high: mean of `high`.
         share_touched: share of the defined queries whose value depends on the order of ties; NaN without any.
-        share_tied_positions: share of the positions within the cutoff whose row has an equal.
+        share_tied_positions: share of the positions within the cutoff whose document has an equal.
     """
 
     metric: Metric
@@ -94,7 +94,7 @@ def _share_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64
     listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
     if metric.k is not None:
         listed &= rank < metric.k
-    # a row is alone if its group ends right after it and the row above, if any, belongs to another group
+    # a document is alone if its group ends right after it and the document above, if any, belongs to another group
     new_group = np.concatenate(([True], (ranking.tie_end[1:] != ranking.tie_end[:-1]) | (rank[1:] == 0)))
     alone = new_group & (ranking.tie_end == rank + 1)
     return float((listed & ~alone).sum() / listed.sum()) if listed.any() else 0.0

@@ -15,6 +15,7 @@ from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.paired import paired_differences
 from ltr_harness.stats.several_samples import welch_anova_p
 from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
+from ltr_harness.wording import count_of
 
 _DAY_AT_LEAST = 20  # queries of a weekday to say something of it
 _CERTAIN = 1e-3  # for a recommendation that nobody asked for
@@ -43,7 +44,7 @@ def changes(periods: Periods) -> list[Change]:
             clusters = periods.clusters[0]
             sample = Sample(d[keep], None if clusters is None else clusters[ours][keep])
             tested = mean_estimate(sample, confidence, alternative)  # type: ignore[arg-type]
-            method = f"paired t over {keep.sum():,} queries that both periods scored"
+            method = f"paired t over {count_of(keep.sum(), 'query')} that both periods scored"
         a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
         found.append(
             Change(

@@ -15,6 +15,7 @@ from ltr_harness.monitoring.log.batch import numbers_of
 from ltr_harness.monitoring.log.log import open_log
 from ltr_harness.monitoring.queries import category_of
 from ltr_harness.stats.paired import sign_test_p, win_tie_loss
+from ltr_harness.wording import count_of, plural
 
 SESSION, TEAM, CLICK = "session_id", "team", "click"
 """The columns of an interleaving log: one row per item shown, whose it was, and how often it was clicked."""
@@ -44,7 +45,10 @@ class Preference:
 
     def __str__(self) -> str:
         (first, second), (lost, won) = self.teams, self.wins
-        head = f"{second} won {won:,} sessions, {first} {lost:,}; {self.ties:,} were tied or without clicks."
+        head = (
+            f"{second} won {count_of(won, 'session')}, {first} {lost:,}; {self.ties:,} "
+            f"{plural('was', self.ties)} tied or without clicks."
+        )
         if not won + lost:
             return f"{head} Nothing can be said."
         return (
@@ -83,11 +87,11 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     bad = (session.codes < 0) | ~(clicks >= 0)
     problems = []
     if bad.any():
-        what = f"{bad.sum():,} of {bad.size:,} rows lack a session, or a count of clicks from 0 on"
+        what = f"{bad.sum():,} of {count_of(bad.size, 'row')} without a session, or without a count of clicks >= 0"
         problems.append(Problem(opened.name, what))
     if team.names.size != 2:
         found = ", ".join(team.names[:5]) or "none"
-        problems.append(Problem(opened.name, f"holds {team.names.size} teams ({found})", "two"))
+        problems.append(Problem(opened.name, f"holds {count_of(team.names.size, 'team')} ({found})", "two"))
     if problems:
         raise DataError(problems)
     return _counted(session.codes, team.codes, clicks, (str(team.names[0]), str(team.names[1])), confidence)

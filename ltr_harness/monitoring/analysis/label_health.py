@@ -1,7 +1,7 @@
 """Did the labels change rather than the ranking? Looked at before the metric, because an outage flatters it.
 
 If 30 % of click events are lost, queries that lose all of theirs leave the mean (or count 1, under the
-boosters' rule), and mean NDCG rises. So: is the share of queries with any relevant row, or the rate of an
+boosters' rule), and mean NDCG rises. So: is the share of queries with any relevant document, or the rate of an
 event, lower than in the baseline?
 """
 
@@ -21,7 +21,7 @@ from ltr_harness.monitoring.results.answers import LabelTest
 from ltr_harness.stats.corrections import bonferroni
 from ltr_harness.stats.two_samples import difference
 
-WITH_RELEVANT = "queries with a relevant row"
+WITH_RELEVANT = "queries with a relevant document"
 _GRADUAL = 0.9
 
 

@@ -35,7 +35,7 @@ def presentation(periods: Periods) -> Presentation:
     moves too, or too few queries tell, the ranking is the first suspect: silence needs evidence.
 
     Args:
-        periods: all mature queries, those without a relevant row included.
+        periods: all mature queries, those without a relevant document included.
     """
     now, before = periods.now, periods.before
     ours, theirs = _positives(now), _positives(before)

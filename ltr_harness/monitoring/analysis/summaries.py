@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
-    """The mean under each rule for queries without a relevant row: an outage cannot hide behind one of them."""
+    """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
     found = []
     for which, table in (("production", production), ("baseline", baseline)):
         if table is None:

@@ -17,6 +17,7 @@ from ltr_harness.monitoring.config import Propensity, PropensityLog
 from ltr_harness.monitoring.log.batch import numbers_of
 from ltr_harness.monitoring.log.log import open_log
 from ltr_harness.monitoring.queries import category_of
+from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -158,7 +159,7 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     if len(found) < 2:
         raise DataError(
             Problem(
-                path, f"{int((clicks > 0).sum()):,} clicks are too few", f"{_CLICKS} at rank 1 and another rank",
+                path, f"found {count_of(int((clicks > 0).sum()), 'click')}", f"{_CLICKS} at rank 1 and another rank",
                 "a longer experiment",
             )
         )  # fmt: skip
@@ -167,7 +168,7 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     # between measured ranks, a power of the rank
     curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log([found[k] for k in ranks.tolist()])))
     between = sorted({*every.tolist()} - {*found})
-    source = f"{how} in {n:,} lists"
+    source = f"{how} in {count_of(n, 'list')}"
     if between:
         source += f" (rank {', '.join(map(str, between))} from its neighbours)"
     return Measured(tuple(np.minimum(curve, 1.0).tolist()), source)
@@ -192,7 +193,8 @@ def _swapped(
     if odd.any():
         raise DataError(
             Problem(
-                path, f"{int(odd.sum()):,} of {size:,} lists are neither as ranked nor have rank 1 exchanged with "
+                path, f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
+                    "exchanged with "
                 "one other rank", "two items exchanged, or none", "for a shuffled top, design: random_order",
             )
         )  # fmt: skip
@@ -200,7 +202,7 @@ def _swapped(
     if exchanged in (0, size):
         raise DataError(
             Problem(
-                path, f"rank 1 was exchanged in {exchanged:,} of {size:,} lists",
+                path, f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
                 "some lists exchanged and some not, as a coin decided", _ORDINARY,
             )
         )  # fmt: skip

@@ -7,6 +7,7 @@ import math
 from ltr_harness.monitoring.report.verdict import estimate, label
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Table
+from ltr_harness.wording import count_of
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -52,7 +53,8 @@ def section(result: MonitorResult) -> list[Block]:
     return [
         Heading("Features"),
         Paragraph(
-            f"{drifted} of {len(rows)} features drifted. Drift is no cause by itself: the first column says how "
+            f"{drifted} of {count_of(len(rows), 'feature')} drifted. Drift is no cause by itself: the first "
+            "column says how "
             "much of the change each one explains, and orders the table."
         ),
         Table("drift", "Features and segments, one value per query.", tuple(columns), tuple(rows)),

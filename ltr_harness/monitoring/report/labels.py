@@ -9,6 +9,7 @@ from ltr_harness.monitoring.report.windows import time_axis
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.wording import count_of, plural
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -16,7 +17,8 @@ def section(result: MonitorResult) -> list[Block]:
     if result.n_immature:
         blocks.append(
             Paragraph(
-                f"{result.n_immature:,} queries are younger than the labels' maturity: shown, never tested.",
+                f"{count_of(result.n_immature, 'query')} {plural('is', result.n_immature)} younger than the "
+                "labels' maturity: shown, never tested.",
                 "note",
             )
         )
@@ -93,7 +95,7 @@ def _windows(result: MonitorResult) -> Table:
             Column("Window"),
             Column("Queries", "count"),
             Column("Items per query", "number"),
-            Column("With a relevant row", "percent"),
+            Column("With a relevant document", "percent"),
             *(Column(f"{name} per query", "number") for name in events),
             *((Column("Orphan events", "count", hint="They belong to no impression."),) if placed else ()),
             Column("Immature", "percent", hint="Queries whose labels are still arriving."),
@@ -142,7 +144,7 @@ def _chart(result: MonitorResult) -> Chart:
     low, high = min(w.relevant_share for w in result.windows), max(w.relevant_share for w in result.windows)
     return Chart(
         "labels",
-        "Share of queries with a relevant row, by window",
+        "Share of queries with a relevant document, by window",
         spec(body),
         f"Between {low:.1%} and {high:.1%}.",
     )

@@ -6,6 +6,7 @@ from ltr_harness.monitoring.report.verdict import estimate, label
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.formats import p_value
+from ltr_harness.wording import count_of
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -53,7 +54,7 @@ def section(result: MonitorResult) -> list[Block]:
         k = result.keyed
         blocks.append(
             Paragraph(
-                f"Over {k.n:,} keys that recur in both periods, each counted once: {k.value:+.4f} "
+                f"Over {count_of(k.n, 'key')} that recur in both periods, each counted once: {k.value:+.4f} "
                 f"[{k.low:+.4f}, {k.high:+.4f}], p {p_value(k.p)}."
             )
         )

@@ -9,6 +9,7 @@ from ltr_harness.catalog import Catalog
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import Report, Section, Text, code
+from ltr_harness.wording import count_of
 
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.report.verdict:section",
@@ -32,14 +33,12 @@ def build_monitor_report(result: MonitorResult) -> Report:
     """Every section's answer; silent sections left out."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
     sections = (Section(name, tuple(catalog.load(name)(result))) for name in names)
-    state = (
-        "healthy" if result.healthy else f"{len(result.alerts)} alert{'s' if len(result.alerts) > 1 else ''}"
-    )
+    state = "healthy" if result.healthy else count_of(len(result.alerts), "alert")
     facts: tuple[Text, ...] = (
         (code(result.primary),),
         state if result.baseline_kind else "no baseline",
-        f"{result.n_queries:,} queries",
-        f"{result.n_rows:,} rows",
+        count_of(result.n_queries, "query"),
+        count_of(result.n_rows, "row"),
     )
     kept = tuple(section for section in sections if section.blocks)
     return Report(result.name, facts, kept, result.to_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ltr_harness.monitoring.report.verdict import estimate, label
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
+from ltr_harness.wording import count_of
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -13,7 +14,9 @@ def section(result: MonitorResult) -> list[Block]:
     blocks: list[Block] = [Heading("Slices")]
     compared = "changed" if result.changes else "is worse"
     if not result.slices:
-        text = f"None of {result.n_slice_candidates:,} segments {compared} beyond what the rest did."
+        text = (
+            f"None of {count_of(result.n_slice_candidates, 'segment')} {compared} beyond what the rest did."
+        )
         return [*blocks, Paragraph(text)]
     confirmed = any(s.confirmed for s in result.slices)
     columns = [
@@ -44,7 +47,8 @@ def section(result: MonitorResult) -> list[Block]:
         for s in result.slices
     )  # fmt: skip
     note = (
-        f"Chosen by evidence among {result.n_slice_candidates:,} candidates, each found after setting the queries of "
+        f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
+        "the queries of "
         "those before it aside; ordered by impact. The intervals are optimistic: slices are here because they look bad."
     )
     blocks.append(

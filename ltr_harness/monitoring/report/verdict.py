@@ -17,6 +17,7 @@ from ltr_harness.report.blocks import (
     Text,
     strong,
 )
+from ltr_harness.wording import count_of
 
 _SHOWN = 8
 
@@ -46,11 +47,14 @@ def _alerts(result: MonitorResult) -> Bullets:
     shown = [alert for alert in result.alerts if alert not in counted]
     lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
     if len(shown) > _SHOWN:
-        lines.append(f"… and {len(shown) - _SHOWN} more alerts, in the sections below")
+        lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
     if counted:
         first, last = counted[0].window, counted[-1].window
         lines.append(
-            (strong("change"), f" in {len(counted)} of {len(result.windows)} windows, from {first} to {last}")
+            (
+                strong("change"),
+                f" in {len(counted)} of {count_of(len(result.windows), 'window')}, from {first} to {last}",
+            )
         )
     return Bullets(tuple(lines))
 
@@ -136,11 +140,11 @@ def _conventions(result: MonitorResult) -> Table:
     )
     return Table(
         "conventions",
-        f"{result.primary} under each rule for queries without a relevant row; lost labels raise the last column.",
+        f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
         (
             Column("Log"),
             Column("Queries", "count"),
-            Column("Without relevant row", "count"),
+            Column("Without relevant document", "count"),
             Column("left out", "metric"),
             Column("count 0", "metric"),
             Column("count 1", "metric", hint="What LightGBM and XGBoost report."),

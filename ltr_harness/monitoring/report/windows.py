@@ -10,6 +10,7 @@ from ltr_harness.monitoring.results.answers import Window
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.wording import count_of
 
 BLUE, ORANGE, RED = PALETTE[0], PALETTE[1], PALETTE[2]
 
@@ -120,7 +121,7 @@ def _chart(result: MonitorResult) -> Chart:
         },
     ]
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
-    words = f"{len(result.windows)} windows, {alerts} with an alert."
+    words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
     if result.changes:
         base = result.changes[0].baseline
         band = (
@@ -146,7 +147,7 @@ def _chart(result: MonitorResult) -> Chart:
         "windows",
         (
             f"{result.primary} by window, {label(result)} intervals; red windows raised an alert, the "
-            f"dashed line is the baseline"
+            "dashed line is the baseline"
         ),
         spec(body),
         words,

@@ -102,7 +102,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Conventions:
-    """The primary metric's mean under each rule for queries without a relevant row."""
+    """The primary metric's mean under each rule for queries without a relevant document."""
 
     log: str
     n_queries: int
@@ -222,7 +222,7 @@ class Online:
 
 @dataclass(frozen=True)
 class LabelTest:
-    """Labels before and now: the share of queries with a relevant row, or events per query."""
+    """Labels before and now: the share of queries with a relevant document, or events per query."""
 
     what: str
     window: str

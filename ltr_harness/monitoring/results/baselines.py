@@ -15,6 +15,7 @@ import numpy as np
 from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.wording import count_of
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"
@@ -65,7 +66,7 @@ def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
         raise DataError(
             Problem(
                 str(path),
-                f"holds {len(runs)} finished runs",
+                f"holds {count_of(len(runs), 'finished run')}",
                 "one to compare with",
                 f"name one of them: {names}" if runs else "",
             )

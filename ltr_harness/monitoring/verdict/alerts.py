@@ -5,6 +5,7 @@ from __future__ import annotations
 from ltr_harness.monitoring.analysis.presentation import CAUTION
 from ltr_harness.monitoring.results.answers import Alert, Interval
 from ltr_harness.monitoring.verdict.evidence import Evidence
+from ltr_harness.wording import count_of
 
 
 def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
@@ -105,7 +106,7 @@ def _label_lines(evidence: Evidence) -> list[str]:
         tests = [test for test in evidence.label_alerts if test.what == what]
         worst = next((t for t in tests if t.window == "all"), tests[0])
         windows = [t.window for t in tests if t.window != "all"]
-        where = "" if not windows else f" in {len(windows)} windows, first {windows[0]}"
+        where = "" if not windows else f" in {count_of(len(windows), 'window')}, first {windows[0]}"
         lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} {_p(worst.p_corrected)}{where}")
     return lines
 

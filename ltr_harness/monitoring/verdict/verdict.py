@@ -8,6 +8,7 @@ from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
 from ltr_harness.monitoring.results.answers import Interval, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict.evidence import Evidence
+from ltr_harness.wording import count_of, plural
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
 
@@ -64,7 +65,10 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
         return f"{primary} {word}: {numbers}."
     hit = [w.label for w in evidence.windows if w.alert or w.trailing_alert]
     if hit:
-        return f"{primary} moved in {len(hit)} of {len(evidence.windows)} windows, first {hit[0]}; over all: {numbers}."
+        return (
+            f"{primary} moved in {len(hit)} of {count_of(len(evidence.windows), 'window')}, "
+            f"first {hit[0]}; over all: {numbers}."
+        )
     if change.below_min_drop:
         return (
             f"{primary} changed significantly, and by less than min_drop "
@@ -198,13 +202,16 @@ def _slices_sentence(evidence: Evidence) -> str:
 def _untold(evidence: Evidence) -> str:
     said = []
     if evidence.n_immature:
-        said.append(f"{evidence.n_immature:,} queries are too young for their labels and were left out")
+        said.append(
+            f"{count_of(evidence.n_immature, 'query')} {plural('is', evidence.n_immature)} left out, too young "
+            f"for labels"
+        )
     if evidence.change is not None and "different queries" in evidence.change.method:
         said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
     if evidence.config.relevance.from_events:
         said.append(CAUTION)
     small = [w for w in evidence.windows if w.status == "small"]
     if small:
-        said.append(f"{len(small)} windows are too small to be tested")
+        said.append(f"{count_of(len(small), 'window')} {plural('is', len(small))} too small to be tested")
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}." if text else ""

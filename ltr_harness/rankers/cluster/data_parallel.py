@@ -9,6 +9,7 @@ from pydantic import Field, StrictBool
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.ranker import Facts, Training
+from ltr_harness.wording import count_of
 
 
 class DataParallelRanker(BoostedRanker):
@@ -58,6 +59,7 @@ class DataParallelRanker(BoostedRanker):
     def across_notes(self, n_parts: int) -> list[str]:
         """What a reader must know of a model that was trained across workers."""
         return [
-            f"trained across {n_parts} workers on parts of the training queries: bins and sums of gradients are put "
+            f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
+            "gradients are put "
             "together from the parts, so trees differ from those of one machine"
         ]

@@ -31,6 +31,7 @@ from ltr_harness.rankers.cluster.coordinator import (
     result,
 )
 from ltr_harness.rankers.ranker import Training, Workers
+from ltr_harness.wording import count_of
 
 Queries = tuple[int, int]
 
@@ -85,7 +86,9 @@ def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
         [(0, 4), (4, 5)]
     """
     if groups.n_queries < n_parts:
-        raise TrainingError(f"{groups.n_queries} training queries cannot be divided among {n_parts} workers")
+        raise TrainingError(
+            f"{count_of(groups.n_queries, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
+        )
     ends = groups.boundaries[1:]
     edges = [0]
     for part in range(1, n_parts):
@@ -115,7 +118,8 @@ def train_across(
     workers = training.workers
     if workers is None:
         raise TrainingError(
-            f"this model is trained across {n_parts} workers, and there is no cluster; expected --dask ADDRESS or "
+            f"this model is trained across {count_of(n_parts, 'worker')}, and there is no cluster; expected "
+            "--dask ADDRESS or "
             f"--workers dask:{n_parts}"
         )
     try:
@@ -142,7 +146,8 @@ def _addresses(client: Any, n_parts: int) -> list[str]:
         client.wait_for_workers(n_parts, timeout=WORKERS_WITHIN)
     except TimeoutError:
         raise TrainingError(
-            f"this model needs {n_parts} workers at once, and the cluster has {len(client.nthreads())} after "
+            f"this model needs {count_of(n_parts, 'worker')} at once, and the cluster has "
+            f"{len(client.nthreads())} after "
             f"{WORKERS_WITHIN} s"
         ) from None
     return sorted(client.nthreads())[:n_parts]

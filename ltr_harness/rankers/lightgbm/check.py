@@ -24,6 +24,7 @@ from ltr_harness.rankers.lightgbm.parameters import (
 )
 from ltr_harness.rankers.parameters import as_number, culprits, name_problems
 from ltr_harness.rankers.ranker import Facts
+from ltr_harness.wording import count_of
 
 _LARGEST_QUERY = 10_000  # rows; a fixed limit of lambdarank
 _DEFAULT_GAINS = 31  # labels 0 to 30
@@ -90,11 +91,11 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
     """Limits that depend on the data."""
     found = []
     if objective != "regression" and facts.n_fractional:
-        does = "truncates them" if objective == "rank_xendcg" else "refuses them"
+        does = "truncates" if objective == "rank_xendcg" else "refuses"
         found.append(
             Problem(
                 "objective",
-                f"{facts.n_fractional} training labels are not integers, and {objective} {does}",
+                f"{objective} {does} fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
                 "integer labels",
                 "rescale the labels, or use objective: regression",
             )
@@ -124,7 +125,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
         found.append(
             Problem(
                 "params.min_data_in_leaf",
-                f"{facts.n_rows} training rows cannot be split into two leaves of {leaf:g} rows: the model "
+                f"{count_of(facts.n_rows, 'training row')} cannot be split into two leaves of {leaf:g} rows: the model "
                 "would be constant",
                 f"at most {facts.n_rows // 2}",
             )
@@ -134,7 +135,8 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
         found.append(
             Problem(
                 "params.min_sum_hessian_in_leaf",
-                f"a query's hessian sums to less than 1 in rank_xendcg, so {facts.n_queries} training queries cannot "
+                "a query's hessian sums to less than 1 in rank_xendcg, so "
+                f"{count_of(facts.n_queries, 'training query')} cannot "
                 f"be split into two leaves of {hessian:g} each: the model would be constant",
                 f"well below {facts.n_queries / 2:g}; 1e-3 is LightGBM's default",
             )

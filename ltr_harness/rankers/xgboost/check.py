@@ -24,6 +24,7 @@ from ltr_harness.rankers.xgboost.parameters import (
     for_library,
     without_effect,
 )
+from ltr_harness.wording import count_of
 
 _LARGEST_EXP_LABEL = 31
 # As long as the features are unknown, so is whether these fit them.
@@ -137,7 +138,7 @@ def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> lis
             )
         ]
     if relevant < 1:
-        return [Problem("relevant", f"found {relevant}: every row would be relevant", "at least 1")]
+        return [Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")]
     if facts is not None and facts.max_label < relevant:
         return [
             Problem(
@@ -158,8 +159,8 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
             found.append(
                 Problem(
                     "objective",
-                    f"{facts.n_fractional} training labels are not integers, and rank:ndcg with exponential gain "
-                    "refuses them",
+                    "rank:ndcg with exponential gain refuses fractional labels; found "
+                    f"{count_of(facts.n_fractional, 'such training label')}",
                     cure=cure,
                 )
             )
@@ -191,7 +192,7 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
         found.append(
             Problem(
                 "objective",
-                f"{facts.n_fractional} training labels are not integers, and rank_xendcg truncates them",
+                f"rank_xendcg truncates fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
                 "integer labels",
                 "rescale the labels, or use objective: rank:pairwise",
             )
@@ -201,7 +202,8 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
         found.append(
             Problem(
                 "params.min_child_weight",
-                f"a query's hessian sums to less than 1 in rank_xendcg, so {facts.n_queries} training queries cannot "
+                "a query's hessian sums to less than 1 in rank_xendcg, so "
+                f"{count_of(facts.n_queries, 'training query')} cannot "
                 f"be split into two leaves of {mass:g} each: the model would be constant",
                 f"well below {facts.n_queries / 2:g}; 1 is XGBoost's default",
             )

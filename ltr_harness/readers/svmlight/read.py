@@ -16,6 +16,7 @@ from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.svmlight import kernels
 from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
 from ltr_harness.readers.svmlight.messages import INDEX, problem_in
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +98,14 @@ def read_svmlight(
     parsed = on_all_cores(parse, chunks)
     if any(part.n_problems for part in parsed):
         listed = [problem for part in parsed for problem in part.problems]
-        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad lines"))
+        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad line"))
 
     files = [chunk.file for chunk in chunks]
     starts = np.searchsorted(files, np.arange(len(paths)))
     notes = _repeats(chunks, parsed)
     documents = [part.document_ids for part in parsed if part.document_ids is not None]
     if len(documents) < len(parsed) and (given := sum(part.n_documents for part in parsed)):
-        notes.append(f"document ids are ignored: only {given:,} of {n_rows:,} rows have one")
+        notes.append(f"document ids are ignored: only {given:,} of {count_of(n_rows, 'row')} have one")
     block_starts, block_ids = _blocks(chunks, parsed)
     return SvmlightRows(
         features,
@@ -145,7 +146,7 @@ def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
             path = next(chunk.path for chunk in chunks if chunk.file == file)
             first = next(part.first_repeat for part in parts if part.n_repeats)
             notes.append(
-                f"{n_repeats:,} rows of {path.name} give a feature more than once (first in line "
+                f"{count_of(n_repeats, 'row')} of {path.name} give a feature more than once (first in line "
                 f"{first}); the last value counts"
             )
     return notes
@@ -163,7 +164,8 @@ def _matrix(n_rows: int, n_features: int, widest: Chunk) -> NDArray[np.float32]:
         raise DataError(
             Problem(
                 f"{widest.path}:{widest.first_line + widest.largest_line}",
-                f"the largest feature index is {widest.largest:,}: {n_rows:,} rows of {n_features:,} columns "
+                f"the largest feature index is {widest.largest:,}: {count_of(n_rows, 'row')} of "
+                f"{count_of(n_features, 'column')} "
                 f"take {needed / 2**30:,.1f} GiB",
                 "a matrix that fits in memory",
                 "look whether that index is a slip; features with very large indices need hashing or "

@@ -14,6 +14,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs.run import TEST_SCORES
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
@@ -55,7 +56,8 @@ class TestRows:
         scores = np.concatenate(parts).astype(np.float64, copy=False)
         if scores.size != self.judgments.groups.n_rows:
             raise DataError(
-                f"{model}: {scores.size} stored scores for {self.judgments.groups.n_rows} test rows; "
+                f"{model}: {count_of(scores.size, 'stored score')} for "
+                f"{count_of(self.judgments.groups.n_rows, 'test row')}; "
                 "run the experiment again to restore them"
             )
         return scores

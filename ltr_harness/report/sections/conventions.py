@@ -9,10 +9,11 @@ from ltr_harness.errors import HarnessError
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import file_names
+from ltr_harness.wording import count_of
 
 
 class Means(NamedTuple):
-    """One mean under the three rules for queries without relevant rows, and their share."""
+    """One mean under the three rules for queries without relevant documents, and their share."""
 
     skip: float
     one: float
@@ -28,7 +29,7 @@ def section(data: ReportData) -> list[Block]:
         Heading("Other conventions"),
         Paragraph(
             (
-                "Tools disagree about queries without relevant rows: ",
+                "Tools disagree about queries without relevant documents: ",
                 code("one"),
                 " counts them as 1 (LightGBM, XGBoost, CatBoost, RankEval), ",
                 code("zero"),
@@ -45,7 +46,7 @@ def section(data: ReportData) -> list[Block]:
     blocks.append(_table(data, first, "conventions"))
     if rest := [metric for metric in shown if metric != first]:
         tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in rest)
-        blocks.append(Details(f"The other {len(rest)} metrics", tuple(tables)))
+        blocks.append(Details(f"The other {count_of(len(rest), 'metric')}", tuple(tables)))
     return blocks
 
 
@@ -57,13 +58,13 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             rows.append((data.model_name(model), *found))
     return Table(
         name=name,
-        caption=("Means of ", code(metric), " under the three rules for queries without relevant rows."),
+        caption=("Means of ", code(metric), " under the three rules for queries without relevant documents."),
         columns=(
             Column("Model"),
             Column("skip", "metric"),
             Column("one", "metric"),
             Column("zero", "metric"),
-            Column("Share f", "percent", hint="Queries without relevant rows among all queries."),
+            Column("Share f", "percent", hint="Queries without relevant documents among all queries."),
         ),
         rows=tuple(rows),
     )

@@ -40,7 +40,7 @@ def section(data: ReportData) -> list[Block]:
                 Column("Queries", "count"),
                 Column("Rows", "count"),
                 Column("Rows per query", "number"),
-                Column("Without relevant rows", "count"),
+                Column("Without relevant documents", "count"),
                 Column("Share", "percent"),
                 Column("Features", "count"),
                 Column("Source", "code"),

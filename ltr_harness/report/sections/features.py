@@ -11,6 +11,7 @@ from ltr_harness.report.charts import fade, model_colour, placed, small_multiple
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import metric as metric_text
 from ltr_harness.report.formats import percent
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.runs import Run
@@ -131,7 +132,8 @@ def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
     left = len(mean) - len(listed)
     return Table(
         name="importance",
-        caption="Share of gain and of splits per feature" + (f"; {left:,} more features." if left else "."),
+        caption="Share of gain and of splits per feature"
+        + (f"; {count_of(left, 'more feature')}." if left else "."),
         columns=tuple(columns),
         rows=tuple(rows),
     )

@@ -36,6 +36,7 @@ from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES, corrected_label
+from ltr_harness.wording import count_of
 
 FAR = 4
 """Models that lie this many times further out than the widest interval around 0 reaches stand at the chart's edge."""
@@ -48,7 +49,7 @@ def section(data: ReportData) -> list[Block]:
         Heading("Paired differences"),
         Paragraph(
             (
-                f"Every query is scored by both models; what counts is the difference on that query, model minus "
+                "Every query is scored by both models; what counts is the difference on that query, model minus "
                 f"{data.baseline}. Seeds are averaged per query first.",
             )
         ),
@@ -63,7 +64,7 @@ def section(data: ReportData) -> list[Block]:
     if others:
         files = file_names(others)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
-        blocks.append(Details(f"The other {len(others)} metrics", tables))
+        blocks.append(Details(f"The other {count_of(len(others), 'metric')}", tables))
     return blocks
 
 

@@ -34,10 +34,10 @@ def section(data: ReportData) -> list[Block]:
     return [
         Heading("Position bias"),
         Paragraph(
-            "What training took to be due to the place at which a row was displayed, and left out of the model; "
+            "What training took to be due to the place at which a document was displayed, and left out of the model; "
             "after the last trained round, averaged over runs. LightGBM's bias factor was added to scores in training: "
             "the higher, the more a place alone attracts clicks. XGBoost's ti+ and tj- are relative to the first "
-            "place, for the clicked and the not clicked row of a pair."
+            "place, for the clicked and the not clicked document of a pair."
         ),
         Table(
             name="position_bias",

@@ -14,6 +14,7 @@ from ltr_harness.report.formats import metric as metric_text
 from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.stats.paired import TIE
+from ltr_harness.wording import count_of
 
 EACH = 5
 """Largest gains shown per model, and as many losses."""
@@ -22,7 +23,7 @@ IN_ALL = 100
 """Upper bound of queries over all models, so that the page stays small; every model keeps one of each."""
 
 DEPTH = 20
-"""Rows shown of a list at most; K where it is smaller."""
+"""Documents shown of a list at most; K where it is smaller."""
 
 
 class Change(NamedTuple):
@@ -96,12 +97,13 @@ def _introduction(data: ReportData, *, lists: bool) -> str:
         "kind of query to look at. Values are averages over seeds."
     )
     if not lists:
-        return text + " The scores of their rows are not at hand, so the ranked lists cannot be shown."
+        return text + " The scores of their documents are not stored, so the ranked lists cannot be shown."
     seeds = {data.entrants[name].replicates[0] for name in data.models}
     which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
     return (
-        f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} rows with label and "
-        "score, equal scores in the order of the file, and the place each row has in the other list."
+        f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with "
+        "label and "
+        "score, equal scores in the order of the file, and the place each has in the other list."
     )
 
 
@@ -132,8 +134,8 @@ def _table(data: ReportData, found: list[Change]) -> Table:
             Column(data.baseline, "metric"),
             Column("Model's", "metric"),
             Column("Difference", "difference"),
-            Column("Rows", "count"),
-            Column("Relevant rows", "count"),
+            Column("Documents", "count"),
+            Column("Relevant documents", "count"),
         ),
         rows=tuple(rows),
     )
@@ -181,11 +183,12 @@ class _Lists:
         groups = [(self._data.baseline, "there"), (change.model, "was")]
         return Details(
             f"{change.query}: {metric_text(change.baseline_value)} → {metric_text(change.value)} "
-            f"({difference_text(change.difference)}), {labels.size:,} rows, {int((labels > 0).sum()):,} relevant",
+            f"({difference_text(change.difference)}), {count_of(labels.size, 'document')}, "
+            f"{int((labels > 0).sum()):,} relevant",
             (
                 Table(
                     name=f"lists_{self._made}",
-                    caption=f"The first {len(lines)} of {labels.size:,} rows.",
+                    caption=f"The first {len(lines)} of {count_of(labels.size, 'document')}.",
                     columns=(
                         Column("Rank", "count"),
                         *(
@@ -203,7 +206,7 @@ class _Lists:
 
 
 class _Ranked(NamedTuple):
-    """One list: rows by falling score, and every row's rank from 1."""
+    """One list: documents by falling score, and every document's rank from 1."""
 
     scores: NDArray[np.float64]
     order: NDArray[np.int64]

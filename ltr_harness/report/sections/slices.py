@@ -24,7 +24,7 @@ from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES
 
-LABELS = {"rows": "rows per query", "n_relevant": "relevant rows", "query_weight": "traffic"}
+LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
 """What the harness's own attributes are called; those of the data keep their names."""
 
 

@@ -18,7 +18,7 @@ def section(data: ReportData) -> list[Block]:
         return [
             heading,
             Paragraph(
-                f"No two rows of a query have equal scores in the {positions}: no tie rule moves {data.primary}."
+                f"No two documents of a query have equal scores in the {positions}: no tie rule moves {data.primary}."
             ),
         ]
     rows: list[tuple[Cell, ...]] = [
@@ -36,7 +36,8 @@ def section(data: ReportData) -> list[Block]:
     return [
         heading,
         Paragraph(
-            "Rows with equal scores have no order; a tool that takes them as they come reports the order of the file. "
+            "Documents with equal scores have no order; a tool that takes them as they come reports the order of "
+            "the file. "
             f"Between the worst and the best order {data.primary} could be anything in the interval below; here it is "
             "what its own tie rule says, by default the mean over all orders."
         ),
@@ -52,7 +53,9 @@ def section(data: ReportData) -> list[Block]:
                 Column(
                     "Queries touched", "percent", hint="Queries whose value depends on the order of ties."
                 ),
-                Column("Tied positions", "percent", hint=f"{positions.capitalize()} whose row has an equal."),
+                Column(
+                    "Tied positions", "percent", hint=f"{positions.capitalize()} whose document has an equal."
+                ),
             ),
             rows=tuple(rows),
         ),

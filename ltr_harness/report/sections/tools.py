@@ -9,6 +9,7 @@ from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Par
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.numbers.other_tools import Recomputed
+from ltr_harness.wording import count_of
 
 
 def section(data: ReportData) -> list[Block]:
@@ -29,7 +30,7 @@ def section(data: ReportData) -> list[Block]:
     for one, table in zip(found[1:], tables[1:], strict=True):
         rest += [table, _words(one, f"{table.name}_words")]
     if rest:
-        blocks.append(Details(f"The other {len(found) - 1} metrics at this K", tuple(rest)))
+        blocks.append(Details(f"The other {count_of(len(found) - 1, 'metric')} at this K", tuple(rest)))
     return blocks
 
 

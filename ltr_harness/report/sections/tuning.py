@@ -13,6 +13,7 @@ from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.runs.record import TuningFacts
 from ltr_harness.runs.study import STUDIES, StudyRecord, Trial, read_study
+from ltr_harness.wording import count_of
 
 
 class _Searched(NamedTuple):
@@ -120,7 +121,7 @@ def _budgets(found: dict[str, list[_Searched]]) -> str:
     said = {}
     for model, searches in found.items():
         facts = searches[0].facts
-        limits = [f"{facts.trials} trials"] if facts.trials is not None else []
+        limits = [count_of(facts.trials, "trial")] if facts.trials is not None else []
         limits += [f"{facts.minutes:g} min"] if facts.minutes is not None else []
         said[model] = f"{' or '.join(limits)} per fold, {facts.sampler} sampler"
     if len(set(said.values())) == 1:

@@ -19,6 +19,7 @@ from ltr_harness.report.blocks import (
     code,
 )
 from ltr_harness.report.data import ReportData
+from ltr_harness.wording import count_of
 
 TONES: dict[str, Tone] = {
     "better": "good",
@@ -70,7 +71,7 @@ def fixed_k_table(data: ReportData) -> Table:
         caption=(
             "Models at ",
             code(primary),
-            f" over {data.n_defined:,} queries; differences against {data.baseline}.",
+            f" over {count_of(data.n_defined, 'query')}; differences against {data.baseline}.",
         ),
         columns=columns,
         rows=tuple(_row(data, name, counted) for name in data.models),
@@ -103,15 +104,17 @@ def _row(data: ReportData, name: str, counted: bool) -> tuple[Cell, ...]:
 def queries_sentence(data: ReportData) -> str:
     """Counts travel with means."""
     empty, undefined = data.n_empty, data.n_undefined
-    without = f"Queries without relevant rows: {empty or 0:,} of {data.n_queries:,}."
+    without = f"Queries without relevant documents: {empty or 0:,} of {data.n_queries:,}."
     if undefined and empty in (None, undefined):
-        without = f"Queries without relevant rows: {undefined:,} of {data.n_queries:,}."
+        without = f"Queries without relevant documents: {undefined:,} of {data.n_queries:,}."
         return f"{without} {data.primary} is undefined there; they are left out of its mean."
     if undefined:
-        return f"{without} {data.primary} is undefined for {undefined:,} queries, left out of its mean."
+        return (
+            f"{without} {data.primary} is undefined for {count_of(undefined, 'query')}, left out of its mean."
+        )
     if empty:
         return f"{without} {data.primary} has a value there; they are counted in its mean."
-    return f"Every one of the {data.n_queries:,} queries has a value of {data.primary}."
+    return f"Every one of the {count_of(data.n_queries, 'query')} has a value of {data.primary}."
 
 
 def sentence(text: str) -> str:
@@ -121,5 +124,7 @@ def sentence(text: str) -> str:
 
 def failures_sentence(data: ReportData) -> Text:
     models = sorted({record.model for record in data.failures})
-    runs = "1 run" if len(data.failures) == 1 else f"{len(data.failures)} runs"
-    return f"{runs} failed ({', '.join(models)}); see Failures. Means cover what finished."
+    return (
+        f"{count_of(len(data.failures), 'run')} failed ({', '.join(models)}); see Failures. Means cover what "
+        "finished."
+    )
