@@ -110,7 +110,7 @@ class Windows(Part):
         default="UTC", description="Days begin at its midnight."
     )
     trailing: int = Field(
-        default=7, ge=0, description="Windows averaged to see small lasting drops; 0 for none."
+        default=7, ge=0, le=10_000, description="Windows averaged to see small lasting drops; 0 for none."
     )
     min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
     season: Literal["none", "weekday"] = Field(

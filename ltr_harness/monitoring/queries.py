@@ -277,7 +277,7 @@ def category_of(column: Any, name: str = "") -> Category:
         encoded = plain_column(chunked, name).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
-    texts = encoded.dictionary.cast(pa.string())
+    texts = utf8(encoded.dictionary.cast(pa.string()), name)
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     used = np.zeros(len(texts) + 1, dtype=bool)
     used[codes] = True  # a file's dictionary may name more than this batch holds
@@ -292,6 +292,23 @@ def category_of(column: Any, name: str = "") -> Category:
     rank = np.full(len(texts) + 1, -1, dtype=np.int32)
     rank[at.to_numpy()] = np.arange(names.size, dtype=np.int32)
     return Category(rank[codes], names)
+
+
+def utf8(texts: Any, name: str) -> Any:
+    """An Arrow column of text whose bytes are text.
+
+    Raises:
+        DataError: bytes that are not; Arrow itself does not look.
+    """
+    import pyarrow as pa
+
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raise DataError(
+            Problem(f"column {name!r}", "holds bytes that are no UTF-8", "text in UTF-8", "encode it again")
+        ) from None
+    return texts
 
 
 def plain_column(column: Any, name: str) -> Any:

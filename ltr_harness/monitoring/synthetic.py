@@ -7,15 +7,25 @@ probability rank**-power and click what they like, so clicks depend on the page 
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ltr_harness.errors import Problem, UsageError
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
+_ROWS_AT_MOST = 20_000_000  # they are made in memory
 COUNTRIES = ("A", "B", "C", "D", "E")
 DEVICES = ("desktop", "mobile")
+
+
+def _first_day(text: str) -> str:
+    if not re.fullmatch(r"(199|20[0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])", text):
+        raise ValueError("a day such as 2026-01-05")
+    return text
 
 
 class SyntheticLog(BaseModel):
@@ -24,7 +34,9 @@ class SyntheticLog(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int = Field(0, ge=0)
-    start: str = Field("2026-01-05", description="First day, UTC. The default is a Monday.")
+    start: Annotated[str, AfterValidator(_first_day)] = Field(
+        "2026-01-05", description="First day, UTC. The default is a Monday."
+    )
     days: int = Field(14, ge=1)
     queries_per_day: int = Field(500, ge=1)
     items: int = Field(12, ge=1)
@@ -59,7 +71,20 @@ class SyntheticLog(BaseModel):
     )
 
     def table(self) -> Any:
-        """The log: one row per item shown, a `pyarrow.Table`."""
+        """The log: one row per item shown, a `pyarrow.Table`.
+
+        Raises:
+            UsageError: more rows than a machine should make in its memory.
+        """
+        rows = self.days * self.queries_per_day * self.items
+        if rows > _ROWS_AT_MOST:
+            raise UsageError(
+                Problem(
+                    "a made-up log",
+                    f"days x queries_per_day x items is {rows:,} rows",
+                    f"at most {_ROWS_AT_MOST:,} rows",
+                )
+            )
         import pyarrow as pa
 
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))

@@ -8,10 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.monitoring.relevance.rule import seconds
 
 _DAY = 86_400 * 10**9
+_AT_MOST = 10_000  # windows, empty ones included: nobody looks at more
 THURSDAY = 3  # 1970-01-01
 
 
@@ -69,6 +71,16 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool))
     day = local_days(time, config.windows.timezone)
     present, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
+    span = int(present[-1] - present[0]) + 1
+    if span > _AT_MOST:
+        raise UsageError(
+            Problem(
+                "",
+                f"windows.size {config.windows.size} cuts the log into {span:,} windows",
+                f"at most {_AT_MOST:,}",
+                "choose a larger windows.size",
+            )
+        )
     starts, labels = zip(*(_edge(int(at), config.windows) for at in present), strict=True)
     ends = [_edge(int(at) + 1, config.windows)[0] for at in present]
     mature = time <= time.max() - seconds(config.relevance.maturity) * 10**9

@@ -38,12 +38,12 @@ CHECKS = {
         "one row per query and item: remove the repetition, or give each list its own query id",
     ),
     "rank_invalid": _Check(
-        "error", "rows", "ranks are missing or not an integer from 1 on",
+        "error", "rows", "ranks are missing or not an integer from 1 to 10^9",
         "positions count from 1",
     ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
     "grade_invalid": _Check(
-        "error", "rows", "grades are missing, negative or not finite",
+        "error", "rows", "grades are missing, negative or not finite in 32 bits",
         "grades are numbers >= 0",
     ),
     "grade_fractional": _Check(

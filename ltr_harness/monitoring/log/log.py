@@ -127,12 +127,18 @@ class Log:
     def refuse_missing(self, columns: Sequence[str]) -> None:
         """
         Raises:
-            DataError: for every column that the log does not have.
+            DataError: for every column that the log does not have, or has more than once.
         """
+        wanted = dict.fromkeys(columns)
         problems = [
             Problem(self.name, f"has no column {name!r}", cure=did_you_mean(name, self.columns))
-            for name in dict.fromkeys(columns)
+            for name in wanted
             if name not in self.columns
+        ]
+        problems += [
+            Problem(self.name, f"has the column {name!r} twice", "each once", "rename one of them")
+            for name in wanted
+            if self.columns.count(name) > 1
         ]
         if problems:
             raise DataError(problems)

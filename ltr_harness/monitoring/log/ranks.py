@@ -11,6 +11,8 @@ from ltr_harness.monitoring.log.contract import Contract
 
 Floats = NDArray[np.float64]
 
+_LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of time
+
 
 def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floats, NDArray[np.int64], bool]:
     """Scores (higher first), ranks from 1, and whether they can be trusted."""
@@ -32,7 +34,7 @@ def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floa
         _queries(contract, "score_tied", tied & ~constant, rows)
     if columns.rank:
         given = rows.numbers(columns.rank)
-        whole = np.isfinite(given) & (given >= 1) & (given == np.floor(given))
+        whole = (given >= 1) & (given <= _LAST_RANK) & (given == np.floor(given))
         if not contract.check("rank_invalid", ~whole, rows.name):
             return scores, ranks, False
         ranks = given.astype(np.int64)

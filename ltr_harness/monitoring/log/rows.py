@@ -101,7 +101,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
         n_items=rows.sizes.astype(np.int32),
         relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
         events={
-            name: np.add.reduceat(count, rows.boundaries[:-1]).astype(np.int32)
+            name: np.minimum(
+                np.add.reduceat(count, rows.boundaries[:-1], dtype=np.int64), np.iinfo(np.int32).max
+            ).astype(np.int32)
             for name, count in counts.items()
         },
         by_rank=_by_rank(grades, ranks, kept, config.depth),

@@ -8,48 +8,104 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.monitoring.queries import utf8
+
+_MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+Moments = NDArray[np.int64]
 
 
-def timestamps(column: Any, name: str, timezone: str) -> NDArray[np.int64]:
+def timestamps(column: Any, name: str, timezone: str) -> Moments:
     """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
 
+    Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies
+    beyond the nanoseconds of int64 is the largest of them.
+
     Raises:
-        DataError: text that is no time, or numbers, of which nobody says what they count.
+        DataError: text that is no time, or has a zone in some rows only; another type of column, such as numbers,
+            of which nobody says what they count.
     """
-    import pandas as pd
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _of_text(utf8(column, name).to_pandas(), name, timezone)
+    elif pa.types.is_null(kind):
+        return np.full(len(column), _MISSING)
+    elif not pa.types.is_timestamp(kind):
+        raise DataError(_no_time(name, kind))
+    counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
+    found = _nanoseconds(counts, column.type.unit)
+    return found if column.type.tz else _in_utc(found, timezone)
+
+
+def _no_time(name: str, kind: Any) -> Problem:
+    import pyarrow as pa
+
+    said = f"has the type {kind}"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        raise DataError(
-            Problem(
-                f"column {name!r}",
-                f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds",
-                "timestamps, or text such as 2026-01-31T12:00:00Z",
-            )
-        )
-    values = column.to_pandas()
+        said = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
+    return Problem(f"column {name!r}", said, "timestamps, or text such as 2026-01-31T12:00:00Z")
+
+
+def _nanoseconds(counts: Moments, unit: str) -> Moments:
+    factor = _NANOSECONDS[unit]
+    beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
+    found: Moments = np.where(beyond, _LAST, counts) if factor == 1 else np.where(beyond, 0, counts) * factor
+    found[beyond] = _LAST
+    found[counts == _MISSING] = _MISSING
+    return found
+
+
+def _in_utc(local: Moments, timezone: str) -> Moments:
+    """Times of a zone's clock: the hour that occurs twice is the earlier one, one that does not exist moves forward."""
+    import pandas as pd
+
+    if timezone == "UTC":
+        return local
+    known = (local != _MISSING) & (local != _LAST)
+    times = pd.DatetimeIndex(local[known].astype("datetime64[ns]"))
+    moments = times.tz_localize(
+        timezone, ambiguous=np.ones(len(times), dtype=bool), nonexistent="shift_forward"
+    )
+    found = local.copy()
+    found[known] = (
+        moments.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    )
+    return found
+
+
+def _of_text(texts: Any, name: str, timezone: str) -> Moments:
+    import pandas as pd
+
     try:
-        series = (
-            pd.to_datetime(values, utc=False, format="ISO8601")
-            if values.dtype == object or str(values.dtype) in ("str", "string")
-            else pd.Series(pd.to_datetime(values))
-        )
+        series = pd.to_datetime(texts, utc=False, format="ISO8601")
     except ValueError as problem:
         if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
+            first = str(problem).partition(". You might")[0]
+            raise DataError(
+                Problem(
+                    f"column {name!r}", f"holds text that is no time: {first}", "such as 2026-01-31T12:00:00Z"
+                )
+            ) from None
+        without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-]\d\d:?(?:\d\d)?)$")
+        if without.any():
             raise DataError(
                 Problem(
                     f"column {name!r}",
-                    f"holds text that is no time: {problem}",
-                    "such as 2026-01-31T12:00:00Z",
+                    f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as "
+                    f"{texts.dropna()[without].iloc[0]!r}",
+                    "all with one, or none",
                 )
             ) from None
-        series = pd.to_datetime(values, utc=True, format="ISO8601")  # several offsets
-    if series.dt.tz is None:
-        # the hour that occurs twice counts as the earlier one, the hour that does not exist moves forward
-        series = series.dt.tz_localize(
-            timezone, ambiguous=np.ones(len(series), dtype=bool), nonexistent="shift_forward"
-        )
-    utc = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    found: NDArray[np.int64] = utc.to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return found
+        series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
+    zone = series.dt.tz
+    plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if zone is not None else series
+    values = plain.to_numpy()
+    found = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
+    return found if zone is not None else _in_utc(found, timezone)

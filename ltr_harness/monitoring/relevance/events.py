@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.log import Log
-from ltr_harness.monitoring.queries import category_of
+from ltr_harness.monitoring.queries import category_of, utf8
 from ltr_harness.monitoring.relevance.event_join import matched
 
 Counts = dict[str, NDArray[np.int32]]
@@ -32,14 +32,21 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        utf8(array, column_name)
         array = pc.split_pattern_regex(pc.replace_substring_regex(array, r"[\[\]'\" ]", ""), "[,|;]")
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         raise DataError(
             Problem(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
         )
     row = pc.list_parent_indices(array).to_numpy()
-    event = category_of(pc.list_flatten(array))
+    event = category_of(pc.list_flatten(array), column_name)
     counts: Counts = {}
     known = np.zeros(event.names.size + 1, dtype=bool)
     known[event.names.size] = True  # missing

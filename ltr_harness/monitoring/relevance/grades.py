@@ -62,7 +62,7 @@ def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.boo
 
 
 def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
-    good = np.isfinite(grades) & (grades >= 0)
+    good = (grades >= 0) & (grades <= np.finfo(np.float32).max)
     sound = contract.check("grade_invalid", ~good, rows.name)
     exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
     if exponential:
@@ -88,7 +88,9 @@ def _event_counts(
     for name in names:
         values = rows.numbers(name)
         values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
-        sound &= contract.check("event_invalid", (values < 0) | (values != np.floor(values)), rows.name)
+        sound &= contract.check(
+            "event_invalid", ~((values >= 0) & np.isfinite(values) & (values == np.floor(values))), rows.name
+        )
         counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
     for count in counts.values():
         contract.totals["events"] += int(count.sum(dtype=np.int64))

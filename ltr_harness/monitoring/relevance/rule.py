@@ -18,6 +18,7 @@ from pydantic import (
 from ltr_harness.catalog import did_you_mean
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST, _DIGITS = 36_525 * 86_400, 20
 
 
 def seconds(text: str) -> int:
@@ -31,8 +32,10 @@ def seconds(text: str) -> int:
 
 
 def duration(text: str) -> str:
-    if not re.fullmatch(r"\d+[smhdw]", text):
+    if not re.fullmatch(r"[0-9]+[smhdw]", text):
         raise ValueError("an integer and a unit: 30m, 12h, 7d, 2w")
+    if len(text) > _DIGITS or seconds(text) > _LONGEST:
+        raise ValueError(f"at most 100 years, {_LONGEST // _UNITS['d']}d")
     return text
 
 
