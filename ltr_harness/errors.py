@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ltr_harness.printable import printable
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -42,7 +44,7 @@ class Problem:
             head += f"; expected {self.expected}"
         if self.cure:
             head += f"; {self.cure}"
-        return head
+        return printable(head, lines=True)
 
 
 class HarnessError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import click
 
+from ltr_harness.cli.output import say
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import count_of
 
@@ -31,7 +33,9 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except click.ClickException as problem:
-        problem.show()
+        usage = io.StringIO()
+        problem.show(usage)
+        say(usage.getvalue(), err=True, nl=False)
         return 2
     except BrokenPipeError:
         # the reader of our output has gone (head, less); nothing is left to say, and nobody to say it to
@@ -73,11 +77,11 @@ def came_from_ctrl_c(error: BaseException | None) -> bool:
 def say_problems(problems: Sequence[Problem]) -> None:
     """Every problem on a line of its own."""
     if len(problems) == 1:
-        click.echo(f"error: {problems[0]}", err=True)
+        say(f"error: {problems[0]}", err=True)
         return
-    click.echo(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
+    say(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
     for problem in problems:
-        click.echo(f"  {problem}", err=True)
+        say(f"  {problem}", err=True)
 
 
 def _kept_traceback(error: Exception) -> str:
@@ -90,5 +94,5 @@ def _kept_traceback(error: Exception) -> str:
 
 
 def _interrupted() -> int:
-    click.echo("interrupted; finished runs are kept: the same command goes on from there", err=True)
+    say("interrupted; finished runs are kept: the same command goes on from there", err=True)
     return INTERRUPTED

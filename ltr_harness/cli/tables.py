@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
+from ltr_harness.cli.output import say
+from ltr_harness.printable import printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
-
-_ASCII = str.maketrans({"–": "-", "…": "..."})
 
 
 def print_means(comparison: Comparison) -> None:
@@ -41,23 +39,3 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for first, *others in cells:
         numbers = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
         say("  ".join([f"{first:<{widths[0]}}", *numbers]).rstrip())
-
-
-def say(text: str = "") -> None:
-    """Print, also where the terminal knows no more than ASCII."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(text)
-
-
-def printable(text: str) -> str:
-    """Names come from files: their control characters are shown instead of obeyed.
-
-    Example:
-        >>> print(printable("run\x1b[2J"))
-        run\\x1b[2J
-    """
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -16,6 +16,7 @@ from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import duration
+from ltr_harness.printable import printable
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
@@ -98,7 +99,7 @@ class TerminalProgress(Progress):
     def say(self, text: str) -> None:
         """A plain line."""
         if not self._quiet:
-            self._console.print(Text(text))
+            self._console.print(Text(printable(text, lines=True)))
 
     def planned(self, plan: Plan, threads: int) -> None:
         done, again, new = plan.count("done"), plan.count("score again"), plan.count("train")
@@ -196,7 +197,10 @@ class TerminalProgress(Progress):
 
     def _show(self) -> None:
         if self._live is not None:
-            lines = [Text(str(run), no_wrap=True, overflow="ellipsis") for run in list(self._runs.values())]
+            lines = [
+                Text(printable(str(run)), no_wrap=True, overflow="ellipsis")
+                for run in list(self._runs.values())
+            ]
             self._live.update(Group(*lines))
 
     def _start_live(self) -> None:

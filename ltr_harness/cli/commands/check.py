@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -46,35 +47,35 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
                 if facts.n_without_relevant
                 else ""
             )
-            click.echo(
+            say(
                 f"{place}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
                 f"{count_of(facts.n_features, 'feature')}{blank}"
             )
     memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
-    click.echo(f"memory: {memory}")
+    say(f"memory: {memory}")
     if memory.short:
-        click.echo("caution: memory: more than is available; fewer --workers need less")
+        say("caution: memory: more than is available; fewer --workers need less")
     plan = prepared.plan
     tests = [prepared.reader.read(name).test.judgments for name in prepared.reader.names()]
     said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]
     for text in dict.fromkeys(said):  # folds have much in common
-        click.echo(f"caution: {text}")
+        say(f"caution: {text}")
     for study in plan.open_studies:
-        click.echo(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
+        say(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
     for state in ("done", "score again", "train"):
         if plan.count(state):
-            click.echo(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
+            say(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
     for name, model in prepared.experiment.models.items():
         for caution in model.ranker.cautions(prepared.threads):
-            click.echo(f"caution: models.{name}: {caution}")
+            say(f"caution: models.{name}: {caution}")
     findings = _suspicions(prepared)
     for line in findings:
-        click.echo(line)
+        say(line)
     n_errors = sum(line.startswith("error: ") for line in findings)
     if n_errors:
-        click.echo(f"primary {plan.primary}; {count_of(n_errors, 'error')} in the data, see above")
+        say(f"primary {plan.primary}; {count_of(n_errors, 'error')} in the data, see above")
         return 2
-    click.echo(f"primary {plan.primary}; no problems found")
+    say(f"primary {plan.primary}; no problems found")
     return 0
 
 

@@ -11,6 +11,7 @@ import click
 
 from ltr_harness.cli import asked_metrics, options, rankings
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means
 from ltr_harness.errors import GateError, Problem, UsageError
 
@@ -127,23 +128,23 @@ def command(
         body = document(data) | {
             "gates": [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
         }
-        click.echo(json.dumps(body, indent=2))
+        say(json.dumps(body, indent=2))
     else:
         from ltr_harness.report.terminal import show
 
         show(data)
         if len(comparison.metrics) > 1:
-            click.echo()
+            say()
             print_means(comparison)
     if output is not None:
         from ltr_harness.report import write_report
 
-        click.echo(f"report: {write_report(data, output)}", err=as_json)
+        say(f"report: {write_report(data, output)}", err=as_json)
     for note in (*notes, *found.notes):
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     for gate, lines in failures.items():
         if not lines:
-            click.echo(f"gate passed: {gate}", err=True)
+            say(f"gate passed: {gate}", err=True)
     problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
     if problems:
         raise GateError(problems)
@@ -160,7 +161,7 @@ def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
             f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
         )
     found = interleaved(Path(inputs[0]), confidence)
-    click.echo(json.dumps(asdict(found)) if as_json else str(found))
+    say(json.dumps(asdict(found)) if as_json else str(found))
     return 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ltr_harness.cli.output import say
+
 
 @click.command(
     "completion",
@@ -23,5 +25,5 @@ def command(context: click.Context, shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None  # click knows these three
     root = context.find_root().command
-    click.echo(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())
+    say(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 
@@ -34,7 +35,7 @@ def cache_command(unused: int | None, clear: bool) -> int:
         raise UsageError("--clear and --unused; expected one of them")
     folder = default_folder()
     if folder is None:
-        click.echo("the data cache is off (LTR_HARNESS_CACHE=off)")
+        say("the data cache is off (LTR_HARNESS_CACHE=off)")
         return 0
     now = time.time()
     entries = kept_entries(folder)
@@ -42,16 +43,14 @@ def cache_command(unused: int | None, clear: bool) -> int:
         chosen = [entry for entry in entries if clear or now - entry.used > (unused or 0) * 86_400]
         remove_entries(folder, chosen, everything=clear)
         freed = sum(entry.size for entry in chosen)
-        click.echo(
-            f"removed {len(chosen):,} of {count_of(len(entries), 'entry')}, {in_words(freed)}: {folder}"
-        )
+        say(f"removed {len(chosen):,} of {count_of(len(entries), 'entry')}, {in_words(freed)}: {folder}")
         return 0
     for entry in entries:
         days = int((now - entry.used) // 86_400)
         read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
-        click.echo(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
+        say(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
-    click.echo(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
+    say(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
     return 0
 
 

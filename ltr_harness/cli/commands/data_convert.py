@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli.data_source import read_files, reader_option, reader_options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 
@@ -36,8 +37,8 @@ def convert_command(
 
     dataset = read_files(files, reader_name, reader_options)
     for note in (*dataset.notes, *write_dataset(dataset, output, form)):
-        click.echo(f"note: {note}", err=True)
-    click.echo(
+        say(f"note: {note}", err=True)
+    say(
         f"wrote {output}: {count_of(dataset.n_queries, 'query')}, {count_of(dataset.n_rows, 'row')}, "
         f"{count_of(dataset.n_features, 'feature')}"
     )

@@ -8,6 +8,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.data_source import is_experiment, read_splits, reader_option
+from ltr_harness.cli.output import say
 
 
 @click.command(
@@ -69,14 +70,14 @@ def describe_command(
         findings = lint(card)
         if not as_json:
             if fold != "all":
-                click.echo(f"== {fold}")
-            click.echo(card_text(card, findings), nl=fold != list(sets)[-1])
+                say(f"== {fold}")
+            say(card_text(card, findings), nl=fold != list(sets)[-1])
         found[fold] = card.facts() | {"findings": [vars(finding) for finding in findings]}
         if output is not None:
             whole = fold == "all"
             page = card_page(card, findings, title if whole else f"{title}, {fold}")
             for path in write_card(page, output if whole else output / fold):
-                click.echo(f"wrote {path}", err=True)
+                say(f"wrote {path}", err=True)
     if as_json:
-        click.echo(json.dumps(found["all"] if list(found) == ["all"] else found, indent=1, allow_nan=False))
+        say(json.dumps(found["all"] if list(found) == ["all"] else found, indent=1, allow_nan=False))
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ def list_command() -> int:
 
     width = max(map(len, SETS))
     for name, known in SETS.items():
-        click.echo(f"{name:<{width}}  {known.title}")
-        click.echo(f"{'':<{width}}  {'downloaded' if known.downloads else 'by hand'}; {known.terms}")
-        click.echo(f"{'':<{width}}  {known.home}")
+        say(f"{name:<{width}}  {known.title}")
+        say(f"{'':<{width}}  {'downloaded' if known.downloads else 'by hand'}; {known.terms}")
+        say(f"{'':<{width}}  {known.home}")
     return 0
 
 
@@ -58,25 +59,23 @@ def get_command(name: str, output: Path | None, archives: tuple[Path, ...]) -> i
 
     known = known_set(name)
     folder = output or Path("data") / name
-    click.echo(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
-    click.echo(f"facts: {known.sources}", err=True)
+    say(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
+    say(f"facts: {known.sources}", err=True)
     for archive in archives:
         _compare(archive.expanduser(), known)
         for path in unpack(archive.expanduser(), folder, known.files, known.inside):
-            click.echo(f"unpacked {path}", err=True)
+            say(f"unpacked {path}", err=True)
     for download in known.downloads:
-        click.echo(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
+        say(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
         fetch(download, folder, _progress if sys.stderr.isatty() else None)
     missing = [file for file in known.files if not (folder / file).is_file()]
     if missing:
-        click.echo(known.by_hand)
-        click.echo(f"{folder} lacks {', '.join(missing[:4])}{', …' if len(missing) > 4 else ''}")
-        click.echo(
-            "put the files there, or give --archive FILE, and run the same command again to verify them"
-        )
+        say(known.by_hand)
+        say(f"{folder} lacks {', '.join(missing[:4])}{', …' if len(missing) > 4 else ''}")
+        say("put the files there, or give --archive FILE, and run the same command again to verify them")
         return 1
     _verify(known, folder)
-    click.echo(f"{folder} is complete; use it with `data: {{set: {name}, root: {folder}}}`")
+    say(f"{folder} is complete; use it with `data: {{set: {name}, root: {folder}}}`")
     return 0
 
 
@@ -88,12 +87,10 @@ def _compare(archive: Path, known: KnownSet) -> None:
 
     size = archive.stat().st_size
     if size == known.archive.size and DataCache().digest(archive) == known.archive.sha256:
-        click.echo(f"{archive} is {known.archive.file} as published", err=True)
+        say(f"{archive} is {known.archive.file} as published", err=True)
     else:
         wanted = f"{count_of(known.archive.size, 'byte')}, SHA-256 {known.archive.sha256}"
-        click.echo(
-            f"note: {archive} ({count_of(size, 'byte')}) is not {known.archive.file} ({wanted})", err=True
-        )
+        say(f"note: {archive} ({count_of(size, 'byte')}) is not {known.archive.file} ({wanted})", err=True)
 
 
 def _verify(known: KnownSet, folder: Path) -> None:
@@ -113,9 +110,9 @@ def _verify(known: KnownSet, folder: Path) -> None:
     for file, digest in known.digests.items():
         if cache.digest(folder / file) == digest:
             published.add(file)
-            click.echo(f"{file}: the published file, byte for byte", err=True)
+            say(f"{file}: the published file, byte for byte", err=True)
         else:
-            click.echo(f"note: {file} is not the published file (SHA-256 {digest})", err=True)
+            say(f"note: {file} is not the published file (SHA-256 {digest})", err=True)
     counts: dict[str, tuple[int, int]] = {}
     problems = []
     for files, expected in known.counts.items():
@@ -125,7 +122,7 @@ def _verify(known: KnownSet, folder: Path) -> None:
             if file not in counts:
                 dataset = cache.read(reader, [file], folder).dataset
                 counts[file] = dataset.n_queries, dataset.n_rows
-                click.echo(
+                say(
                     f"{file}: {count_of(dataset.n_queries, 'query')}, {count_of(dataset.n_rows, 'row')}",
                     err=True,
                 )
@@ -144,7 +141,7 @@ def _verify(known: KnownSet, folder: Path) -> None:
     checked = published.union(*known.counts)
     for file in known.files:
         if file not in checked and file not in {download.file for download in known.downloads}:
-            click.echo(f"note: {file}: nothing is known to compare it with", err=True)
+            say(f"note: {file}: nothing is known to compare it with", err=True)
 
 
 def _progress(done: int, total: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli.data_source import guessed_reader, read_files, reader_option, reader_options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -150,9 +151,9 @@ def _write(dataset: RankingDataset, parts: Parts, folder: Path, suffix: str, for
         chosen = dataset.take(queries)
         said |= dict.fromkeys(write_dataset(chosen, path, form))
         part_of |= dict.fromkeys(queries.tolist(), part)
-        click.echo(f"wrote {path}: {count_of(chosen.n_queries, 'query')}, {count_of(chosen.n_rows, 'row')}")
+        say(f"wrote {path}: {count_of(chosen.n_queries, 'query')}, {count_of(chosen.n_rows, 'row')}")
     for note in said:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     assignment = folder / "splits.tsv"
     with whole_files(assignment) as temporary:
         lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))

@@ -15,6 +15,7 @@ from typing import Literal
 import click
 
 from ltr_harness.cli.commands.data_cache import in_words
+from ltr_harness.cli.output import say
 
 Status = Literal["ok", "note", "failed"]
 
@@ -53,11 +54,11 @@ def command(as_json: bool) -> int:
     for finding in examined():
         findings.append(finding)
         if not as_json:
-            click.echo(str(finding))
+            say(str(finding))
     if as_json:
         import json
 
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+        say(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     return 1 if any(finding.status == "failed" for finding in findings) else 0
 
 

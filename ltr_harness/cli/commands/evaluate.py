@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ltr_harness.cli import asked_metrics, rankings
-from ltr_harness.cli.tables import print_means, print_table, printable, say
+from ltr_harness.cli.output import say
+from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
+from ltr_harness.printable import printable
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -94,14 +95,14 @@ def command(
     if form != "csv":
         notes += [*_cautions(evaluations[0]), *_ties(found.all, primary)]
     if form == "json":
-        click.echo(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
+        say(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
     elif form == "csv":
         _write_csv(found, evaluations, per_query)
     else:
         _print(found, evaluations, comparison, per_query)
     if form != "json":
         for note in notes:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
     return 0
 
 
@@ -117,9 +118,9 @@ def _as_trec_eval(
     measures, notes = trec_eval_layout.completed(measures, found, relevant)
     for scored in found.all:
         for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):
-            click.echo(line)
+            say(line)
     for note in (*found.notes, *notes):
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return 0
 
 
@@ -209,10 +210,12 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
 def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
     """Means, or with -q a table of per-query values that `compare` reads; full precision."""
     import csv
+    import io
 
     import numpy as np
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     several = len(evaluations) > 1
     if not per_query:
         writer.writerow(["ranking", "metric", "mean", "n_queries", "n_undefined"])
@@ -220,6 +223,7 @@ def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_
             for name in evaluation.metrics:
                 values = evaluation[name]
                 writer.writerow([scored.name, name, _cell(values.mean), values.n_queries, values.n_undefined])
+        say(table.getvalue(), nl=False)
         return
     writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
     for scored, evaluation in zip(found.all, evaluations, strict=True):
@@ -229,6 +233,7 @@ def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_
         for at, query in enumerate(evaluation.query_ids.tolist()):
             cells = [_cell(column[at]) for column in columns]
             writer.writerow([*[scored.name] * several, query, relevant[at], *cells])
+    say(table.getvalue(), nl=False)
 
 
 def _cell(value: float) -> str:

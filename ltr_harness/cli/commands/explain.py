@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options, rankings
-from ltr_harness.cli.tables import printable, say
+from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
+from ltr_harness.printable import printable
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
     notes = [*found.notes, *notes]
     if as_json:
         body = [_document(name, query, explanation) for name, explanation in explained]
-        click.echo(json.dumps(body[0] if len(body) == 1 else body, indent=2))
+        say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
         return 0
     texts = [_text(name, query, explanation, rows, _width()) for name, explanation in explained]
     say("\n\n".join(texts))
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return 0
 
 

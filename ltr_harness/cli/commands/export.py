@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of, plural
 
 _runs = click.argument("runs", type=click.Path(path_type=Path))
@@ -40,7 +41,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
 
     text = requirements(find_runs(runs))
     if output is None:
-        click.echo(text, nl=False)
+        say(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
     return 0
@@ -66,14 +67,14 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool
 
     found = export(runs, uri=uri, experiment=experiment)
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=2))
+        say(json.dumps(asdict(found), indent=2))
     else:
         there = (
             f"; {len(found.present)} {plural('was', len(found.present))} there already"
             if found.present
             else ""
         )
-        click.echo(
+        say(
             f"{count_of(len(found.added), 'run')} to the experiment {found.experiment!r} of {found.uri}{there}"
         )
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli.data_source import reader_option, reader_options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 
@@ -77,8 +78,8 @@ def command(
     with output.open("x", encoding="utf-8") as file:
         file.write(text)
     for line in said:
-        click.echo(line)
-    click.echo(f"wrote {output}\nnext: ltr-harness check {output}\n      ltr-harness run {output}")
+        say(line)
+    say(f"wrote {output}\nnext: ltr-harness check {output}\n      ltr-harness run {output}")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -91,18 +92,18 @@ def command(
             watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
             _tell(stream, watched, output)
             stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
-        click.echo(watched.result.to_json(), nl=False)
+        say(watched.result.to_json(), nl=False)
         return stream.exit_code
     watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
     result = watched.result
     for alert in result.alerts:
-        click.echo(str(alert))
+        say(str(alert))
     if per_query or not result.changes:
         _print_metrics(watched, per_query)
     if not quiet and (result.alerts or sys.stderr.isatty()):
-        click.echo(result.verdict.text, err=True)
+        say(result.verdict.text, err=True)
         if output is not None:
-            click.echo(f"report: {output / 'report.html'}", err=True)
+            say(f"report: {output / 'report.html'}", err=True)
     return ALERT if result.alerts and not exit_zero else 0
 
 
@@ -150,13 +151,13 @@ def _print_metrics(watched: Watched, per_query: bool) -> None:
 
     table = watched.production
     if per_query:
-        click.echo("\t".join(["query", *table.metrics]))
+        say("\t".join(["query", *table.metrics]))
         for row, name in enumerate(table.ids):
-            click.echo("\t".join([str(name), *(_number(v) for v in table.values[:, row])]))
+            say("\t".join([str(name), *(_number(v) for v in table.values[:, row])]))
     for metric, values in zip(table.metrics, table.values, strict=True):
         known = values[~np.isnan(values)]
         mean = float(known.mean()) if known.size else float("nan")
-        click.echo(f"{metric}\t{_number(mean)}\tover {known.size:,} of {count_of(values.size, 'query')}")
+        say(f"{metric}\t{_number(mean)}\tover {known.size:,} of {count_of(values.size, 'query')}")
 
 
 def _number(value: float) -> str:

@@ -6,6 +6,8 @@ import inspect
 
 import click
 
+from ltr_harness.cli.output import say
+
 FAMILIES = {
     "metrics": "ltr_harness.metrics",
     "rankers": "ltr_harness.rankers",
@@ -35,5 +37,5 @@ def command(family: str) -> int:
         # A section is a function in a file of its own, whose first line is the question it answers.
         about = found if inspect.isclass(found) else inspect.getmodule(found)
         text = inspect.getdoc(about) or ""
-        click.echo(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
+        say(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import data_source, options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ def command(
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
-    click.echo(
-        f"{count_of(split.n_rows, 'score')} of {count_of(split.n_queries, 'query')}: {output}", err=True
-    )
+    say(f"{count_of(split.n_rows, 'score')} of {count_of(split.n_queries, 'query')}: {output}", err=True)
     return 0
 
 

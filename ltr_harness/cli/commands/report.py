@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ltr_harness.cli.output import say
+
 
 @click.command(
     "report",
@@ -43,5 +45,5 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     data = stored_data(runs, baseline)
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
-    click.echo(f"report: {path}")
+    say(f"report: {path}")
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
 
     found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=2))
+        say(json.dumps(found.as_dict(), indent=2))
     else:
         _say(found)
     return 0 if found.identical else 1
@@ -50,27 +51,27 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
 
 def _say(found: Reproduction) -> None:
     if found.identical:
-        click.echo(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
+        say(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
     else:
-        click.echo("not identical:")
-        click.echo(f"  model file: {'the same' if found.same_model else 'differs'}")
+        say("not identical:")
+        say(f"  model file: {'the same' if found.same_model else 'differs'}")
         if found.n_other_scores:
-            click.echo(
+            say(
                 f"  test scores: {found.n_other_scores:,} of {found.n_scores:,} differ, by at most "
                 f"{found.largest_difference:.3g}"
             )
         else:
-            click.echo(f"  test scores: all {found.n_scores:,} the same")
+            say(f"  test scores: all {found.n_scores:,} the same")
         if found.best_rounds[0] != found.best_rounds[1]:
-            click.echo(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
+            say(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
         for name, (before, now) in found.metrics.items():
-            click.echo(f"  {name}: {_mean(before)} then, {_mean(now)} now")
+            say(f"  {name}: {_mean(before)} then, {_mean(now)} now")
     if found.reasons:
-        click.echo("what has changed since:")
+        say("what has changed since:")
         for reason in found.reasons:
-            click.echo(f"  {reason}")
+            say(f"  {reason}")
     elif not found.identical:
-        click.echo(
+        say(
             "nothing that the record knows of has changed: data, versions and threads are the same; "
             "see docs/boosters.md for settings that do not repeat"
         )

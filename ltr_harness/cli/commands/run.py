@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 
@@ -101,11 +102,9 @@ def command(
         if dry_run:
             progress.planned(prepared.plan, prepared.threads)
             for study in prepared.plan.open_studies:
-                click.echo(
-                    f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}"
-                )
+                say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")
             for task in prepared.plan.tasks:
-                click.echo(f"{task.state:<11}  {task}  ->  {task.folder}")
+                say(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0
         result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
         code = 1 if result.failures else 0
@@ -113,13 +112,13 @@ def command(
             progress.exit_code = code
             if result.report_path is not None:
                 document = (result.report_path.parent / "report.json").read_text(encoding="utf-8")
-                click.echo(document, nl=False)
+                say(document, nl=False)
                 progress.reported(result.report_path)
             return code
     if result.report_path is not None:
-        click.echo(f"report: {result.report_path}")
+        say(f"report: {result.report_path}")
     for run in result.failures:
-        click.echo(
+        say(
             f"failed: {run.record.model}, {run.record.fold}, seed {run.record.seed}: {run.record.error}",
             err=True,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ltr_harness.cli.output import say
+
 
 @click.command(
     "schema",
@@ -31,5 +33,5 @@ def command(what: str) -> int:
         from ltr_harness.config.schema import json_schema
 
         found = json_schema()
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    say(json.dumps(found, indent=2, ensure_ascii=False))
     return 0

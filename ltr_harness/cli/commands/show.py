@@ -8,6 +8,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.commands import show_model
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 
@@ -44,7 +45,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
     width = max(len(f"{row.path}: {row.value}") for row in rows)
     for row in rows:
         text = f"{row.path}: {row.value}"
-        click.echo(f"{text:<{min(width, 60)}}  # {row.origin}")
+        say(f"{text:<{min(width, 60)}}  # {row.origin}")
     return 0
 
 
@@ -57,27 +58,25 @@ def show_run(run: Path, as_json: bool) -> int:
 
     record = load_run(run).record
     if as_json:
-        click.echo(record.model_dump_json(indent=2))
+        say(record.model_dump_json(indent=2))
         return 0
-    click.echo(
-        f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}"
-    )
+    say(f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}")
     if record.error:
-        click.echo(f"error: {record.error}")
-    click.echo(f"ranker {record.ranker}" + (f", objective {record.objective}" if record.objective else ""))
+        say(f"error: {record.error}")
+    say(f"ranker {record.ranker}" + (f", objective {record.objective}" if record.objective else ""))
     if record.best_round is not None:
-        click.echo(f"best round {record.best_round} of {record.rounds_trained}")
+        say(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
         mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
-        click.echo(
+        say(
             f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of "
             f"{count_of(summary.n_queries, 'query')}"
         )
     for note in record.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     for name, value in record.params.items():
-        click.echo(f"  {name} = {value}")
-    click.echo(f"identity {record.identity}")
+        say(f"  {name} = {value}")
+    say(f"identity {record.identity}")
     return 0
 
 
@@ -104,12 +103,12 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
         number
     )
     if as_json:
-        click.echo(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
+        say(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
         return 0
     width = max(len("query"), *(len(str(query)) for query in worst["query_id"])) if len(worst) else 5
-    click.echo(f"{'query':<{width}}  {name}  rows  relevant")
+    say(f"{'query':<{width}}  {name}  rows  relevant")
     for query, value, rows, relevant in worst[["query_id", name, "rows", "n_relevant"]].itertuples(
         index=False
     ):
-        click.echo(f"{query!s:<{width}}  {value:>{len(name)}.4f}  {rows:>4}  {relevant:>8}")
+        say(f"{query!s:<{width}}  {value:>{len(name)}.4f}  {rows:>4}  {relevant:>8}")
     return 0

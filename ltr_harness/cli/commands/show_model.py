@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ltr_harness.cli import data_source, options
+from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -71,17 +72,17 @@ def importance(
             {**one._asdict(), **{kind: share[one.feature] for kind, share in shares.items()}}
             for one in effects
         ]
-        click.echo(json.dumps({"metric": str(measured), "features": listed}, indent=2))
+        say(json.dumps({"metric": str(measured), "features": listed}, indent=2))
         return 0
     shown = effects[:top]
     width = max(7, *(len(one.feature) for one in shown))
     head = "".join(f"{kind:>9}" for kind in shares)
-    click.echo(f"{'feature':<{width}}  {'loss of ' + str(measured):>24}  {'95 % interval':>19}{head}")
+    say(f"{'feature':<{width}}  {'loss of ' + str(measured):>24}  {'95 % interval':>19}{head}")
     for one in shown:
         parts = "".join(f"{100 * share[one.feature]:>7.1f} %" for share in shares.values())
-        click.echo(f"{one.feature:<{width}}  {one.loss:>24.4f}  {one.low:>+9.4f} {one.high:>+9.4f}{parts}")
+        say(f"{one.feature:<{width}}  {one.loss:>24.4f}  {one.low:>+9.4f} {one.high:>+9.4f}{parts}")
     if len(effects) > top:
-        click.echo(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
+        say(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
     return 0
 
 
@@ -132,25 +133,25 @@ def why(
     score_a, score_b, reasons = insight.why(model, split, query, a, b)
     if as_json:
         listed = [reason._asdict() for reason in reasons]
-        click.echo(
+        say(
             json.dumps(
                 {"query": query, "rows": [a, b], "scores": [score_a, score_b], "reasons": listed}, indent=2
             )
         )
         return 0
     above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
-    click.echo(
+    say(
         f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {score_a - score_b:+.4f}"
     )
     width = max([7, *(len(reason.feature) for reason in reasons[:top])])
-    click.echo(f"{'feature':<{width}}  {'row ' + str(a):>12}  {'row ' + str(b):>12}  {'difference':>10}")
+    say(f"{'feature':<{width}}  {'row ' + str(a):>12}  {'row ' + str(b):>12}  {'difference':>10}")
     for reason in reasons[:top]:
-        click.echo(
+        say(
             f"{reason.feature:<{width}}  {reason.of_a:>12.6g}  {reason.of_b:>12.6g}  {reason.difference:>+10.4f}"
         )
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
-        click.echo(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
+        say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
     return 0
 
 
@@ -191,16 +192,16 @@ def trees(
         listed = [
             {"rounds": cut.rounds, **dict(zip(map(str, metrics), cut.means, strict=True))} for cut in cuts
         ]
-        click.echo(json.dumps({"leaves": leaves, "microseconds_per_row": cost, "cuts": listed}, indent=2))
+        say(json.dumps({"leaves": leaves, "microseconds_per_row": cost, "cuts": listed}, indent=2))
         return 0
-    click.echo("rounds" + "".join(f"{metric!s:>{max(12, len(str(metric)) + 2)}}" for metric in metrics))
+    say("rounds" + "".join(f"{metric!s:>{max(12, len(str(metric)) + 2)}}" for metric in metrics))
     for cut in cuts:
         values = zip(metrics, cut.means, strict=True)
-        click.echo(
+        say(
             f"{cut.rounds:>6}"
             + "".join(f"{mean:>{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
         )
-    click.echo(
+    say(
         f"{leaves:,} leaves; {cost:.2f} µs per row with {count_of(stored.record.threads, 'thread')}, all rows in "
         f"one call",
         err=True,

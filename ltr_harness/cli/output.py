@@ -1,0 +1,29 @@
+"""How commands print: results to stdout, messages to stderr, and foreign text shown instead of obeyed."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ltr_harness.printable import printable
+
+_ASCII = str.maketrans({"–": "-", "…": "..."})
+
+
+def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print, also where the terminal knows no more than ASCII.
+
+    Args:
+        text: one line or several; whatever in it a terminal would obey becomes an escape.
+        err: to stderr.
+        nl: end the line.
+    """
+    stream = sys.stderr if err else sys.stdout
+    shown = printable(text, lines=True)
+    encoding = stream.encoding or "utf-8"
+    try:
+        shown.encode(encoding)
+    except UnicodeEncodeError:
+        shown = shown.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(shown, err=err, nl=nl)
