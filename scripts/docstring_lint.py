@@ -1,0 +1,93 @@
+"""Which public functions do not say what they take?
+
+A public function that takes an array, or three parameters and more, describes its parameters under ``Args:``; the
+line of an array says its shape, such as ``(n_rows,)``. A parameter may be described in the class (its ``Attributes:``)
+where a dataclass or a pydantic model declares it. A method without a docstring overrides one that has it, and the
+options of a command are described by its help.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
+ARRAY = re.compile(r"\b(NDArray|ArrayLike|ndarray)\b")
+SHAPE = re.compile(r"\([nmkN\d]\w*[^)]*\)|\bany shape\b|\bscalar\b")
+MANY = 3
+
+
+def parameters(function: ast.FunctionDef) -> list[ast.arg]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [one for one in named if one.arg not in ("self", "cls")]
+
+
+def described(docstring: str) -> dict[str, str]:
+    """Parameter to its text under ``Args:``."""
+    match = re.search(r"^Args:\n((?:[ \t]+.*\n|\n)*)", docstring + "\n", re.MULTILINE)
+    texts: dict[str, str] = {}
+    name = ""
+    for line in (match[1] if match else "").splitlines():
+        head = re.match(r"    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: ?(.*)", line)
+        if head:
+            for name in head[1].replace("*", "").split(", "):
+                texts[name] = head[2]
+        elif name:
+            texts[name] += " " + line.strip()
+    return texts
+
+
+def problems(function: ast.FunctionDef) -> list[str]:
+    taken = parameters(function)
+    arrays = [
+        one.arg for one in taken if one.annotation is not None and ARRAY.search(ast.unparse(one.annotation))
+    ]
+    if not arrays and len(taken) < MANY:
+        return []
+    texts = described(ast.get_docstring(function) or "")
+    missing = [one.arg for one in taken if one.arg not in texts]
+    if missing:
+        return [f"Args: does not describe {', '.join(missing)}"]
+    return [f"Args: gives {name} no shape" for name in arrays if not SHAPE.search(texts[name])]
+
+
+def public_functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
+    """Functions and methods whose names are public, those of private classes left out."""
+    functions = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            functions.append((node.name, node))
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            inherits = bool(node.bases)
+            functions += [
+                (f"{node.name}.{one.name}", one)
+                for one in node.body
+                if isinstance(one, ast.FunctionDef)
+                and not (inherits and ast.get_docstring(one) is None)  # documented where it is declared
+            ]
+    return [
+        (name, function)
+        for name, function in functions
+        if not function.name.startswith("_")
+        and not any(
+            re.search(r"\b(overload|command|group)\b", ast.unparse(d)) for d in function.decorator_list
+        )
+    ]
+
+
+def main() -> int:
+    count = 0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name, function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            for problem in problems(function):
+                count += 1
+                print(f"{path.relative_to(PACKAGE.parent)}:{function.lineno}: {name}: {problem}")
+    print(f"{count} problems" if count else "every public function says what it takes", file=sys.stderr)
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
