@@ -68,7 +68,12 @@ class RankingDataset:
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
-        """The given queries alone; a query is never split. Features of neighbouring queries are not copied."""
+        """The given queries alone; a query is never split. Features of neighbouring queries are not copied.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+            source: what messages call the result; the set's own source if None.
+        """
         _, rows = self.groups.take(queries)
         first, end = int(rows[0]), int(rows[0]) + len(rows)
         piece = slice(first, end) if np.array_equal(rows, np.arange(first, end)) else rows

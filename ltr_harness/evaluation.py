@@ -223,5 +223,12 @@ def evaluate_bound(
     asked: Sequence[Metric] | None = None,
     retrieved: ArrayLike | None = None,
 ) -> Evaluation:
-    """`evaluate` for metrics that are bound already."""
+    """`evaluate` for metrics that are bound already.
+
+    Args:
+        binding: metrics and judgments, from `bind`.
+        scores: (n_rows,), higher ranks first.
+        asked: the metrics as the caller named them, in the binding's order; its own if None.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """
     return Evaluation(binding, binding.per_query(scores, retrieved), asked or binding.metrics)

@@ -17,6 +17,10 @@ from ltr_harness.wording import count_of
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column.
 
+    Args:
+        values: (n,) of any kind.
+        name: what messages call it.
+
     Raises:
         DataError: the input is not one-dimensional.
     """
@@ -59,6 +63,10 @@ class QueryGroups:
     def from_sizes(cls, sizes: ArrayLike, ids: ArrayLike | None = None) -> QueryGroups:
         """Groups from the number of rows of each query, in row order.
 
+        Args:
+            sizes: integers (n_queries,), rows of each query.
+            ids: (n_queries,) names of the queries; numbers from 0 if None.
+
         Raises:
             DataError: a size is zero, negative or not an integer, or there is no query.
         """
@@ -88,6 +96,9 @@ class QueryGroups:
     @classmethod
     def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
         """Groups from one query id per row, in whatever order; queries keep the order they first appear in.
+
+        Args:
+            row_ids: (n_rows,), the query of each row.
 
         Returns:
             The groups, and the row order that makes them contiguous: ``rows[order]``; None where the rows
@@ -119,7 +130,11 @@ class QueryGroups:
         return cls.from_sizes(np.bincount(query_of_row), blocks[first[by_appearance]]), order
 
     def take(self, queries: NDArray[np.int64]) -> tuple[QueryGroups, NDArray[np.int64]]:
-        """The given queries alone, and the rows they consist of."""
+        """The given queries alone, and the rows they consist of.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        """
         sizes = self.sizes[queries]
         groups = QueryGroups.from_sizes(sizes, self.ids[queries])
         rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
@@ -157,7 +172,11 @@ class Grades:
 
     @classmethod
     def of(cls, labels: NDArray[np.float64]) -> Grades | None:
-        """None if a label does not fit into a byte."""
+        """None if a label does not fit into a byte.
+
+        Args:
+            labels: float64 (n_rows,).
+        """
         largest = labels.max()
         if largest > 255:
             return None
@@ -196,6 +215,13 @@ class Judgments:
         judged: ArrayLike | None = None,
     ) -> Judgments:
         """Judgments from arrays in the groups' row order.
+
+        Args:
+            labels: (n_rows,), >= 0.
+            groups: which rows form a query.
+            query_weights: (n_queries,), how much each query counts; None where all count once.
+            document_ids: (n_rows,) names of the rows; None where they have none.
+            judged: bool (n_rows,), rows somebody judged; None where all are.
 
         Raises:
             DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
@@ -254,7 +280,11 @@ class Judgments:
         return Grades.of(self.labels)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
-        """The given queries alone."""
+        """The given queries alone.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        """
         groups, rows = self.groups.take(queries)
         return Judgments(
             self.labels[rows],
@@ -267,6 +297,11 @@ class Judgments:
 
 def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np.bool_]:
     """One truth value per row.
+
+    Args:
+        flags: bool (n_rows,).
+        name: what messages call it.
+        groups: which rows form a query.
 
     Raises:
         DataError: a wrong length, or values that are not booleans.
@@ -283,6 +318,10 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
 
 def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
     """Scores as contiguous float64, in the groups' row order.
+
+    Args:
+        scores: (n_rows,), infinite ones included.
+        groups: which rows form a query.
 
     Raises:
         DataError: a wrong length, something that is no number, or NaN; the message names the query.

@@ -39,6 +39,7 @@ def contrast(
     Args:
         families: contrasts whose p-values are corrected together, family by family.
         directions: metric to whether higher is better.
+        method: test, correction and intervals.
     """
     cells = [cell for family in families for cell in family]
     if not cells:

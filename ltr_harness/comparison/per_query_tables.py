@@ -223,4 +223,9 @@ def _semicolon(text: str) -> str:
 
 
 def text_ids(ids: NDArray[Any]) -> NDArray[np.str_]:
+    """Ids of any kind as text.
+
+    Args:
+        ids: (n_queries,).
+    """
     return np.array([str(query) for query in ids.tolist()])

@@ -48,7 +48,11 @@ class Entrant:
         return mean
 
     def take(self, queries: NDArray[np.int64]) -> Entrant:
-        """The given queries alone, in the given order."""
+        """The given queries alone, in the given order.
+
+        Args:
+            queries: int64 (n_kept,), places in `query_ids`.
+        """
         return replace(
             self,
             query_ids=self.query_ids[queries],

@@ -72,6 +72,9 @@ def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
 
     What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
 
+    Args:
+        attributes: name to (n_queries,) values.
+
     Example:
         >>> [part.label for part in parts_of({"rows": np.array([5, 5, 9, 120])})]
         ['5', '9', '120']

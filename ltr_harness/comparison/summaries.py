@@ -27,7 +27,13 @@ def intervals(columns: Floats, method: Method) -> tuple[Floats, Floats]:
 
 
 def summarise(entrants: Sequence[Entrant], metrics: Sequence[str], method: Method) -> tuple[Summary, ...]:
-    """Summaries of all models at all metrics, metric by metric."""
+    """Summaries of all models at all metrics, metric by metric.
+
+    Args:
+        entrants: the models, in one order of queries.
+        metrics: canonical names that all of them have.
+        method: how intervals are made, and their confidence.
+    """
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
     found = moments(columns)

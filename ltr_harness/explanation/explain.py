@@ -30,7 +30,16 @@ def explain(
     judged: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
 ) -> Explanation:
-    """What `metric` does with one query; see `Metric.explain`."""
+    """What `metric` does with one query; see `Metric.explain`.
+
+    Args:
+        metric: any, also one of your own.
+        labels: (n_rows,) grades of the query's rows.
+        scores: (n_rows,), higher ranks first.
+        document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
+        judged: bool (n_rows,), rows somebody judged; None where all are.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """
     size = as_column(labels, "labels").size
     if size == 0:
         raise DataError("labels is empty; expected the documents of one query")

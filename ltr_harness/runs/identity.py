@@ -68,7 +68,13 @@ def training_identity(
 
 
 def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:
-    """64 hex digits over a training identity, the metric definitions and the test split's fingerprint."""
+    """64 hex digits over a training identity, the metric definitions and the test split's fingerprint.
+
+    Args:
+        identity: of the training, 64 hex digits.
+        metrics: spelt out, as `Metric.spelling`.
+        test: fingerprint of the test split.
+    """
     return _digest({"training": identity, "metrics": list(metrics), "test": test})
 
 

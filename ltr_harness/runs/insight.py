@@ -186,7 +186,13 @@ def quality_by_trees(
 
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
-    """What scoring costs on this machine now: the fastest of a few passes over all rows."""
+    """What scoring costs on this machine now: the fastest of a few passes over all rows.
+
+    Args:
+        model: any that scores.
+        features: float32 (n_rows, n_features).
+        repeats: passes, of which the fastest counts.
+    """
     import time
 
     seconds = []

@@ -72,6 +72,12 @@ class StudyRecord(_Part):
 def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | None) -> bool:
     """Whether a budget pays for no further trial.
 
+    Args:
+        n_trials: trials so far.
+        seconds: that they took together.
+        trials: the budget in trials; None for no limit.
+        minutes: the budget in minutes; None for no limit.
+
     Example:
         >>> used_up(3, 50.0, trials=4, minutes=1), used_up(3, 60.0, trials=4, minutes=1), used_up(4, 0.0, 4, None)
         (False, True, True)

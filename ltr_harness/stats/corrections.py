@@ -19,6 +19,9 @@ from ltr_harness.stats.resampling import EXACT_UP_TO, SAME_SUM, all_flipped_sums
 def bonferroni(p: ArrayLike) -> Floats:
     """Each p times the size of the family: the chance of any false alarm stays below alpha. Holm is never worse.
 
+    Args:
+        p: (m,) p-values of the family; NaN is no member.
+
     Example:
         >>> bonferroni([0.01, 0.04, np.nan]).tolist()
         [0.02, 0.08, nan]
@@ -30,6 +33,9 @@ def holm(p: ArrayLike) -> Floats:
     """Holm's step-down: the chance of any false alarm in the family stays below alpha.
 
     The i-th smallest of m is multiplied by m - i + 1; none may be below the one before it.
+
+    Args:
+        p: (m,) p-values of the family; NaN is no member.
 
     Example:
         >>> holm([0.01, 0.03, 0.02]).tolist()
@@ -51,6 +57,9 @@ def bh(p: ArrayLike) -> Floats:
 
     The i-th smallest of m is multiplied by m / i; none may be above the one after it.
 
+    Args:
+        p: (m,) p-values of the family; NaN is no member.
+
     Example:
         >>> bh([0.01, 0.03, 0.02]).tolist()
         [0.03, 0.03, 0.03]
@@ -67,7 +76,11 @@ def bh(p: ArrayLike) -> Floats:
 
 
 def uncorrected(p: ArrayLike) -> Floats:
-    """The p-values as they are, for one planned comparison."""
+    """The p-values as they are, for one planned comparison.
+
+    Args:
+        p: (m,) p-values.
+    """
     return _within_family(p, lambda family: family)
 
 
@@ -106,6 +119,9 @@ def max_t(d: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int
 
     Args:
         d: (n, m) paired differences; NaN where undefined. The family is the columns with two values or more.
+        confidence: of the simultaneous intervals.
+        draws: random sign patterns.
+        seed: of the draws; the same seed gives the same numbers.
 
     Source: P. Westfall, S. Young, Resampling-Based Multiple Testing (1993), single-step max-T.
     """

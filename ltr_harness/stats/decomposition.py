@@ -41,7 +41,10 @@ def decompose(
     is all mix. Intervals follow from each query's influence, clusters and shared users included.
 
     Args:
+        one: values of one side, with their clusters.
         one_cells, other_cells: codes >= 0, the same coding.
+        other: values of the other side.
+        confidence: of the intervals.
 
     Example:
         Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.

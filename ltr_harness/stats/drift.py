@@ -54,6 +54,7 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
 
     Args:
         codes: (n,) bins in 0 … size - 1.
+        size: number of bins.
         clusters: (n,) codes; None where every value is its own.
 
     Example:
@@ -92,6 +93,9 @@ def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.
 
     Args:
         n, m: values on both sides, or what they are `worth`.
+        bins: cells that PSI is summed over.
+        alpha: chance of a value above the threshold where nothing drifted.
+        floor: the size from which on drift matters.
     """
     if min(n, m) == 0 or bins < 2:
         return float("inf")
@@ -119,6 +123,8 @@ def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) 
     """How far two distributions are apart; NaN left out.
 
     Args:
+        one: (n,) values of one side.
+        other: (m,) values of the other side.
         shares: of `one` and of `other` that are independent values (see `worth`); they make p larger.
 
     Returns:

@@ -51,6 +51,8 @@ def bootstrap_interval(
 
     Args:
         values: (n,) or (n, m); NaN where undefined.
+        confidence: of the interval.
+        method: see above.
         draws: number of resamples.
         seed: of the resamples; the same seed gives the same interval.
 

@@ -34,6 +34,11 @@ def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Fl
 
     Rounding noise would otherwise be tested as if it were a result: two models that rank alike would differ
     in the 17th digit and could do so "significantly".
+
+    Args:
+        one: (n,) or (n, m), per-query values; NaN where undefined.
+        other: the same shape (n,) or (n, m).
+        tolerance: the largest difference that is rounding noise.
     """
     d: Floats = one - other
     return np.where(np.abs(d) <= tolerance, 0.0, d)
@@ -47,6 +52,11 @@ def sign_flip_p(d: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     sign patterns are enumerated instead, the observed one among them: p = #{|S*| >= |S|} / 2**n. So p is
     never 0. Differences of 0 change no sum and therefore nothing. Sums closer than 1e-9 of the sum of
     absolute differences count as equal; the same seed gives the same p on any number of threads.
+
+    Args:
+        d: (n,) or (n, m) paired differences; NaN where undefined.
+        draws: random sign patterns.
+        seed: of the draws.
 
     Returns:
         p in (0, 1]; 1 where all differences are 0, NaN where none is defined.
@@ -98,6 +108,11 @@ def bootstrap_p(d: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     """Bootstrap test with the shift method: how often is a resampled mean this far from the observed one?
 
     p = (#{|mean* - mean| >= |mean|} + 1) / (draws + 1), with mean* of queries drawn with replacement.
+
+    Args:
+        d: (n,) or (n, m) paired differences; NaN where undefined.
+        draws: number of resamples.
+        seed: of the resamples.
 
     Returns:
         p in (0, 1]; NaN where no difference is defined.
@@ -189,6 +204,11 @@ def detectable_difference(d: Floats, *, alpha: float = 0.05, power: float = 0.8)
 
     (z(1 - alpha / 2) + z(power)) sd / sqrt(n): a true difference of this size is found significant at level
     alpha with probability `power`. In the metric's unit; NaN for n < 2.
+
+    Args:
+        d: (n,) or (n, m) paired differences; NaN where undefined.
+        alpha: level of the two-sided test.
+        power: chance of a significant result.
     """
     found = moments(d)
     return np.asarray((ndtri(1 - alpha / 2) + ndtri(power)) * found.standard_error)

@@ -56,6 +56,8 @@ def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
 
     Args:
         grid: (n, m) integers from `on_grid`.
+        draws: number of sign patterns.
+        seed: of the patterns.
 
     Yields:
         float64 (block, m); the blocks add up to `draws`.
@@ -85,6 +87,8 @@ def bootstrap_means(values: Floats, draws: int, seed: int) -> Floats:
 
     Args:
         values: (n, m), NaN where undefined.
+        draws: number of resamples.
+        seed: of the resamples.
 
     Returns:
         float64 (draws, m); NaN in a column without a defined value.
@@ -116,7 +120,14 @@ def _resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
-    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
+    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words.
+
+    Args:
+        generator: the stream of random words, which goes on.
+        n: exclusive upper end.
+        rows: of the result.
+        columns: of the result.
+    """
     words = -(-columns // 2)
     raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
     # The high half of a 32-bit number times n is uniform up to n / 2**32.

@@ -16,7 +16,8 @@ def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
     are left out.
 
     Args:
-        one: (seeds, n_queries) per-query values; other: the same with its own number of seeds.
+        one: (seeds, n_queries) per-query values.
+        other: (seeds, n_queries), with its own number of seeds.
         tolerance: mean differences up to this size have no sign; they agree with an overall difference of 0.
 
     Returns:
@@ -46,8 +47,12 @@ def two_level_interval(
     one row (a deterministic model) has no seeds to resample.
 
     Args:
-        one: (seeds, n_queries) per-query values; other: the same with its own number of seeds. Each side
+        one: (seeds, n_queries) per-query values.
+        other: (seeds, n_queries), with its own number of seeds. Each side
             needs three or more seeds or exactly one, and one of them three: two seeds say too little.
+        confidence: of the interval.
+        draws: resamples of queries, and of seeds.
+        seed: of the resamples.
 
     Returns:
         Lower and upper end, in the metric's unit; NaN where the seeds do not suffice.
@@ -70,7 +75,10 @@ def interval_of_resamples(
     """`two_level_interval` for queries that are resampled already, once for many pairs.
 
     Args:
-        one: (draws, seeds) means of each seed over the same resampled queries; other: likewise. A NaN makes NaN.
+        one: (draws, seeds) means of each seed over the same resampled queries; a NaN makes NaN.
+        other: (draws, seeds), likewise.
+        confidence: of the interval.
+        seed: of the resampled seeds.
     """
     generator = np.random.PCG64([seed, 1])  # for the seeds; the queries have a stream of their own
     spread = _resample_seeds(one, generator) - _resample_seeds(other, generator)

@@ -47,7 +47,13 @@ def studentized_range_sf(q: Floats, k: int, freedom: float) -> Floats:
 
 
 def studentized_range_quantile(p: float, k: int, freedom: float) -> float:
-    """The q that the studentised range exceeds with probability p, 0 < p < 1, to the last digits."""
+    """The q that the studentised range exceeds with probability p, 0 < p < 1, to the last digits.
+
+    Args:
+        p: probability of a larger range.
+        k: number of means.
+        freedom: degrees of freedom of the standard deviation.
+    """
 
     def above(q: float) -> float:
         return float(np.log(studentized_range_sf(np.array([q]), k, freedom)[0] / p))

@@ -72,6 +72,11 @@ class Estimate:
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
     """The mean with a t interval over clusters; of paired differences, with their t test against 0.
 
+    Args:
+        sample: values, with their clusters.
+        confidence: of the interval.
+        alternative: ``drop`` asks whether the mean is below 0, ``rise`` above, ``change`` either.
+
     Example:
         >>> e = mean_estimate(Sample(np.array([1.0, 2.0, 3.0])))
         >>> round(e.low, 4), round(e.high, 4)
@@ -132,7 +137,10 @@ def difference(
     and users who occur in both samples are accounted for. t has Satterthwaite's degrees of freedom.
 
     Args:
+        one: values of one period.
+        other: values of the other, with the same strata.
         alternative: ``drop`` asks whether `one` is lower, ``rise`` higher, ``change`` either.
+        confidence: of the interval.
 
     Returns:
         NaN intervals and p where a side has fewer than two units, or a stratum of `one` is missing in `other`.
@@ -166,7 +174,16 @@ def between(
     confidence: float = 0.95,
     n: int = 0,
 ) -> Estimate:
-    """The estimate of a difference whose two sides have these influences."""
+    """The estimate of a difference whose two sides have these influences.
+
+    Args:
+        value: the difference.
+        one: of the first side.
+        other: of the second side.
+        alternative: see `difference`.
+        confidence: of the interval.
+        n: queries or pairs behind it, as the estimate says.
+    """
     variance = one.variance + other.variance
     freedom = one.freedom + other.freedom
     if variance > 0:  # neither constants nor NaN, the variance of a single unit
@@ -184,7 +201,13 @@ def missing(n: int = 0) -> Estimate:
 
 
 def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
-    """p-values of t statistics, never 0."""
+    """p-values of t statistics, never 0.
+
+    Args:
+        t: any shape.
+        freedom: of t, any shape that fits.
+        alternative: see `difference`.
+    """
     if alternative == "change":
         p = 2 * stdtr(freedom, -np.abs(t))
     else:
