@@ -40,7 +40,7 @@ class MetricValues:
 
     def __str__(self) -> str:
         defined = self.n_queries - self.n_undefined
-        text = f"{self.metric} {self.mean:.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
+        text = f"{self.metric} {self.mean:z.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
         return text + (
             f"; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
             if self.n_undefined
@@ -116,7 +116,7 @@ class Evaluation:
         from html import escape
 
         rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{values.mean:.4f}</td>"
+            f"<tr><td>{escape(name)}</td><td>{values.mean:z.4f}</td>"
             f"<td>{values.n_queries - values.n_undefined:,}</td><td>{values.n_undefined:,}</td></tr>"
             for name, values in self._values.items()
         )

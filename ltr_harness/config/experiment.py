@@ -25,6 +25,7 @@ from pydantic import (
 
 from ltr_harness.config.search import SweepPoint, TuneConfig
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 
@@ -183,7 +184,9 @@ class MetricsConfig(_Part):
     """What is measured, and which number decides."""
 
     cutoffs: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(_not_empty), AfterValidator(_unique)
+        tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...],
+        AfterValidator(_not_empty),
+        AfterValidator(_unique),
     ] = Field(description="The fixed Ks of every table and chart.")
     report: Annotated[tuple[MetricValue, ...], AfterValidator(_not_empty)] = Field(
         description="Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."

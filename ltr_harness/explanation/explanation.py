@@ -69,7 +69,7 @@ class Explanation:
             parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
         parts += [
             "",
-            f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}",
+            f"ideal order of labels: {' '.join(cell('label', label) for label in self.ideal)}",
             *self.remarks,
         ]
         if self.presets:
@@ -81,7 +81,10 @@ class Explanation:
         parts.append(_html_table(self.columns, self.rows))
         if self.n_hidden:
             parts.append(f"<p>{count_of(self.n_hidden, 'more document')} below the cutoff</p>")
-        steps = [f"ideal order of labels: {' '.join(_cell(label) for label in self.ideal)}", *self.remarks]
+        steps = [
+            f"ideal order of labels: {' '.join(cell('label', label) for label in self.ideal)}",
+            *self.remarks,
+        ]
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:
             parts.append(_html_table(_PRESET_COLUMNS, self._preset_rows()))
@@ -106,22 +109,22 @@ def number(value: float | None, whole: bool = False) -> str:
         return "-"
     if math.isnan(value):
         return "undefined"
-    return str(int(value)) if whole and value == int(value) else f"{value:.4f}"
+    return str(int(value)) if whole and value == int(value) else f"{value:z.4f}"
 
 
-def _cell(value: str | float) -> str:
+def cell(column: str, value: str | float) -> str:
+    """What a column of `Explanation.rows` holds, as people read it."""
     if isinstance(value, str):
         return value
+    if column == "contribution":
+        return f"{value:z.4f}"
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return plain_number(value) if len(plain_number(value)) <= 8 else f"{value:.5g}"
 
 
 def _cells(columns: Sequence[str], row: Sequence[str | float]) -> list[str]:
-    return [
-        f"{value:.4f}" if column == "contribution" and not isinstance(value, str) else _cell(value)
-        for column, value in zip(columns, row, strict=True)
-    ]
+    return [cell(column, value) for column, value in zip(columns, row, strict=True)]
 
 
 def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> list[str]:

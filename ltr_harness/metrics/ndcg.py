@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Values
 from ltr_harness.metrics.core.ranking import Ranker, Ranking
 from ltr_harness.metrics.dcg import DCG, cumulated
 
@@ -61,7 +61,8 @@ class NDCG(DCG):
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
         by_gain = Ranker(judgments, "stable", int(cutoffs[-1]))
-        too_short = judgments.groups.sizes[np.newaxis, :] < cutoffs[:, np.newaxis]
+        at_k = cutoffs[:, np.newaxis]
+        too_short = (judgments.groups.sizes[np.newaxis, :] < at_k) & (at_k != NO_CUTOFF)
         pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
 
         def values(ranking: Ranking) -> Values:

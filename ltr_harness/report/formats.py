@@ -18,8 +18,7 @@ def metric(value: float | None) -> str:
     """
     if value is None or math.isnan(value):
         return MISSING
-    text = f"{value:.4f}"
-    return "0.0000" if text == "-0.0000" else text
+    return f"{value:z.4f}"
 
 
 def difference(value: float | None) -> str:

@@ -88,6 +88,13 @@ def test_json(ltr: Cli) -> None:
     assert {preset["as"]: preset["value"] for preset in found["presets"]}["ranx"] == 0.5
 
 
+def test_no_zero_has_a_sign(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "zeros.txt").write_text("".join(f"{grade} qid:1 1:0\n" for grade in (2, 0, 0, 2, 0, 1)))
+    (tmp_path / "six.txt").write_text("6\n5\n4\n3\n2\n1\n")
+    code, out, _ = ltr("explain", "ndcg", "--query", "1", "--data", "zeros.txt", "--scores", "six.txt")
+    assert (code, "-0.0000" in out) == (0, False)
+
+
 def test_several_rankings_one_after_the_other(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("2\n1\n1\n0\n0\n")
     code, out, _ = ltr("explain", "mrr", "--query", "7", *FILES, "--scores", "other.txt")

@@ -94,6 +94,11 @@ def changed(small: str, old: str, new: str) -> str:
         ("name: small", "name: s\nseeds: [true]", "exp.yaml:2:9: seeds.0 is true; expected an integer"),
         ("name: small", "name: s\nseeds: [2, 3, 2]", "exp.yaml:2:8: seeds is [2, 3, 2]; expected each once; 2 was"),
         ("name: small", "name: s\nmetrics: [ndcg]", "exp.yaml:2:10: metrics is [\"ndcg\"]; expected a mapping such"),
+        (
+            "name: small",
+            "name: s\nmetrics: {cutoffs: [100000000000]}",
+            "exp.yaml:2:21: metrics.cutoffs.0 is 100000000000; expected an integer >= 1 and <= 1000000000",
+        ),
         ("name: small", "name: s\nmetrics: {cutoffs: [0]}", "exp.yaml:2:21: metrics.cutoffs.0 is 0; expected an integer"),
         ("name: small", "name: s\nmetrics: {cutoffs: []}", "exp.yaml:2:20: metrics.cutoffs is []; expected at least"),
         ("name: small", "name: s\nmetrics: {report: []}", "exp.yaml:2:19: metrics.report is []; expected at least"),

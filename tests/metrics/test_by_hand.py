@@ -10,7 +10,19 @@ import pytest
 from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import DCG, ERR, MRR, NDCG, NERR, RBP, BPref, KendallTauDistance, Metric, TauAP
+from ltr_harness.metrics import (
+    DCG,
+    ERR,
+    MRR,
+    NDCG,
+    NERR,
+    RBP,
+    BPref,
+    KendallTauDistance,
+    Metric,
+    TauAP,
+    parse_metric,
+)
 from ltr_harness.metrics.core.binding import bind
 from ltr_harness.metrics.core.gains import discounts
 from ltr_harness.metrics.core.ranking import Ranker
@@ -25,6 +37,16 @@ def of_one_query(metric: Metric, labels: list[float], scores: list[float] | None
 def test_letors_discount_leaves_two_ranks_whole() -> None:
     dcg = DCG(gain="linear", discount="letor")
     assert of_one_query(dcg, [1, 1, 1, 1]) == pytest.approx(1 + 1 + 1 / log2(3) + 1 / log2(4))
+
+
+def test_a_list_is_never_shorter_than_itself() -> None:
+    """Without a cutoff, `short_list=zero` means the list's own length: it made every list 0."""
+    whole = parse_metric("ndcg(as=letor)")
+    ideal = 3 + 1 + 0 / log2(3)  # grades 2, 1, 0; ranks 1 and 2 whole
+    assert of_one_query(whole, [1, 2, 0]) == pytest.approx((1 + 3) / ideal)
+    assert of_one_query(whole, [0, 1, 2]) == pytest.approx((1 + 3 / log2(3)) / ideal)
+    ev = evaluate([0, 1, 2], [3, 2, 1], group_sizes=[3], metrics=[whole, whole.with_cutoff(4), "ndcg@3"])
+    assert list(ev.means.values())[:2] == [pytest.approx((1 + 3 / log2(3)) / ideal), 0.0]
 
 
 def test_a_table_of_discounts_may_be_longer_than_the_list() -> None:

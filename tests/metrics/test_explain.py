@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -416,3 +418,13 @@ def test_problems_are_messages() -> None:
 def test_every_metric_has_a_method_of_its_table() -> None:
     for name in METRICS:
         assert callable(catalog.load(name).explain)
+
+
+def test_no_zero_has_a_sign() -> None:
+    """The contribution of a grade 0 is a difference of two equal sums, up to rounding."""
+    explanation = NDCG().explain([2, 0, 0, 2, 0, 1], [6, 5, 4, 3, 2, 1])
+    assert any(-1e-12 < row[-1] < 0 for row in explanation.rows if not isinstance(row[-1], str))
+    assert "-0.0000" not in str(explanation)
+    assert "-0.0000" not in explanation._repr_html_()
+    almost = parse_metric("tau_ap").explain([1, 0, 1, 0], [1, 1, 1, 1])
+    assert "-0.0000" not in str(replace(almost, value=-1e-9))

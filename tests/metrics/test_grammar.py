@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness import parse_metric
+from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import ALIASES, DCG, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
 from ltr_harness.metrics.core.presets import PRESETS
@@ -41,6 +41,20 @@ def test_a_mapping_says_the_same_as_a_name() -> None:
         p=0.8, graded=True, max_grade=4
     )
     assert parse_metric({"metric": "map", "as": "trec_eval", "k": 5}) == MAP.like("trec_eval", k=5)
+
+
+def test_the_cutoff_may_be_a_parameter_too() -> None:
+    assert parse_metric("ndcg(k=3)") == parse_metric("ndcg(gain=exp,k= 3)") == NDCG(k=3)
+    assert parse_metric({"metric": "ndcg", "k": "3"}) == NDCG(k=3)
+    assert parse_metric("rprec(ties=best)") == parse_metric({"metric": "rprec", "ties": "best"})
+    with pytest.raises(MetricError, match="rprec@3: rprec is defined on the whole list"):
+        parse_metric("rprec(k=3)")
+
+
+def test_the_largest_cutoff_measures_the_whole_list() -> None:
+    whole, largest = parse_metric("ndcg"), parse_metric("ndcg@1000000000")
+    ev = evaluate([0, 1, 2], [3, 2, 1], group_sizes=[3], metrics=[whole, largest])
+    assert ev.means[str(largest)] == ev.means["ndcg"]
 
 
 def test_aliases_parse_to_the_canonical_name() -> None:
@@ -125,7 +139,12 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("ndcg@", r"cutoff ''; expected an integer after @"),
         ("ndcg@1.5", r"cutoff '1.5'; expected an integer after @"),
         ("ndcg@-1", r"cutoff '-1'; expected an integer after @"),
-        ("ndcg(k=5)", r"'5'; expected an integer|k='5'"),
+        ("ndcg(k=ten)", r"cutoff 'ten'; expected an integer"),
+        ("ndcg(k=5)@5", r"gives the cutoff twice"),
+        ("ndcg@100000000000", r"ndcg@100000000000: expected a cutoff of at most 1,000,000,000; leave it out"),
+        (f"ndcg@1{'0' * 30}", r"ndcg@1000000000000000000000000000000: expected a cutoff of at most"),
+        (f"ndcg@{'9' * 5000}", r"cutoff '9{20}…'; expected an integer of at most 1,000,000,000 after @"),
+        ({"metric": "ndcg", "k": 10**30}, r"expected a cutoff of at most 1,000,000,000"),
         ("ndcg(gain=exp,gain=linear)", r"gives gain twice"),
         ("ndcg(gain)", r"'gain' is not param=value"),
         ("ndcg(gain=exp,,ties=id)", r"has an empty parameter"),

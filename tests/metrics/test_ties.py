@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from ltr_harness import evaluate, parse_metric
-from ltr_harness.metrics import METRICS, Metric
+from ltr_harness.metrics import METRICS, Metric, catalog
 
 # Each plain definition reads labels in rank order, the rows that have no rank, and the cutoff (None: all).
 Plain = Callable[[Sequence[float], int | None], float]
@@ -284,6 +286,27 @@ def test_all_rules_agree_without_ties(name: str) -> None:
     for rule in rules:
         values = evaluated(replace(at(name, 3), ties=rule), cases)  # type: ignore[arg-type]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
+    kind = catalog.load(name)
+    if not kind.takes_cutoff:
+        return
+    needed = {"p": 0.8} if name.startswith("rbp") else {"max_grade": 4} if name.endswith("err") else {}
+    choices = [
+        {field.name: choice}
+        for field in dataclasses.fields(kind)
+        for choice in get_args(get_type_hints(kind)[field.name])
+        if isinstance(choice, str) and choice not in ("id", "retrieved")
+    ]
+    for chosen in ({}, *choices):
+        if name == "judged" and chosen.get("ties") in ("worst", "best"):
+            continue
+        metric = kind(**needed, **chosen)
+        for labels, scores in CASES[:10]:
+            whole = evaluated(metric, [(labels, scores)])
+            assert whole == pytest.approx(evaluated(metric.with_cutoff(len(labels)), [(labels, scores)]))
 
 
 def test_id_puts_the_larger_document_id_first_as_text() -> None:

@@ -105,6 +105,8 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     from rich.console import Console
     from rich.table import Table
 
+    from ltr_harness.explanation.explanation import cell
+
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -133,7 +135,7 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     shown = explanation.rows[: limit or None]
     table(
         explanation.columns,
-        [[_cell(*cell) for cell in zip(explanation.columns, row, strict=True)] for row in shown],
+        [[printable(cell(*each)) for each in zip(explanation.columns, row, strict=True)] for row in shown],
     )
     if len(explanation.rows) > len(shown):
         console.print(
@@ -141,7 +143,7 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
         )
     if explanation.n_hidden:
         console.print(f"({count_of(explanation.n_hidden, 'more document')} below the cutoff)")
-    labels = [_cell("label", label) for label in explanation.ideal[: limit or None]]
+    labels = [cell("label", label) for label in explanation.ideal[: limit or None]]
     rest = len(explanation.ideal) - len(labels)
     console.print(
         f"\nideal order of labels: {' '.join(labels)}" + (f" … ({rest:,} more)" if rest else ""),
@@ -164,14 +166,6 @@ def _width() -> int:
     import sys
 
     return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
-
-
-def _cell(column: str, value: str | float) -> str:
-    if isinstance(value, str):
-        return printable(value)
-    if column == "contribution":
-        return f"{value:.4f}"
-    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.5g}"
 
 
 def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]:

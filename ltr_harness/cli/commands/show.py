@@ -67,7 +67,7 @@ def show_run(run: Path, as_json: bool) -> int:
     if record.best_round is not None:
         say(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
-        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        mean = "undefined" if summary.mean is None else f"{summary.mean:z.4f}"
         say(
             f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of "
             f"{count_of(summary.n_queries, 'query')}"
@@ -110,5 +110,5 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
     for query, value, rows, relevant in worst[["query_id", name, "rows", "n_relevant"]].itertuples(
         index=False
     ):
-        say(f"{query!s:<{width}}  {value:>{len(name)}.4f}  {rows:>4}  {relevant:>8}")
+        say(f"{query!s:<{width}}  {value:>z{len(name)}.4f}  {rows:>4}  {relevant:>8}")
     return 0

@@ -199,7 +199,7 @@ def trees(
         values = zip(metrics, cut.means, strict=True)
         say(
             f"{cut.rounds:>6}"
-            + "".join(f"{mean:>{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
+            + "".join(f"{mean:>z{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
         )
     say(
         f"{leaves:,} leaves; {cost:.2f} µs per row with {count_of(stored.record.threads, 'thread')}, all rows in "

@@ -11,7 +11,7 @@ from typing import Any
 
 from ltr_harness.catalog import did_you_mean, is_own_file, own_file_digest
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics.core.metric import Metric, read_value
+from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
 
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
@@ -47,6 +47,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
             raise MetricError(
                 f"a metric written as a mapping needs its name: {{metric: ndcg, …}}; found {metric!r}"
             )
+        if isinstance(fields.get("k"), str):
+            fields["k"] = _cutoff(metric, fields["k"])
         return _build(name, fields)
     if not isinstance(metric, str):
         raise MetricError(f"{metric!r} is no metric; expected {_EXPECTED}")
@@ -66,12 +68,11 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
             raise MetricError(f"{metric!r} gives {key} twice")
         parameters[key] = text
     if form["k"] is not None:
-        digits = form["k"].strip()
-        if not re.fullmatch(r"[0-9]+", digits):
-            raise MetricError(f"{metric!r}: cutoff {digits!r}; expected an integer after @")
         if "k" in parameters:
             raise MetricError(f"{metric!r} gives the cutoff twice")
-        parameters["k"] = int(digits)
+        parameters["k"] = form["k"].strip()
+    if "k" in parameters:
+        parameters["k"] = _cutoff(metric, parameters["k"])
     return _build(form["name"], parameters)
 
 
@@ -84,13 +85,21 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
     values = {
-        key: read_value(kind, key, value) if isinstance(value, str) and key != "k" else value
+        key: read_value(kind, key, value) if isinstance(value, str) else value
         for key, value in parameters.items()
     }
     for key in values:
         if key != "k":
             read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
     return kind(**values) if tool is None else kind.like(tool, **values)
+
+
+def _cutoff(metric: object, text: str) -> int:
+    if not re.fullmatch(r"[0-9]+", text):
+        raise MetricError(f"{metric!r}: cutoff {text!r}; expected an integer after @")
+    if len(text) > 100:  # int() refuses thousands of digits, and nobody reads them
+        raise MetricError(f"cutoff '{text[:20]}…'; expected an integer of at most {LARGEST_CUTOFF:,} after @")
+    return int(text)
 
 
 def _class_or_function(name: str) -> Any:

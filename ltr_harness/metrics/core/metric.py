@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ltr_harness.explanation.explanation import Explanation
 
 NO_CUTOFF = np.iinfo(np.int64).max
+LARGEST_CUTOFF = 1_000_000_000  # no list is longer
 
 Values = NDArray[np.float64]
 """float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
@@ -87,6 +88,10 @@ class Metric:
             )
         if self.k is not None and self.k < 1:
             raise MetricError(f"{self.name}@{self.k}: the cutoff must be at least 1")
+        if self.k is not None and self.k > LARGEST_CUTOFF:
+            raise MetricError(
+                f"{self.name}@{self.k}: expected a cutoff of at most {LARGEST_CUTOFF:,}; leave it out for whole lists"
+            )
 
     @classmethod
     def like(cls, tool: str, **chosen: Any) -> Self:

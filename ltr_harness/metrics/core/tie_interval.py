@@ -42,7 +42,7 @@ class TieAudit:
     def __str__(self) -> str:
         where = "positions" if self.metric.k is None else f"top-{self.metric.k} positions"
         return (
-            f"{self.metric} {self.mean:.4f}, from {self.mean_low:.4f} to {self.mean_high:.4f} over the orders of "
+            f"{self.metric} {self.mean:z.4f}, from {self.mean_low:z.4f} to {self.mean_high:z.4f} over the orders of "
             f"equal scores, which touch {self.share_touched:.1%} of the queries; "
             f"{self.share_tied_positions:.1%} of the {where} are tied"
         )
