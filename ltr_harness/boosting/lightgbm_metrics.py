@@ -80,6 +80,12 @@ class _Bound(NamedTuple):
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
+    """What LightGBM's `feval` returns.
+
+    Args:
+        binding: metrics and judgments.
+        scores: float64 (n_rows,), raw.
+    """
     means = binding.means(scores)
     return [
         (MetricName.of(metric), float(mean), metric.higher_is_better)

@@ -70,7 +70,11 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 
 def xendcg_worth(labels: NDArray[np.floating]) -> NDArray[np.float64]:
-    """2**label, fractions of labels cut off as LightGBM does; float64 (n_rows,)."""
+    """2**label, fractions of labels cut off as LightGBM does; float64 (n_rows,).
+
+    Args:
+        labels: (n_rows,), >= 0.
+    """
     return np.exp2(np.trunc(labels.astype(np.float64)))
 
 

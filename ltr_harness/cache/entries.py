@@ -49,6 +49,11 @@ class Fingerprints:
 def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprints) -> None:
     """Store a dataset under a name that is not taken, in one step.
 
+    Args:
+        folder: that the entry will be.
+        dataset: what is stored.
+        fingerprints: of the dataset.
+
     Raises:
         OSError: the disk is full or read-only; nothing is left behind.
     """

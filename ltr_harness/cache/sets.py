@@ -83,6 +83,11 @@ class DataCache:
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
         """What ``reader.read(files, root)`` gives.
 
+        Args:
+            reader: how the files are parsed.
+            files: paths below `root`, in the order in which their rows follow each other.
+            root: the folder the paths are relative to.
+
         Raises:
             DataError: as the reader says; or a file changes while it is read.
         """

@@ -21,7 +21,7 @@ from ltr_harness.cli.asked_metrics import with_relevant
 from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.ranking import Ranker
+from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.metrics.core.tool_names import TREC_EVAL
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -253,7 +253,7 @@ def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> ND
     boundaries = judgments.groups.boundaries.tolist()
     listed = _listed(scored)
     scores = np.where(listed, scored.scores, -np.inf)
-    rows = Ranker(judgments, "id", None).rank(scores).rows
+    rows = RowRanker(judgments, "id", None).rank(scores).rows
     out = np.zeros((len(RECALL_LEVELS), judgments.groups.n_queries))
     for query, (start, end) in enumerate(pairwise(boundaries)):
         ranked = rows[start:end]

@@ -102,7 +102,14 @@ def _reason(detail: Any) -> str:
 
 
 def unknown_key(place: Place, key: str, path: Path, known: Iterable[str]) -> Problem:
-    """The same words for every key that has no meaning where it stands."""
+    """The same words for every key that has no meaning where it stands.
+
+    Args:
+        place: file and line of the key.
+        key: as it is written.
+        path: the keys above it.
+        known: keys that may stand there.
+    """
     known = set(known)
     cure = did_you_mean(key, known)
     if "params" in known and not cure.startswith("did you mean"):

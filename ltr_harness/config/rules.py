@@ -78,7 +78,13 @@ def _files(files: tuple[str, ...]) -> set[str]:
 def stopping_rules(
     splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
 ) -> Iterator[Finding]:
-    """Either the validation data decides how many rounds to train, or each model says it."""
+    """Either the validation data decides how many rounds to train, or each model says it.
+
+    Args:
+        splits: fold to its files.
+        models: by name.
+        stopping: whether the experiment has a stopping rule.
+    """
     for name, model in models.items():
         where: Path = ("models", name)
         if not model.ranker.boosted:
@@ -101,7 +107,13 @@ def stopping_rules(
 
 
 def baseline_rule(baseline: str, models: Mapping[str, object], swept: Mapping[str, str]) -> Iterator[Finding]:
-    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
+    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of.
+
+    Args:
+        baseline: its name as written.
+        models: by name.
+        swept: the points of sweeps to the model they were made of.
+    """
     points = [point for point, model in swept.items() if model == baseline]
     if baseline not in models and points:
         cure = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"

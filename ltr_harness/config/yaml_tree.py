@@ -152,6 +152,11 @@ def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Nod
 def from_values(data: Mapping[str, Any], name: str, folder: Path) -> Node:
     """The tree of Python's own dicts, lists and scalars; paths and NumPy numbers are taken as what they say.
 
+    Args:
+        data: the configuration as Python values.
+        name: what messages call it.
+        folder: relative paths start there.
+
     Raises:
         ConfigError: values of other types, all of them.
 

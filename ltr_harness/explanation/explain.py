@@ -18,7 +18,7 @@ from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, w
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.core.presets import PRESETS
-from ltr_harness.metrics.core.ranking import Ranker, Ranking
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 
 
 def explain(
@@ -87,7 +87,7 @@ class _Query:
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)
-        whole = Ranker(self.judgments, metric.ties, None).rank(as_seen(scores, metric.score_precision))
+        whole = RowRanker(self.judgments, metric.ties, None).rank(as_seen(scores, metric.score_precision))
         return whole if self.retrieved is None or metric.whole_order else without_unlisted(whole)
 
     def value(self, metric: Metric) -> float:

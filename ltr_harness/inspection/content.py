@@ -37,6 +37,11 @@ class Content:
 
     @classmethod
     def of(cls, features: NDArray[np.float32]) -> Content:
+        """Digests of every row and of every feature.
+
+        Args:
+            features: float32 (n_rows, n_features).
+        """
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
         along, down = (bits.random_raw(2 * n) | np.uint64(1) for n in (n_features, n_rows))
@@ -84,6 +89,10 @@ class Content:
 
 def n_shared_rows(known: NDArray[np.float32], new: NDArray[np.float32]) -> int:
     """Rows of the second matrix whose values a row of the first has.
+
+    Args:
+        known: float32 (n_known, n_features).
+        new: float32 (n_new, n_features).
 
     Example:
         >>> known = np.array([[1, 2], [3, np.nan]], dtype=np.float32)

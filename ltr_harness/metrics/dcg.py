@@ -73,7 +73,12 @@ class DCG(Metric):
     def gain_and_discount(
         self, judgments: Judgments, cutoffs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
+        """The gain of each document, the discount of each rank that counts, and which queries have no gain.
+
+        Args:
+            judgments: labels in query groups.
+            cutoffs: int64 (n_cutoffs,), ascending.
+        """
         groups = judgments.groups
         gain = gains_of(judgments, self.gain, self.name)
         factor = discounts(self.discount, int(min(groups.sizes.max(), cutoffs[-1])), self.name)
@@ -90,7 +95,12 @@ def cumulated(
 ) -> Values:
     """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
 
-    `by_grade` says that documents of the same label have the same gain, which makes it faster.
+    Args:
+        ranking: documents in rank order.
+        cutoffs: int64 (n_cutoffs,), ascending.
+        gain: float64 (n_rows,).
+        factor: float64 (n_ranks,), the discount of each rank that counts.
+        by_grade: documents of the same label have the same gain, which makes it faster.
     """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     index, gain = ranking.by_grade(gain) if by_grade else (ranking.rows, gain)

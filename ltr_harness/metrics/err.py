@@ -81,7 +81,13 @@ class ERR(Metric):
         return values
 
     def expected(self, ranking: Ranking, cutoffs: NDArray[np.int64], stops: NDArray[np.float64]) -> Values:
-        """ERR at every cutoff from the chance that each document satisfies, exact under ties."""
+        """ERR at every cutoff from the chance that each document satisfies, exact under ties.
+
+        Args:
+            ranking: documents in rank order.
+            cutoffs: int64 (n_cutoffs,), ascending.
+            stops: float64 (n_rows,), in [0, 1).
+        """
         out = np.empty((cutoffs.size, ranking.offsets.size - 1))
         index, stops = ranking.by_grade(stops)
         _expected_reciprocal_rank(

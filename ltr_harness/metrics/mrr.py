@@ -64,7 +64,14 @@ def first_hit(
     is_relevant: NDArray[np.bool_],
     worth: NDArray[np.float64],
 ) -> Values:
-    """Expected worth of the rank at which the first relevant document stands; 0 where it is beyond the cutoff."""
+    """Expected worth of the rank at which the first relevant document stands; 0 where it is beyond the cutoff.
+
+    Args:
+        ranking: documents in rank order.
+        cutoffs: int64 (n_cutoffs,), ascending.
+        is_relevant: bool (n_rows,).
+        worth: float64 (n_ranks,), of a first hit at each rank.
+    """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
     return out

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Values
-from ltr_harness.metrics.core.ranking import Ranker, Ranking
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.dcg import DCG, cumulated
 
 
@@ -60,7 +60,7 @@ class NDCG(DCG):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
-        by_gain = Ranker(judgments, "stable", int(cutoffs[-1]))
+        by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))
         at_k = cutoffs[:, np.newaxis]
         too_short = (judgments.groups.sizes[np.newaxis, :] < at_k) & (at_k != NO_CUTOFF)
         pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
@@ -88,7 +88,7 @@ class NDCG(DCG):
         gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
         if self.ideal == "shown":
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)
-        best = Ranker(judgments, "stable", None).rank(gain)
+        best = RowRanker(judgments, "stable", None).rank(gain)
         return "ideal DCG", cumulated(best, cutoffs, gain, factor)[:, 0]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Values
-from ltr_harness.metrics.core.ranking import Ranker, Ranking
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.err import ERR
 
 
@@ -47,7 +47,7 @@ class NERR(ERR):
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         stops = self.stop_probabilities(judgments)
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
-        best = Ranker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
+        best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
         ideal = self.expected(best, cutoffs, stops)
         attained = super().prepare(judgments, cutoffs)
 
@@ -61,5 +61,5 @@ class NERR(ERR):
     def divisor_at(
         self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
     ) -> tuple[str, NDArray[np.float64]]:
-        best = Ranker(judgments, "stable", None).rank(judgments.labels)
+        best = RowRanker(judgments, "stable", None).rank(judgments.labels)
         return "ideal ERR", self.expected(best, cutoffs, self.stop_probabilities(judgments))[:, 0]

@@ -14,7 +14,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
-from ltr_harness.metrics.core.ranking import Ranker, Ranking
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Q(Metric):
         gain = gains_of(judgments, self.gain, self.name)
         boundaries = judgments.groups.boundaries
         n_relevant = np.add.reduceat(gain > 0.0, boundaries[:-1], dtype=np.int64)
-        ideal = Ranker(judgments, "stable", None).rank(gain)
+        ideal = RowRanker(judgments, "stable", None).rank(gain)
         divisor = np.maximum(np.minimum(n_relevant[np.newaxis, :], cutoffs[:, np.newaxis]), 1)
 
         def values(ranking: Ranking) -> Values:

@@ -99,5 +99,10 @@ class RBP(BinaryMetric):
         return np.minimum(judgments.labels / self.max_grade, 1.0)
 
     def rank_weights(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r."""
+        """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r.
+
+        Args:
+            judgments: labels in query groups.
+            cutoffs: int64 (n_cutoffs,), ascending.
+        """
         return self.rank_facts(int(min(judgments.groups.sizes.max(), cutoffs[-1])))["looks"]

@@ -273,11 +273,19 @@ class TreeModel(FittedModel):
 
         The last column is the model's mean score; a row's values sum to its score. For why row a stands above
         row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
+
+        Args:
+            features: (n_rows, n_features), in training's column order.
         """
 
     @abstractmethod
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        """`score` of the model's first rounds alone, float64 (n_rows,)."""
+        """`score` of the model's first rounds alone, float64 (n_rows,).
+
+        Args:
+            features: (n_rows, n_features), in training's column order.
+            rounds: from the first on.
+        """
 
 
 def by_position(train: RankingDataset) -> RankingDataset:

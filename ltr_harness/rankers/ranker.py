@@ -174,6 +174,9 @@ class FittedModel(ABC):
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         """float64 (n_rows,), higher is better, from float32 (n_rows, n_features) in training's column order.
 
+        Args:
+            features: float32 (n_rows, n_features), in training's column order.
+
         Raises:
             DataError: a wrong number of columns.
         """
@@ -280,6 +283,10 @@ class Ranker(BaseModel, ABC):
 
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
     """float32 (n_rows, n_features), without a copy where it is that already.
+
+    Args:
+        features: (n_rows, n_features).
+        n_features: that the model was trained on.
 
     Raises:
         DataError: another shape.

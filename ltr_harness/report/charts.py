@@ -78,6 +78,9 @@ def small_multiples(
     """One panel per model, in the order of the names, all on the same scales.
 
     Args:
+        names: of the models.
+        rows: the data of all panels.
+        panel: the Vega-Lite specification of one.
         labels: width of the labels left of the first panel beyond what a number needs.
         each: width of the labels between the panels, likewise.
         own_x: every panel has its own horizontal scale.
@@ -161,7 +164,12 @@ def intervals(
 
 
 def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[float]:
-    """Share of the values in each bin."""
+    """Share of the values in each bin.
+
+    Args:
+        values: float64 (n_queries,).
+        edges: (n_bins + 1,), ascending.
+    """
     counts, _ = np.histogram(values, bins=edges)
     return [round(float(share), 6) for share in counts / max(1, values.size)]
 
@@ -177,7 +185,7 @@ def histogram(
 
     Args:
         data: the report's data, for the models' colours.
-        values: model to its queries' values.
+        values: model to its queries' values, (n_queries,).
         edges: of the bins, equally wide.
         x: title and axis of the values.
         number: how tooltips write a bin's ends.
@@ -223,7 +231,14 @@ def histogram(
 
 
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
-    """Vega configuration in four colours."""
+    """Vega configuration in four colours.
+
+    Args:
+        ink: of text.
+        muted: of labels.
+        line: of grid and axes.
+        background: of the page.
+    """
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
     return {
         "background": background,

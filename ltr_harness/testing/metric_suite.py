@@ -232,7 +232,13 @@ class MetricSuite:
         return [evaluation[metric].per_query for metric in metrics]
 
     def drawn(self, seed: int, ties: bool, n_queries: int = 40) -> _Queries:
-        """Queries of 1 to 25 rows, a fifth of them without relevant documents, with or without equal scores."""
+        """Queries of 1 to 25 rows, a fifth of them without relevant documents, with or without equal scores.
+
+        Args:
+            seed: of the generator.
+            ties: with equal scores.
+            n_queries: how many.
+        """
         rng = np.random.default_rng(seed)
         sizes = rng.integers(1, 26, n_queries)
         n = int(sizes.sum())

@@ -209,7 +209,13 @@ class RankerSuite:
         return made
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
-        """The ranker trained on the suite's data."""
+        """The ranker trained on the suite's data.
+
+        Args:
+            seed: of the training.
+            threads: to train with.
+            stopping: when it ends.
+        """
         training = Training(
             train=ranking_data(1), valid=ranking_data(2), seed=seed, threads=threads, stopping=stopping
         )

@@ -25,7 +25,7 @@ from ltr_harness.metrics import (
 )
 from ltr_harness.metrics.core.binding import bind
 from ltr_harness.metrics.core.gains import discounts
-from ltr_harness.metrics.core.ranking import Ranker
+from ltr_harness.metrics.core.ranking import RowRanker
 
 
 def of_one_query(metric: Metric, labels: list[float], scores: list[float] | None = None) -> float:
@@ -94,14 +94,14 @@ def test_the_ideal_of_what_was_shown() -> None:
 
 def test_the_divisor_of_what_was_shown() -> None:
     judgments = Judgments.checked([1, 2, 4], QueryGroups.from_sizes([3]))
-    ranking = Ranker(judgments, "expected", None).rank(np.array([2.0, 1.0, -np.inf]))
+    ranking = RowRanker(judgments, "expected", None).rank(np.array([2.0, 1.0, -np.inf]))
     said, divisor = SHOWN.divisor_at(judgments, ranking, np.array([1, 3]))
     assert (said, divisor.tolist()) == ("ideal DCG", pytest.approx([2, 2 + 1 / log2(3)]))
 
 
 def test_what_each_relevant_row_adds_to_bpref() -> None:
     judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([4]))
-    ranker, bpref = Ranker(judgments, "expected", None), BPref()
+    ranker, bpref = RowRanker(judgments, "expected", None), BPref()
     in_order = ranker.rank(np.array([4.0, 3.0, 2.0, 1.0]))  # of two against, 0 and 1 above
     assert bpref.contributions(judgments, in_order).tolist() == [1, 0, 1 - 1 / 2, 0]
     tied = ranker.rank(np.array([4.0, 4.0, 2.0, 1.0]))  # the first row has 0 or 1 above, on average a half

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics.core.ranking import Ranker, Ranking, Ties
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 TINY = 5e-324  # the smallest denormal
 
@@ -100,7 +100,7 @@ def test_lists_equal_a_plain_stable_sort(sizes, depth, shape, ties, seed) -> Non
     labels = rng.integers(0, 5, size=n).astype(float)
     scores = shaped(shape, n, rng)
     ids = [f"d{i:04d}" for i in rng.permutation(n)]
-    ranking = Ranker(judged(labels, sizes, ids), ties, depth).rank(scores)
+    ranking = RowRanker(judged(labels, sizes, ids), ties, depth).rank(scores)
     assert lists_of(ranking) == plainly(labels, sizes, scores, ties, depth, ids)
 
 
@@ -112,7 +112,7 @@ def test_lists_longer_than_any_run_or_lane(shape, depth) -> None:
     labels = rng.integers(0, 5, size=sum(sizes)).astype(float)
     scores = shaped(shape, sum(sizes), rng)
     for ties in ("expected", "stable"):
-        ranking = Ranker(judged(labels, sizes), ties, depth).rank(scores)
+        ranking = RowRanker(judged(labels, sizes), ties, depth).rank(scores)
         assert lists_of(ranking) == plainly_fast(labels, sizes, scores, ties, depth)
 
 
@@ -142,24 +142,24 @@ def test_every_depth_on_every_size() -> None:
     for shape in SHAPES:
         scores = shaped(shape, sum(sizes), rng)
         for depth in range(1, 71):
-            ranking = Ranker(judged(labels, sizes), "expected", depth).rank(scores)
+            ranking = RowRanker(judged(labels, sizes), "expected", depth).rank(scores)
             assert lists_of(ranking) == plainly_fast(labels, sizes, scores, "expected", depth), (shape, depth)
 
 
 def test_all_rows_of_a_tie_at_the_cutoff_are_listed() -> None:
-    ranking = Ranker(judged([0, 2, 1, 0], [4]), "expected", 2).rank(np.array([1.0, 3.0, 1.0, 1.0]))
+    ranking = RowRanker(judged([0, 2, 1, 0], [4]), "expected", 2).rank(np.array([1.0, 3.0, 1.0, 1.0]))
     # rank 1 is alone; ranks 2 to 4 tie, lowest label first
     assert lists_of(ranking) == [([1, 0, 3, 2], [1, 4, 4, 4])]
 
 
 def test_infinities_and_signed_zeros_rank_as_numbers_do() -> None:
     scores = np.array([-math.inf, 0.0, math.inf, -0.0, -TINY])
-    ranking = Ranker(judged([0, 0, 0, 1, 0], [5]), "expected", None).rank(scores)
+    ranking = RowRanker(judged([0, 0, 0, 1, 0], [5]), "expected", None).rank(scores)
     assert lists_of(ranking) == [([2, 1, 3, 4, 0], [1, 3, 3, 4, 5])]  # 0.0 and -0.0 tie
 
 
 def test_a_ranking_is_not_changed_by_the_next_one() -> None:
-    ranker = Ranker(judged([0, 1, 2], [3]), "expected", 2)
+    ranker = RowRanker(judged([0, 1, 2], [3]), "expected", 2)
     first = ranker.rank(np.array([3.0, 2.0, 1.0]))
     tied = ranker.rank(np.array([1.0, 1.0, 1.0]))
     again = ranker.rank(np.array([3.0, 2.0, 1.0]))
@@ -171,12 +171,12 @@ def test_ids_are_needed_for_ties_by_id() -> None:
     with pytest.raises(
         MetricError, match="ties=id orders tied documents by document id; expected document_ids"
     ):
-        Ranker(judged([0, 1], [2]), "id", 2)
+        RowRanker(judged([0, 1], [2]), "id", 2)
 
 
 def test_many_queries_of_one_row() -> None:
     n = 200_000
-    ranking = Ranker(judged(np.zeros(n), np.ones(n, dtype=int)), "expected", 10).rank(np.zeros(n))
+    ranking = RowRanker(judged(np.zeros(n), np.ones(n, dtype=int)), "expected", 10).rank(np.zeros(n))
     assert np.array_equal(ranking.rows, np.arange(n))
     assert np.array_equal(ranking.tie_end, np.ones(n))
 
@@ -186,7 +186,7 @@ def test_many_queries_of_one_row() -> None:
     [([0, 3, 1, 3], True), ([0, 255, 7, 7], True), ([0, 256, 7, 7], False), ([0, 2.5, 1, 2.5], False)],
 )
 def test_values_by_grade_are_the_values_by_row(labels, compact) -> None:
-    ranking = Ranker(judged(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
+    ranking = RowRanker(judged(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
     worth = np.sqrt(np.array(labels, dtype=float))
     index, table = ranking.by_grade(worth)
     assert table[index].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()

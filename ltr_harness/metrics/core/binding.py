@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
-from ltr_harness.metrics.core.ranking import Ranker, Ranking, Ties
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
@@ -57,7 +57,7 @@ class Binding:
         for metric in self.metrics:
             order = (metric.ties, metric.score_precision)
             depths[order] = max(depths.get(order, 0), NO_CUTOFF if metric.k is None else metric.k)
-        self._rankers = {order: Ranker(judgments, order[0], depth) for order, depth in depths.items()}
+        self._rankers = {order: RowRanker(judgments, order[0], depth) for order, depth in depths.items()}
         self._families = []
         for family, members in families.items():
             cutoffs = np.array([_cutoff(self.metrics[i]) for i in members])
@@ -104,11 +104,19 @@ class Binding:
         return out
 
     def means(self, scores: ArrayLike) -> NDArray[np.float64]:
-        """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights."""
+        """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights.
+
+        Args:
+            scores: (n_rows,), higher ranks first.
+        """
         return self.means_of(self.per_query(scores))
 
     def means_of(self, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The means of values that `per_query` returned."""
+        """The means of values that `per_query` returned.
+
+        Args:
+            per_query: float64 (n_metrics, n_queries), NaN where undefined.
+        """
         return _weighted_means(per_query, self._weights)
 
 
@@ -151,6 +159,11 @@ def bind(
 ) -> Binding:
     """Bind metrics, by value or by name, to judgments; `threads` as in `Binding`.
 
+    Args:
+        metrics: one or several, each by value, by name, or as a mapping with its parameters.
+        judgments: labels in query groups.
+        threads: as in `Binding`.
+
     Example:
         >>> from ltr_harness.groups import Judgments, QueryGroups
         >>> judgments = Judgments.checked([1, 0, 0, 1], QueryGroups.from_sizes([2, 2]))
@@ -164,7 +177,13 @@ def bind(
 def checked_scores(
     scores: ArrayLike, groups: QueryGroups, retrieved: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """Scores as `check_scores` has them, -inf for documents that were not retrieved."""
+    """Scores as `check_scores` has them, -inf for documents that were not retrieved.
+
+    Args:
+        scores: (n_rows,), higher ranks first.
+        groups: which rows form a query.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """
     if retrieved is None:
         return check_scores(scores, groups)
     listed = as_row_flags(retrieved, "retrieved", groups)
@@ -180,7 +199,12 @@ def checked_scores(
 
 
 def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
-    """Scores as a tool of this precision tells them apart."""
+    """Scores as a tool of this precision tells them apart.
+
+    Args:
+        scores: float64 (n_rows,).
+        precision: ``float64`` or ``float32``.
+    """
     return scores.astype(np.float32).astype(np.float64) if precision == "float32" else scores
 
 

@@ -45,7 +45,11 @@ class LabelOrder:
         return cls(grade, n_grades, n_better)
 
     def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64 (n_queries,), pairs of documents with different labels."""
+        """int64 (n_queries,), pairs of documents with different labels.
+
+        Args:
+            boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        """
         return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
 
     def above(self, ranking: Ranking) -> RowsAbove:
@@ -97,7 +101,11 @@ class RowsAbove:
     worse_tied: NDArray[np.float64]
 
     def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 (n_ranks,), the mean of the rank's tie group."""
+        """float64 (n_ranks,), the mean of the rank's tie group.
+
+        Args:
+            values: float64 (n_ranks,).
+        """
         _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
         return np.asarray((np.bincount(group, weights=values) / sizes)[group])
 

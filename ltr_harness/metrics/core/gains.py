@@ -59,6 +59,11 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
 
     ``exp`` is 2^g - 1, ``linear`` is g, a table names the gain of grades 0, 1, 2, …
 
+    Args:
+        judgments: labels in query groups.
+        gain: as the metric's parameter is spelt.
+        metric: its name, for messages.
+
     Raises:
         MetricError: fractional grades where the gain needs whole ones, a grade that overflows, or one the
             table does not hold; the message names the query.
@@ -86,6 +91,11 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
 
     ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
     a table names the factors of ranks 1, 2, … and must reach as far as ranks are counted.
+
+    Args:
+        discount: as the metric's parameter is spelt.
+        n_ranks: ranks that count.
+        metric: its name, for messages.
 
     Example:
         >>> discounts("log2", 3, "ndcg").round(4).tolist()

@@ -25,7 +25,13 @@ class HitsMetric(BinaryMetric):
     def divisor(
         self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """int64, broadcastable to (n_cutoffs, n_queries); `lengths` are the documents each query lists."""
+        """int64, broadcastable to (n_cutoffs, n_queries); `lengths` are the documents each query lists.
+
+        Args:
+            lengths: int64 (n_queries,), documents each query lists.
+            n_relevant: int64 (n_queries,).
+            cutoffs: int64 (n_cutoffs,), ascending.
+        """
         raise NotImplementedError
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
@@ -53,7 +59,13 @@ class HitsMetric(BinaryMetric):
 def rows_looked_at(
     lengths: NDArray[np.int64], cutoffs: NDArray[np.int64], denominator: str
 ) -> NDArray[np.int64]:
-    """What precision divides by: ``k`` K, even where the list is shorter; ``min_kn`` min(K, n)."""
+    """What precision divides by: ``k`` K, even where the list is shorter; ``min_kn`` min(K, n).
+
+    Args:
+        lengths: int64 (n_queries,), documents each query lists.
+        cutoffs: int64 (n_cutoffs,), ascending.
+        denominator: ``k`` or ``min_kn``.
+    """
     shorter = np.minimum(lengths, cutoffs)
     return (
         shorter if denominator == "min_kn" else np.where(cutoffs == np.iinfo(np.int64).max, shorter, cutoffs)

@@ -37,7 +37,13 @@ def freeze_max_grade(metric: M, judgments: Judgments) -> M:
 
 
 def refuse_above(max_grade: float, judgments: Judgments, metric: str) -> None:
-    """Refuse labels above the scale's highest grade, naming the query."""
+    """Refuse labels above the scale's highest grade, naming the query.
+
+    Args:
+        max_grade: of the scale.
+        judgments: labels in query groups.
+        metric: its name, for messages.
+    """
     too_large: NDArray[np.bool_] = judgments.labels > max_grade
     if too_large.any():
         row = int(np.flatnonzero(too_large)[0])

@@ -212,6 +212,11 @@ class Metric:
         """What the sum over ranks is divided by at each cutoff, and its name; None where by nothing.
 
         For judgments of one query.
+
+        Args:
+            judgments: of one query.
+            ranking: of its documents.
+            cutoffs: int64 (n_cutoffs,), ascending.
         """
         return None
 
@@ -256,7 +261,12 @@ class Metric:
         return explain(self, labels, scores, document_ids, judged=judged, retrieved=retrieved)
 
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
-        """Give queries without relevant documents what `empty` says, in place."""
+        """Give queries without relevant documents what `empty` says, in place.
+
+        Args:
+            values: float64 (n_cutoffs, n_queries).
+            is_empty: bool (n_queries,).
+        """
         if np.count_nonzero(is_empty):  # a tenth of what .any() costs, at every round of boosting
             values[:, is_empty] = {"skip": math.nan, "zero": 0.0, "one": 1.0}[self.empty]
         return values
@@ -353,6 +363,11 @@ def plain_number(value: float) -> str:
 
 def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
     """A parameter's value from the grammar's text.
+
+    Args:
+        metric: the class.
+        parameter: its name.
+        text: its value as written.
 
     Raises:
         MetricError: the metric has no such parameter; the message lists those it has.

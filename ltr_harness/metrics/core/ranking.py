@@ -44,6 +44,9 @@ class Ranking:
 
         A table of a few grades stays in the processor's nearest cache; values by row have to be fetched from
         all over the memory, which takes longer than the metric itself.
+
+        Args:
+            values: float64 (n_rows,).
         """
         grades = self.judgments.grades
         if grades is None:
@@ -57,7 +60,7 @@ class Ranking:
         return grades.of_row[self.rows].astype(np.int64)
 
 
-class Ranker:
+class RowRanker:
     """Ranks one set of queries again and again, under one tie rule, down to one depth.
 
     Args:
@@ -80,7 +83,11 @@ class Ranker:
         self._tie_order: NDArray[np.int64] | None = None
 
     def rank(self, scores: NDArray[np.float64]) -> Ranking:
-        """Rank by score, descending; `scores` is float64 (n_rows,) without NaN."""
+        """Rank by score, descending.
+
+        Args:
+            scores: float64 (n_rows,) without NaN.
+        """
         offsets, boundaries = self._offsets, self._judgments.groups.boundaries
         rows = np.empty(offsets[-1], dtype=np.int64)
         last = np.empty(offsets.size - 1, dtype=np.float64)
@@ -117,7 +124,7 @@ class Ranker:
         """All rows, query by query, in the order they take when they tie."""
         if self._ties == "stable":
             return np.arange(self._key.size)
-        return Ranker(self._judgments, "stable", None).rank(-self._key).rows
+        return RowRanker(self._judgments, "stable", None).rank(-self._key).rows
 
 
 def _key(judgments: Judgments, ties: Ties) -> NDArray[np.float64]:

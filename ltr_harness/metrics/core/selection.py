@@ -46,6 +46,16 @@ def select(
 
     For such a query `rows` is left for `list_ties`: `last` is its last listed score, and `beyond` the number
     of rows that tie with it past the list's end. Without ties `beyond` is -1.
+
+    Args:
+        scores: float64 (n_rows,) without NaN.
+        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
+        lanes: rows that are looked at side by side, from `lanes_for`.
+        longest: rows of the longest query.
+        rows: int64 (n_listed,), written: row numbers in rank order.
+        last: float64 (n_queries,), written.
+        beyond: int64 (n_queries,), written.
     """
     maxima = np.empty(lanes, dtype=np.float64)
     reaching = np.empty(longest + _WIDTH, dtype=np.float64)  # scores of the candidates
@@ -155,7 +165,21 @@ def list_ties(
     listed: NDArray[np.int64],
     tie_end: NDArray[np.int64],
 ) -> None:
-    """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order."""
+    """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order.
+
+    Args:
+        scores: float64 (n_rows,) without NaN.
+        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
+        rows: int64 (n_listed,), from `select`.
+        last: float64 (n_queries,), from `select`.
+        beyond: int64 (n_queries,), from `select`.
+        tie_order: int64 (n_rows,), all rows, query by query, in the order they take when they tie.
+        longer: int64 (n_queries + 1,), where each query's list starts in `listed`.
+        longest: rows of the longest query.
+        listed: int64 (n_listed_with_ties,), written: row numbers in rank order.
+        tie_end: int64 (n_listed_with_ties,), written: rank at which the row's tie group ends.
+    """
     above = np.empty(longest + 1, dtype=np.float64)
     above_rows = np.empty(longest + 1, dtype=np.int64)
     equal_rows = np.empty(longest + 1, dtype=np.int64)

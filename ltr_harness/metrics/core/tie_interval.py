@@ -12,7 +12,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.core.metric import Metric
-from ltr_harness.metrics.core.ranking import Ranker
+from ltr_harness.metrics.core.ranking import RowRanker
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def tie_audit(
 
 
 def _share_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> float:
-    ranking = Ranker(judgments, "expected", metric.k).rank(as_seen(scores, metric.score_precision))
+    ranking = RowRanker(judgments, "expected", metric.k).rank(as_seen(scores, metric.score_precision))
     rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
     listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
     if metric.k is not None:

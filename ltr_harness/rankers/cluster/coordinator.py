@@ -62,7 +62,7 @@ class SharedStopping:
         Args:
             attempt: 1-based count of boosting steps.
             rounds: that the model consists of.
-            score: (on the first worker) the validation rows' scores.
+            score: (on the first worker) gives the validation documents' scores, (n_rows,).
 
         Raises:
             TrainingError: another worker failed, or the command that asked for this model is over.
@@ -116,7 +116,14 @@ class Session:
     def decide(
         self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
     ) -> int:
-        """The rounds to keep, 0 to go on."""
+        """The rounds to keep, 0 to go on.
+
+        Args:
+            attempt: 1-based count of boosting steps.
+            rounds: that the model consists of.
+            score: gives the validation documents' scores, (n_rows,).
+            last: no step follows.
+        """
         if ALL_ROUNDS in self._decisions:
             raise TrainingError("the command that asked for this model is over")
         assert self.coordinator is not None  # registered before training began
@@ -173,7 +180,14 @@ class Coordinator:
     def decide(
         self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
     ) -> int:
-        """Evaluate a round: the number of rounds to keep if training ends with it, else 0."""
+        """Evaluate a round: the number of rounds to keep if training ends with it, else 0.
+
+        Args:
+            attempt: 1-based count of boosting steps.
+            rounds: that the model consists of.
+            score: gives the validation documents' scores, (n_rows,).
+            last: no step follows.
+        """
         scores = self._scoring.submit(score, self).result()
         means = self.watching.bindings[VALID].means(scores)
         stop = self.watching.record(attempt, rounds, {VALID: means.tolist()})
@@ -183,7 +197,14 @@ class Coordinator:
 def register(
     stopping: SharedStopping, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None
 ) -> None:
-    """Make the worker that this runs on the one that evaluates."""
+    """Make the worker that this runs on the one that evaluates.
+
+    Args:
+        stopping: names the training and its workers.
+        valid: the complete validation data.
+        metrics: evaluated each round; the first one decides.
+        rule: None where all rounds are trained.
+    """
     import distributed
 
     session = _session(distributed.get_worker(), stopping.topic)
@@ -191,7 +212,14 @@ def register(
 
 
 def publish(topic: str, attempt: int, keep: int, dask_worker: Any) -> None:
-    """Tell the worker that this runs on what was decided; round `ALL_ROUNDS` means from now on."""
+    """Tell the worker that this runs on what was decided; round `ALL_ROUNDS` means from now on.
+
+    Args:
+        topic: names the training.
+        attempt: the boosting step that was decided about.
+        keep: rounds to keep, 0 to go on, or `ABORT`.
+        dask_worker: given by Dask.
+    """
     _session(dask_worker, topic).publish(attempt, keep)
 
 

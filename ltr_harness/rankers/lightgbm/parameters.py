@@ -148,7 +148,14 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-    """What LightGBM is handed: the objective's own parameters written out, yours, and the harness's."""
+    """What LightGBM is handed: the objective's own parameters written out, yours, and the harness's.
+
+    Args:
+        objective: the library's name for it.
+        params: the user's.
+        seed: of the run.
+        threads: to train with.
+    """
     return {
         "objective": objective,
         **OBJECTIVES[objective],
@@ -234,7 +241,13 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None."""
+    """Why a parameter would be ignored beside the others, or None.
+
+    Args:
+        name: of the parameter.
+        objective: the library's name for it.
+        given: all parameters that are set.
+    """
     boosting = given.get("boosting", "gbdt")
     conditions: list[tuple[list[str], bool, str]] = [
         (_LAMBDARANK_ONLY, objective == "lambdarank", f"with the objective {objective}"),

@@ -20,7 +20,14 @@ def train(
     handed: Mapping[str, Any],
     feature_weights: Sequence[float] | None,
 ) -> Any:
-    """The booster, with all rounds that were trained."""
+    """The booster, with all rounds that were trained.
+
+    Args:
+        data: in the workers' memories.
+        stopping: consulted after each round.
+        handed: the library's parameters.
+        feature_weights: one per feature; None for equal ones.
+    """
     import dask.array
     from xgboost import dask as across
 

@@ -130,7 +130,14 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-    """The whole definition: the objective's own parameters written out, yours, and the harness's."""
+    """The whole definition: the objective's own parameters written out, yours, and the harness's.
+
+    Args:
+        objective: the library's name for it.
+        params: the user's.
+        seed: of the run.
+        threads: to train with.
+    """
     loss = dict(OBJECTIVES[objective])
     if params.get("lambdarank_pair_method") == "mean":
         loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
@@ -173,7 +180,13 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None."""
+    """Why a parameter would be ignored beside the others, or None.
+
+    Args:
+        name: of the parameter.
+        objective: the library's name for it.
+        given: all parameters that are set.
+    """
     hist = given.get("tree_method", "hist") in ("hist", "auto")
     conditions: list[tuple[list[str], bool, str]] = [
         (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
