@@ -17,7 +17,8 @@ class RankingDataset:
     """Rows with features, in query groups, with what each row is worth.
 
     Attributes:
-        features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped.
+        features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped. Without a column where
+            the files have ids and grades alone, which is enough to measure scores.
         judgments: labels, queries, query weights, document ids.
         feature_names: the file's own ids ("1", "2", …) or column names, one per column of `features`.
         positions: int32 (n_rows,) display positions, or None.

@@ -63,7 +63,7 @@ def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
 
 
 def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
-    n_rows = int(np.isin(b.content.rows, a.content.rows).sum()) if a.n_features == b.n_features else 0
+    n_rows = int(np.isin(b.content.rows, a.content.rows).sum()) if a.n_features == b.n_features > 0 else 0
     if not (a.named_queries and b.named_queries):
         return Overlap(a.name, b.name, 0, (), 0, n_rows)
     position = {str(name): q for q, name in enumerate(a.dataset.groups.ids.tolist())}
@@ -72,7 +72,7 @@ def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
         for q, name in enumerate(b.dataset.groups.ids.tolist())
         if str(name) in position
     ]
-    same = sum(not _rows(a, p).isdisjoint(_rows(b, q)) for _, p, q in shared)
+    same = sum(not _rows(a, p).isdisjoint(_rows(b, q)) for _, p, q in shared) if a.n_features else 0
     return Overlap(a.name, b.name, len(shared), tuple(name for name, _, _ in shared[:5]), same, n_rows)
 
 

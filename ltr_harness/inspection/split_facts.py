@@ -119,8 +119,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_single=int((groups.sizes == 1).sum()),
         n_several_grades=int(several.sum()),
         n_sorted=_n_sorted(labels, starts, several),
-        n_repeated_rows=content.n_repeated_rows,
-        n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes),
+        n_repeated_rows=content.n_repeated_rows if names else 0,
+        n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
         random_ndcg=random,
         n_sampled=sample.n_queries,
         features=tuple(

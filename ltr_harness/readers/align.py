@@ -41,7 +41,7 @@ def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> d
 
 
 def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "train") -> None:
-    """That `align` can be done.
+    """That `align` can be done, and that there are features at all.
 
     Raises:
         DataError: every split and feature that does not fit.
@@ -52,6 +52,8 @@ def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "tr
         for split, dataset in datasets.items()
         for problem in _misfits(split, dataset, reference, names)
     ]
+    if not names:
+        problems = [_featureless(reference, datasets[reference])]
     if problems:
         raise DataError(problems)
 
@@ -59,7 +61,7 @@ def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "tr
 def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[str, ...]) -> list[Problem]:
     if dataset.feature_names == names:
         return []
-    place = f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
+    place = _place(split, dataset)
     unknown = [name for name in dataset.feature_names if name not in set(names)]
     absent = [name for name in names if name not in set(dataset.feature_names)]
     problems = []
@@ -78,6 +80,20 @@ def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[s
     if absent and not dataset.sparse:
         problems.append(Problem(place, f"lacks {_named(absent)}", f"every feature of the {reference} split"))
     return problems
+
+
+def _featureless(split: str, dataset: RankingDataset) -> Problem:
+    ignored = "".join(f"; {note}" for note in dataset.notes)
+    return Problem(
+        _place(split, dataset),
+        f"has no feature{ignored}",
+        "a numeric column, or index:value",
+        "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`",
+    )
+
+
+def _place(split: str, dataset: RankingDataset) -> str:
+    return f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
 
 
 def _sparse_cure(unknown: list[str], dataset: RankingDataset) -> str:

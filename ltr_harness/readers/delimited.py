@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.wording import count_of
 
 _FIELD_LIMIT = 1 << 30
+_PEEKED = 1000
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
 
 
 class Delimited:
@@ -66,6 +71,25 @@ class Delimited:
         return {
             name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
         }
+
+    def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
+        """The first cell of each column that, as far as its first rows say, holds numbers with a decimal comma."""
+        first = list(islice(self._records(), self.header, self.header + _PEEKED))
+        problems = []
+        for name in columns:
+            at = self.columns.index(name)
+            cells = [(line, fields[at]) for line, fields in first if len(fields) > at and fields[at].strip()]
+            if cells and all(_DECIMAL_COMMA.fullmatch(cell) for _, cell in cells):
+                line, cell = cells[0]
+                problems.append(
+                    Problem(
+                        f"{self.path}:{line}",
+                        f"column {name!r} contains {cell!r}",
+                        "a number such as 1234.5",
+                        "write numbers with a decimal point, or list the columns to use under `features:`",
+                    )
+                )
+        return problems
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns as a `pyarrow.Table`: numbers as float64 (NULL, NaN and nothing are null), the
@@ -152,11 +176,22 @@ class Delimited:
     def _refuse_wrong_rows(self) -> None:
         """Raise if rows have too few or too many fields; pyarrow's own hook stumbles over other encodings."""
         n = len(self.columns)
-        wrong = [(line, len(fields)) for line, fields in self._records() if len(fields) != n]
+        rows = [(line, len(fields)) for line, fields in self._records()][int(self.header) :]
+        wrong = [(line, fields) for line, fields in rows if fields != n]
+        every, cure = "", ""
+        if len(wrong) == len(rows) > 1 and len({fields for _, fields in rows}) == 1:
+            # a header that does not fit, or commas that mean something else: one line says it
+            every, wrong = f", like all {len(rows):,}", wrong[:1]
+            cure = "are there decimal commas, or commas without quotes?" if self.separator == "," else ""
         if wrong:
             where = "as in the header" if self.header else "as in the first row"
             problems = [
-                Problem(f"{self.path}:{line}", f"the row has {fields} fields", f"{n}, {where}")
+                Problem(
+                    f"{self.path}:{line}",
+                    f"the row has {count_of(fields, 'field')}{every}",
+                    f"{n}, {where}",
+                    cure if fields > n else "",
+                )
                 for line, fields in wrong[:SHOWN]
             ]
             raise DataError(limited(problems, len(wrong)))

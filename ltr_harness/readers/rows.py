@@ -148,21 +148,22 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
     if len(first) == len(ids):
         return QueryGroups(boundaries, ids), None, ()
     again = np.flatnonzero(first[which] != np.arange(len(ids)))
+    n_scattered = len(np.unique(which[again]))
+    share = f"{n_scattered:,} of {count_of(len(first), 'query')}"
     if not regroup:
-        problems = [
+        block = again[0]
+        raise DataError(
             Problem(
                 rows.place(int(starts[block])),
                 f"query {str(ids[block])!r} is not contiguous; its first row is at "
-                f"{rows.place(int(starts[first[which[block]]]))}",
+                f"{rows.place(int(starts[first[which[block]]]))}"
+                + (f" ({share} are scattered)" if n_scattered > 1 else ""),
                 "all rows of a query together",
                 "sort the rows by query, or set `regroup: true`",
             )
-            for block in again[:SHOWN]
-        ]
-        raise DataError(limited(problems, len(again), "such place"))
+        )
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
-    scattered = len(np.unique(which[again]))
-    note = f"{scattered:,} of {count_of(len(first), 'query')} were scattered and have been regrouped (regroup: true)"
+    note = f"{share} were scattered and have been regrouped (regroup: true)"
     return groups, order, (note,)
 
 

@@ -16,6 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import texts_of
+from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids
 from ltr_harness.readers.table_part import Part, Table, place_in
@@ -151,8 +152,12 @@ class TableReader(FileReader):
             numeric = first.numeric_columns()
             rest = [name for name in first.columns if name not in roles]
             features = tuple(name for name in rest if name in numeric)
-            if left_out := [name for name in rest if name not in numeric]:
+            left_out = [name for name in rest if name not in numeric]
+            if left_out:
                 notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
+            for table in tables:
+                if isinstance(table, Delimited):
+                    problems += table.decimal_commas([name for name in left_out if name in table.columns])
         for table in tables:
             problems += [
                 Problem(
@@ -166,10 +171,6 @@ class TableReader(FileReader):
             ]
         if problems:
             raise DataError(limited(problems, noun="missing column"))
-        if not features:
-            raise DataError(
-                Problem(str(tables[0].path), "no column is left that could be a feature", "a numeric column")
-            )
         return features, notes
 
 

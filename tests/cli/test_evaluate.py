@@ -488,7 +488,10 @@ def test_unjudged_documents(ltr: Cli) -> None:
             "good.run:1: the line has 6 fields, like all",
         ),
         (("--qrels", "qrels", "--run", "qrels"), "qrels:1: the line has 4 fields, like all"),
-        (("--data", "qrels", "--scores", "up.txt"), "qrels: no row has a feature"),
+        (
+            ("--data", "qrels", "--scores", "up.txt"),
+            "qrels:1: '0' where the query id should be",
+        ),
         (
             ("--data", "data.txt", "--scores", "up.txt", "-m", "err@10", "--max-grade", "1"),
             "is above max_grade",

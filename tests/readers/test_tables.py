@@ -165,7 +165,14 @@ BROKEN: dict[str, tuple[str, str]] = {
     "label name": ("query_id,lable,x\n1,1,1\n", ": has no column 'label'; did you mean 'lable'? (known: lable, "),
     "no header": ("1,0,0.5,0.7\n", ": has no column 'query_id'; known: 0, 0.5, 0.7, 1"),
     "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
-    "no feature": ("query_id,label,url\n1,1,a\n", ": no column is left that could be a feature"),
+    "decimal commas": (
+        'query_id,label,x,url\n1,1,"-0,5",a\n1,0,"1.234,25",b\n',
+        ":2: column 'x' contains '-0,5'; expected a number such as 1234.5; write numbers with a decimal point",
+    ),
+    "decimal commas without quotes": (
+        "query_id,label,x\n1,1,0,5\n1,0,1,25\n",
+        ":2: the row has 4 fields, like all 2; expected 3, as in the header; are there decimal commas, or commas",
+    ),
     "no rows": (HEAD, ": has a header and no rows; expected rows"),
     "empty": ("", ": the file is empty"),
     "blank": ("\n\n", ": has only blank lines"),

@@ -109,6 +109,7 @@ def _on(
         read_anyway,
         starter,
     )
+    from ltr_harness.readers.align import check_alignment
     from ltr_harness.readers.tables import TableReader
 
     name = reader_name or guessed_reader(train[0])
@@ -135,6 +136,7 @@ def _on(
             f"{split}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
             f"{count_of(facts.n_features, 'feature')}"
         )
+    check_alignment(rows)
     best = best_single_feature(rows["train"])
     said.append(f"one-feature: {best!r} ranks best by itself")
     data = data_section(name, options, files, output.absolute().parent)

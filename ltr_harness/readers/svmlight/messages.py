@@ -28,7 +28,7 @@ _WORDS = {
     kernels.QID_MISSING: (
         "{0} where the query id should be",
         "qid:… as the second entry of the row",
-        "use `reader: lightgbm` if group sizes are in a .query file",
+        "use `reader: lightgbm` if group sizes are in a .query file, or `--qrels` if these are TREC judgments",
     ),
     kernels.QID_EMPTY: ("the query id is empty", "qid: and an id, such as qid:10", ""),
     kernels.QID_UNEXPECTED: (

@@ -15,7 +15,7 @@ from ltr_harness.readers.files import release
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.svmlight import kernels
 from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
-from ltr_harness.readers.svmlight.messages import INDEX, problem_in
+from ltr_harness.readers.svmlight.messages import problem_in
 from ltr_harness.wording import count_of
 
 
@@ -83,9 +83,7 @@ def read_svmlight(
     if first_index is None:
         first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
     if n_features is None:
-        n_features = max(chunk.largest for chunk in chunks) + 1 - first_index
-        if n_features <= 0:
-            raise DataError(Problem(str(paths[0]), "no row has a feature", INDEX))
+        n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first_index)
     n_rows = chunks[-1].rows.stop
     features = _matrix(n_rows, n_features, max(chunks, key=lambda chunk: chunk.largest))
     labels = np.empty(n_rows, dtype=np.float64)
