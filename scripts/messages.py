@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/messages.py > messages.txt
 
-Taken from the source: whatever is handed to an error, a Problem or a note. What is filled in at run time stands in
-braces.
+Taken from the source: whatever is handed to an error, a Problem, a caution, a lint or a note, or printed by a command.
+What is filled in at run time stands in braces.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
+
+
+_KINDS = {"Problem", "Caution", "Finding", "echo", "say"}
 
 
 class Message(NamedTuple):
@@ -32,13 +35,24 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         for call in sorted(calls, key=lambda node: node.lineno):
             kind = _name(call.func)
-            if kind != "Problem" and not kind.endswith(("Error", "BadParameter")):
+            if (
+                kind not in _KINDS
+                and not kind.endswith(("Error", "BadParameter"))
+                and not _is_note(call.func)
+            ):
                 continue
             arguments = [*call.args, *(word.value for word in call.keywords)]
             texts = [text for argument in arguments if " " in (text := _text(argument))]
             if texts:
                 place = path.relative_to(package.parent).as_posix()
                 yield Message(place, call.lineno, kind, "; ".join(texts))
+
+
+def _is_note(function: ast.expr) -> bool:
+    """``notes.append`` and ``self.notes.append``."""
+    return (
+        isinstance(function, ast.Attribute) and function.attr == "append" and "notes" in _name(function.value)
+    )
 
 
 def _name(function: ast.expr) -> str:

@@ -153,7 +153,7 @@ class StopEarly(StoppingCallback):
         if not names:
             raise UsageError(
                 "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
-                "The training set does not count: a model hardly ever stops improving on it"
+                "The training set does not count: a model rarely stops improving on it"
             )
         if self._data is None:
             if len(names) > 1:
@@ -276,7 +276,7 @@ class Watch(WatchedTraining):
             if self._settings.data[self._settings.stop_on] is env.model.train_set:
                 raise UsageError(
                     f"Watch: {self._settings.stop_on!r} is the training set; expected a validation set to stop on: "
-                    "a model hardly ever stops improving on the rows it learns from"
+                    "a model rarely stops improving on the rows it learns from"
                 )
         known = [env.model.train_set, *env.model.valid_sets]
         for name, dataset in self._settings.data.items():

@@ -57,7 +57,7 @@ class WatchSettings:
         strangers = [name for name in self.judgments if name not in self.data]
         if strangers:
             raise UsageError(
-                f"judgments for {strangers[0]!r}, which is no set; {did_you_mean(strangers[0], self.data)}"
+                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], self.data)}"
             )
         # Without a rule every round counts and none is best; the rule still checks `every`.
         self.rule = StoppingRule(self.metrics[0], 1 if patience is None else patience, min_delta, every)

@@ -52,7 +52,7 @@ def judgments_of(matrix: Any) -> Judgments:
         raise DataError("the DMatrix has no labels; expected xgboost.DMatrix(…, label=…, group=…)")
     if boundaries.size == 0:
         raise DataError(
-            "the DMatrix has no query groups: XGBoost would take all its rows for one query, without a word; "
+            "the DMatrix has no query groups: XGBoost would silently treat all rows as one query; "
             "expected xgboost.DMatrix(…, group=rows_of_each_query)"
         )
     groups = QueryGroups.from_sizes(np.diff(boundaries))
@@ -95,7 +95,7 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
     if illegal:
         raise MetricError(
             f"XGBoost cannot print these names: {', '.join(map(repr, illegal))}; "
-            "expected neither blanks nor colons; `Watch` takes any name"
+            "expected names without spaces and colons; `Watch` takes any name"
         )
     return CustomMetric(distinct)
 

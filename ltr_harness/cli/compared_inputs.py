@@ -40,7 +40,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
         # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
         beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
         if beside and (path.parent in with_runs or not (path / FILE).is_file()):
-            notes.append(f"{path} is no run and passed over")
+            notes.append(f"{path} is not a run and is skipped")
         else:
             paths.append(path)
     if problems:

@@ -62,7 +62,7 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
         key, equals, text = option.partition("=")
         said = f"--set {option}"
         if not equals or not key.strip() or not text.strip():
-            raise UsageError(f"{said}: no KEY=VALUE; expected an option of the reader, such as label=grade")
+            raise UsageError(f"{said}: not KEY=VALUE; expected an option of the reader, such as label=grade")
         value = parse_yaml(text, said, Path.cwd(), lines=False)
         node = Node(
             {**node.mapping, key.strip(): value}, node.place, {**node.key_places, key.strip(): value.place}

@@ -32,5 +32,5 @@ trust = click.option(
     "--trust", is_flag=True, help="Execute code that the run names: a ranker, reader or metric from a file."
 )
 verify = click.option(
-    "--verify", is_flag=True, help="Hash all data again, whatever the cache remembers of the files."
+    "--verify", is_flag=True, help="Hash all data again, even if the cache knows the files."
 )

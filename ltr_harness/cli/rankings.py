@@ -47,7 +47,7 @@ _OPTIONS = {
         help="Queries of the qrels that a run lacks count as empty rankings (trec_eval -c).",
     ),
     "judged_only": click.option(
-        "--judged-only", is_flag=True, help="Take unjudged documents out of the runs (trec_eval -J)."
+        "--judged-only", is_flag=True, help="Remove unjudged documents from the runs (trec_eval -J)."
     ),
     "depth": click.option(
         "--depth",
@@ -59,7 +59,7 @@ _OPTIONS = {
         "--max-grade",
         type=float,
         metavar="GRADE",
-        help="Highest grade of the scale, for ERR and its kin.  [default: the largest label]",
+        help="Highest grade of the scale, for ERR and similar metrics.  [default: the largest label]",
     ),
 }
 

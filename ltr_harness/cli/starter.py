@@ -108,7 +108,9 @@ def starter(
         f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
     ]
     gain = (
-        "" if exponential else "           # linear gain: these labels are no grades that 2^label would suit"
+        ""
+        if exponential
+        else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     )
     sampled = f"preset: {preset}"
     boosted = (

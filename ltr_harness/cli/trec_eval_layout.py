@@ -185,7 +185,7 @@ def _ours(text: str) -> str:
             raise MetricError(f"{text}: trec_eval's {stem} is not computed here; use {instead}") from None
         known = [name for name in (*SETS, *_ORDER) if name not in ("runid",)]
         raise MetricError(
-            f"{text!r} is no measure of trec_eval that is known here and no metric: {did_you_mean(text, known)}; "
+            f"{text!r} is neither a known measure of trec_eval nor a metric: {did_you_mean(text, known)}; "
             f"{error}"
         ) from None
 

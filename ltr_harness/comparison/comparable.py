@@ -145,7 +145,9 @@ def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
             Problem(other.name, f"has no {', '.join(lacking)}, which {first.name} has", cure=cure)
         )
     if extra:
-        problems.append(Problem(other.name, f"has {', '.join(extra)}, which {first.name} has not", cure=cure))
+        problems.append(
+            Problem(other.name, f"has {', '.join(extra)}, which {first.name} does not have", cure=cure)
+        )
     return problems
 
 

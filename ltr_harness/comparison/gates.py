@@ -147,7 +147,7 @@ def parse_gate(text: str) -> Gate:
                 Problem(f"gate {text!r}", f"{form['limit']!r} is neither 'baseline' nor a number", FORM)
             ) from None
         if limit != limit:
-            raise UsageError(Problem(f"gate {text!r}", "nothing is above or below NaN", "a number"))
+            raise UsageError(Problem(f"gate {text!r}", "NaN cannot be compared", "a number"))
     try:
         metric = parse_metric(form["metric"])
     except MetricError as error:

@@ -179,10 +179,8 @@ class _Columns:
                 + _semicolon(_cure(list(foreign)))
             )
         if self.others:
-            are = "is" if len(self.others) == 1 else "are"
             self.notes.append(
-                f"{table}: {', '.join(self.others)} {are} no metric and not compared"
-                + _semicolon(_cure(self.others))
+                f"{table}: ignored, not a metric: {', '.join(self.others)}" + _semicolon(_cure(self.others))
             )
 
 

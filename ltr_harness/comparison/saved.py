@@ -111,7 +111,7 @@ def read_saved(path: Path) -> Saved:
     try:
         about = _about(path)
         if about is None or about["version"] != _VERSION:
-            raise DataError(Problem(str(path), "is no comparison that this version can read", FILE))
+            raise DataError(Problem(str(path), "is not a comparison that this version can read", FILE))
         table = pq.read_table(path)
         directions = dict(about["metrics"])
         if any(is_own_file(name) for name in [*directions, about["primary"]]):

@@ -279,7 +279,9 @@ class _Build:
                 self.add(entry.place, f"{dotted((*path, key))}: {problem}")
             return name, None
         if not (isinstance(kind, type) and issubclass(kind, base)):
-            self.add(entry.place, f"{name} is no {key}", f"a subclass of {base.__module__}.{base.__name__}")
+            self.add(
+                entry.place, f"{name} is not a {key}", f"a subclass of {base.__module__}.{base.__name__}"
+            )
             return name, None
         return name, kind
 

@@ -56,7 +56,7 @@ def checked_name(value: str) -> str:
         ValueError: it cannot; the text says what is expected.
     """
     if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
-        raise ValueError("1 to 200 printable characters that neither begin nor end with a blank")
+        raise ValueError("1 to 200 printable characters that neither begin nor end with a space")
     return value
 
 

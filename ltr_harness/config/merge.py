@@ -88,7 +88,7 @@ def _with_bases(
         circle = [known for file, known in open_files if file == path.resolve()]
         if circle:
             chain = " -> ".join([*(known for _, known in open_files), circle[0]])
-            problems.append(Problem(str(node.place), f"extends goes round in a circle: {chain}"))
+            problems.append(Problem(str(node.place), f"extends is circular: {chain}"))
             continue
         if not path.is_file():
             problems.append(Problem(str(node.place), f"extends {node.value!r}: there is no file {shown!r}"))

@@ -18,7 +18,7 @@ def data_rules(data: DataLayout) -> Iterator[Finding]:
     """Rows are divided in one way: by naming files, or by folds."""
     where: Path = ("data",)
     if data.folds is not None and data.splits:
-        yield (*where, "folds"), "data.folds beside data.splits", "one of them", ""
+        yield (*where, "folds"), "data.folds with data.splits", "one of them", ""
     elif data.folds is not None and data.files is None:
         yield (
             (*where, "folds"),
@@ -35,7 +35,7 @@ def data_rules(data: DataLayout) -> Iterator[Finding]:
         if getattr(data, key) is not None and data.folds is None:
             yield (*where, key), f"data.{key} without data.folds", "", "add folds: 5, or leave it out"
     if data.fold_together is not None and data.fold_stratify is not None:
-        yield (*where, "fold_stratify"), "data.fold_stratify beside data.fold_together", "one of them", ""
+        yield (*where, "fold_stratify"), "data.fold_stratify with data.fold_together", "one of them", ""
     for fold, split in data.splits.items():
         ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
         if len(ways) > 1:
@@ -93,7 +93,7 @@ def stopping_rules(
                 yield (*where, "rounds"), found, "", "leave it out"
         elif stopping and model.rounds is not None:
             cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
-            yield (*where, "rounds"), f"models.{name}.rounds beside stopping", "one of them", cure
+            yield (*where, "rounds"), f"models.{name}.rounds with stopping", "one of them", cure
         elif not stopping and model.rounds is None:
             cure = "add rounds: 300, or a stopping section for all models"
             yield where, f"models.{name} does not say how long to train", "", cure

@@ -41,7 +41,7 @@ class SweepConfig(_Section):
     @model_validator(mode="after")
     def _points_go_with_random(self) -> Self:
         if not self.grid and not self.random:
-            raise ValueError("sweep without anything to sweep; expected grid: {…} or random: {…}")
+            raise ValueError("nothing to sweep; expected grid: {…} or random: {…}")
         if self.random and self.points is None:
             raise ValueError(
                 "sweep.random without sweep.points; expected how many points to draw: points: 20"

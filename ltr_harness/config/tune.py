@@ -70,7 +70,7 @@ def tune_rules(
             assert not isinstance(space, str)
             if stopping and ROUNDS in space:
                 cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
-                yield (*where, ROUNDS), f"tune.models.{name}.{ROUNDS} beside stopping", "one of them", cure
+                yield (*where, ROUNDS), f"tune.models.{name}.{ROUNDS} with stopping", "one of them", cure
             else:
                 yield from _refused(where, models[name], space, check_rankers)
     for fold, split in splits.items():

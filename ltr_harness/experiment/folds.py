@@ -60,7 +60,7 @@ class Fold:
             return ()
         return (
             f"{SEEN}: {n_seen:,} of {n_rows:,} ({n_seen / n_rows:.1%}) have the features of a training row, and a "
-            "model hardly ever stops improving on rows it learns from",
+            "model rarely stops improving on rows it learns from",
         )
 
 

@@ -79,7 +79,7 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 place,
                 f"{count_of(overlap.n_rows, 'row')} of {overlap.second} ({share:.1%}) "
                 f"have the features of a row of {overlap.first}",
-                "look whether they are the same documents; rows that are all zero are often the reason",
+                "check whether they are the same documents; rows that are all zero are often the reason",
             )
 
 
@@ -106,7 +106,7 @@ def _columns(card: DataCard) -> Iterator[Finding]:
                 "warning",
                 f"{first.name} and {split.name}",
                 f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}",
-                "look whether both were made by the same code, with the same units",
+                "check whether both were made by the same code, with the same units",
             )
 
 
@@ -171,7 +171,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             f"{_names([feature.name for feature in leaks])} alone {'ranks' if len(leaks) == 1 else 'rank'} with "
             f"NDCG@10 of {leaks[0].ndcg:.4f} "
             f"(random order: {split.random_ndcg:.4f})",
-            "look whether it is made from the labels or known only after the fact, and leave it out",
+            "check whether it is made from the labels or known only after the fact, and leave it out",
         )
     constant = [feature.name for feature in split.features if feature.constant]
     if constant:
@@ -198,7 +198,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             "note",
             split.name,
             f"{_names(absent)} {'is' if len(absent) == 1 else 'are'} missing in more than half of the rows",
-            "look whether that is meant",
+            "check whether that is meant",
         )
 
 
@@ -214,10 +214,10 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
         )
     if split.n_single > 0.1 * split.n_queries:
         yield Finding(
-            "one-row queries",
+            "single-document queries",
             "note",
             split.name,
-            f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single row",
+            f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document",
             "they are always ranked perfectly and lift every mean",
         )
 

@@ -105,7 +105,9 @@ def _members(archive: Path) -> Iterator[Iterator[Member]]:
         with open(archive, "rb") as start:
             if start.read(4) == b"Rar!":
                 raise DataError(Problem(str(archive), "is a RAR archive", "its files", _RAR))
-        raise DataError(Problem(str(archive), "is no archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz"))
+        raise DataError(
+            Problem(str(archive), "is not an archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz")
+        )
 
 
 def _ends_with(path: str, name: str) -> bool:

@@ -37,7 +37,7 @@ class NDCG(DCG):
     When to use: Graded labels and a list read from the top: the usual choice for search, at the K that
         users see. It assumes that very relevant documents are worth much more than slightly relevant ones,
         that a document is worth less the further down it stands, and that every document has a label. LambdaMART
-        and its kin optimise a smooth stand-in of it.
+        and similar methods optimise a smooth stand-in of it.
 
     When not: To compare different K: the ideal changes with K, so a larger K can score higher although
         the list got no better. With many fine grades, where exponential gain leaves only the top grade to

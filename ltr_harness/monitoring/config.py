@@ -242,7 +242,7 @@ class MonitorConfig(Part):
         default=None, description="A log, a run of this harness, or the folder of an earlier result."
     )
     history: str | None = Field(
-        default=None, description="Folder in which runs leave their windows for later ones."
+        default=None, description="Folder of the windows of earlier runs; this run adds its own."
     )
     columns: Columns
     relevance: Relevance = Relevance()

@@ -190,7 +190,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                 problems.append(
                     Problem(
                         place,
-                        f"relevance.dwell.by: {segment!r} is no segment",
+                        f"relevance.dwell.by: {segment!r} is not a segment",
                         "",
                         did_you_mean(segment, columns.segments),
                     )

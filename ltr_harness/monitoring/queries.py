@@ -306,7 +306,7 @@ def utf8(texts: Any, name: str) -> Any:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raise DataError(
-            Problem(f"column {name!r}", "holds bytes that are no UTF-8", "text in UTF-8", "encode it again")
+            Problem(f"column {name!r}", "holds bytes that are not UTF-8", "text in UTF-8", "encode it again")
         ) from None
     return texts
 

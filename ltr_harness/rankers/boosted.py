@@ -203,11 +203,13 @@ class BoostedRanker(Ranker):
                 Problem("drop_blank", "no training query has a relevant document: nothing would be left")
             )
         if self.features is not None and self.exclude:
-            found.append(Problem("exclude", "given beside `features`", "one of them"))
+            found.append(Problem("exclude", "cannot be combined with `features`", "one of them"))
         for name in set(map(str, self.categorical)) & self.monotone.keys():
             found.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
-            found.append(Problem("monotone", "given beside params.monotone_constraints", "one of them"))
+            found.append(
+                Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
+            )
         if facts is not None:
             found += self._unknown_features(facts.feature_names)
             if self.position_bias and not facts.has_positions:

@@ -144,7 +144,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
         )
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:
         raise DataError(
-            Problem(source, f"is no table: {problem}", "a frame of pandas, Polars or Arrow")
+            Problem(source, f"is not a table: {problem}", "a frame of pandas, Polars or Arrow")
         ) from None
     try:
         reader = Parquet(**columns)
@@ -179,7 +179,7 @@ class ArrowColumns:
         try:
             self._table.select(list(texts)).validate(full=True)
         except ArrowException as problem:
-            raise DataError(Problem(str(self.path), f"holds text that is none: {problem}")) from None
+            raise DataError(Problem(str(self.path), f"contains text that is not valid: {problem}")) from None
         return self._table.select([*numbers, *texts])
 
     def place(self, row: int) -> str:

@@ -85,7 +85,7 @@ class ParquetTable:
             self.columns: list[str] = list(self.schema.names)
         except (ArrowException, UnicodeDecodeError) as problem:
             raise DataError(
-                Problem(str(path), f"is no Parquet file, or a damaged one: {problem}", "a Parquet file")
+                Problem(str(path), f"is not a Parquet file, or is damaged: {problem}", "a Parquet file")
             ) from None
         except OSError as problem:
             raise unreadable(path, problem) from None

@@ -104,7 +104,7 @@ def _refuse_unused(table: Table, query: str | None, columns: Sequence[str]) -> N
     raise DataError(
         Problem(
             str(table.path),
-            f"{listed}{f' beside {query}' if query else ''}: say which is the {what}",
+            f"{listed}{f' with {query}' if query else ''}: say which is the {what}",
             "query_id, and document_id or row, which counts from 0 within the query",
             f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}",
         )
@@ -167,7 +167,7 @@ def same_queries(
                 table.place(row),
                 f"query {str(columns[named_by.query][row].as_py())!r} where the data has "
                 f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
-                f"the rows of the data in their order, or a column beside {named_by.query} that names the row: row, "
+                "the rows of the data in their order, or a second column that names the row: row, "
                 "from 0 within the query, or document_id, where the data has one too",
             )
         )
@@ -204,7 +204,7 @@ def rows_named(
         ]
         return limited(shown, rows.size)
 
-    problems = listed(strange, "is no row of the data", "scores of these rows alone")
+    problems = listed(strange, "is not a row of the data", "scores of these rows alone")
     at = at[~unknown]
     source = np.flatnonzero(~unknown)
     again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])

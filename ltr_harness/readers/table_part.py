@@ -86,7 +86,7 @@ class Part:
                     str(self.table.path),
                     f"column {name!r} has the type {column.type}",
                     f"{expected}: integers or text",
-                    "ids became fractions? write them as integers or text"
+                    "are the ids stored as floats? write them as integers or text"
                     if "double" in str(column.type)
                     else "",
                 )

@@ -1,4 +1,4 @@
-"""Which installed packages a run stood on, and how to have exactly those again."""
+"""Which installed packages a run used, and how to have exactly those again."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def stood_on(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def requirements(runs: Sequence[Run]) -> str:
-    """A requirements file: every package that the runs stood on, pinned to its version; no address of an index.
+    """A requirements file: every package that the runs used, pinned to its version; no address of an index.
 
     Raises:
-        DataError: the runs stood on different versions, or a record is too old to say.
+        DataError: the runs used different versions, or a record is too old to say.
     """
     wanted: dict[str, dict[str, str]] = {}  # package -> version -> the first run with it
     for run in runs:
@@ -56,7 +56,7 @@ def requirements(runs: Sequence[Run]) -> str:
     problems = [
         Problem(
             name,
-            "the runs stood on " + ", ".join(f"{version} ({run})" for version, run in versions.items()),
+            "the runs used " + ", ".join(f"{version} ({run})" for version, run in versions.items()),
             "one version",
             "export each run by itself",
         )

@@ -76,7 +76,7 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
             Problem(
                 str(path),
                 f"{what} {bad[0]!r} ({len(bad):,} such)",
-                f"ids without blanks{'' if comment else ', #'} and NUL bytes",
+                f"ids without spaces{'' if comment else ', #'} and NUL bytes",
                 "write csv or parquet instead",
             )
         )

@@ -77,7 +77,7 @@ def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
     expected = ltr("runs/tiny")[1]
     code, out, err = ltr("runs/tiny/*", "--baseline", "good")
     assert (code, out) == (0, expected)
-    assert "runs/tiny/report is no run and passed over" in err
+    assert "runs/tiny/report is not a run and is skipped" in err
     shell = sorted(path.relative_to(stored) for path in (stored / "runs" / "tiny").iterdir())
     assert ltr(*shell, "--baseline", "good") == (code, out, err)
     code, out, err = ltr("runs/tiny/good--*", "runs/tiny/chance--*")

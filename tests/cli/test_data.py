@@ -78,7 +78,7 @@ def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.C
     assert err.startswith(
         "error: --set n_feature=3: unknown key 'n_feature' in data; did you mean 'n_features'?"
     )
-    assert "--set x: no KEY=VALUE" in run(capsys, "data", "describe", file, "--set", "x")[2]
+    assert "--set x: not KEY=VALUE" in run(capsys, "data", "describe", file, "--set", "x")[2]
     assert (
         "n_features is 'x'; expected an integer >= 1"
         in (run(capsys, "data", "describe", file, "--set", "n_features=x")[2])
@@ -229,10 +229,10 @@ def test_folds_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing says how to divide; expected --test 0.2, with or without --valid, or --folds 5"),
+        ([], "no split given; expected --test 0.2, with or without --valid, or --folds 5"),
         (["--test", "1.5"], "shares are test 1.5; expected shares above 0 that add up to less than 1"),
         (["--folds", "2"], "2 folds; expected at least 3"),
-        (["--folds", "3", "--test", "0.2"], "--folds beside --valid or --test; expected one of them"),
+        (["--folds", "3", "--test", "0.2"], "--folds with --valid or --test; expected one of them"),
         (
             ["--test", "0.2", "--by-time", "day"],
             "column 'day': letor files have no columns; expected csv or parquet",
@@ -243,7 +243,7 @@ def test_folds_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
         ),
         (
             ["--folds", "3", "--by-time", "day"],
-            "--folds beside --by-time: every fold would train on what comes",
+            "--folds with --by-time: every fold would train on queries later",
         ),
     ],
 )

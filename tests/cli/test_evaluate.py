@@ -170,8 +170,7 @@ def test_layout_takes_trec_evals_names_and_ours(ltr: Cli) -> None:
     code, _, err = ltr(*arguments, "-m", "ndgc_cut.10")
     assert code == 2
     assert (
-        "'ndgc_cut.10' is no measure of trec_eval that is known here and no metric: did you mean 'ndcg_cut'?"
-        in err
+        "'ndgc_cut.10' is neither a known measure of trec_eval nor a metric: did you mean 'ndcg_cut'?" in err
     )
 
 
@@ -184,7 +183,7 @@ def test_layout_takes_trec_evals_names_and_ours(ltr: Cli) -> None:
             "unj.5: trec_eval's unj is not computed here; use judged(as=trec_eval)@K, which is 1 - unj_K",
         ),
         ("ndcg_rel", "trec_eval's ndcg_rel is not computed here"),
-        ("mapp", "'mapp' is no measure of trec_eval that is known here and no metric: did you mean 'map'?"),
+        ("mapp", "'mapp' is neither a known measure of trec_eval nor a metric: did you mean 'map'?"),
     ],
 )
 def test_measures_of_trec_eval_that_are_not_computed_are_said(ltr: Cli, measure: str, said: str) -> None:
@@ -328,7 +327,7 @@ def test_tables_are_read_by_suffix_and_reader_options(ltr: Cli, tmp_path: Path) 
     code, _, err = ltr("evaluate", *files, "-m", "mrr", "--set", "lable=grade")
     assert (code, "did you mean 'label'?" in err, "lable" in err) == (2, True, True)
     code, _, err = ltr("evaluate", *files, "--set", "label")
-    assert (code, "--set label: no KEY=VALUE" in err) == (2, True)
+    assert (code, "--set label: not KEY=VALUE" in err) == (2, True)
     code, _, err = ltr("evaluate", *files, "--reader", "cvs")
     assert (code, "did you mean 'csv'?" in err) == (2, True)
 

@@ -93,9 +93,9 @@ def test_runs_that_stood_on_different_versions_have_no_common_list(
     now = second.record.packages
     assert said == (
         "2 problems:\n"
-        f"  numpy: the runs stood on 1.0 ({first.path.name}), {now['numpy']} ({second.path.name}); "
+        f"  numpy: the runs used 1.0 ({first.path.name}), {now['numpy']} ({second.path.name}); "
         "expected one version; export each run by itself\n"
-        f"  scipy: the runs stood on 1.1 ({first.path.name}), {now['scipy']} ({second.path.name}); "
+        f"  scipy: the runs used 1.1 ({first.path.name}), {now['scipy']} ({second.path.name}); "
         "expected one version; export each run by itself\n"
     )
 

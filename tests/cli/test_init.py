@@ -136,7 +136,10 @@ def test_no_file_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
     output.write_text("mine\n")
     assert run_command(cli, ["init", "-o", str(output)]) == 2
     assert output.read_text() == "mine\n"
-    assert "exists already; nothing was written; another name with -o" in capsys.readouterr().err
+    assert (
+        "exists already; nothing was written; choose choose choose another name with -o"
+        in capsys.readouterr().err
+    )
 
 
 def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> None:

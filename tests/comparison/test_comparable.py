@@ -65,7 +65,7 @@ def test_missing_and_extra_metrics_name_what_both_have() -> None:
     messages = said(entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10")))
     assert messages == [
         "y: has no mrr@10, which x has; compare what both have: metrics=['ndcg@10']",
-        "y: has err@10, which x has not; compare what both have: metrics=['ndcg@10']",
+        "y: has err@10, which x does not have; compare what both have: metrics=['ndcg@10']",
     ]
 
 

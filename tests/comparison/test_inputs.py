@@ -94,7 +94,7 @@ class TestTables:
     def test_columns_that_are_no_metric_are_named(self) -> None:
         frame = table("abc", ndcg_10=[1, 0, 0.5]).assign(market=["de", "fr", "de"])
         result = compare({"x": frame})
-        assert "x: market is no metric and not compared" in result.notes
+        assert "x: ignored, not a metric: market" in result.notes
         assert result.entrant("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
 
     @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ class TestNamesOfOtherTools:
             "definition it has there; convention='ir_measures' says what nDCG@5 means" in result.notes
         )
         assert (
-            "a: ndcg_cut_5 is no metric and not compared; convention='pytrec_eval' or convention='trec_eval' says "
+            "a: ignored, not a metric: ndcg_cut_5; convention='pytrec_eval' or convention='trec_eval' says "
             "what ndcg_cut_5 means" in result.notes
         )
 

@@ -139,7 +139,7 @@ def test_damage_is_one_message(file: Path) -> None:
     with pytest.raises(DataError, match="cannot be read as a saved comparison"):
         compare(file.parent)
     file.write_bytes(b"")
-    with pytest.raises(DataError, match="is no comparison that this version can read"):
+    with pytest.raises(DataError, match="is not a comparison that this version can read"):
         compare(file.parent)
 
 

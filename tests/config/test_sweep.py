@@ -135,7 +135,7 @@ def test_values_come_from_the_sweep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sweep", "said"),
     [
-        ({}, "sweep: sweep without anything to sweep; expected grid: {…} or random: {…}"),
+        ({}, "sweep: nothing to sweep; expected grid: {…} or random: {…}"),
         ([1], "sweep is [1]; expected a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}"),
         (
             {"gird": {}, "grid": {"models.lgb.objective": ["lambdarank"]}},

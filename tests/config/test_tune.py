@@ -73,7 +73,7 @@ def said(source: Mapping[str, Any]) -> list[str]:
         ({"models": {"lgb": {"params.num_leaves": 9}}}, "tune.models.lgb.params.num_leaves is 9"),
         (
             {"models": {"lgb": {"rounds": [10, 20]}}},
-            "tune.models.lgb.rounds beside stopping; expected one of them",
+            "tune.models.lgb.rounds with stopping; expected one of them",
         ),
         ({"models": {"chance": "built-in"}}, "there is no built-in space for the ranker random"),
         (

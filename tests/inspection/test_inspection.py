@@ -165,7 +165,7 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
         (_twin, "duplicate features", "note: train: feature 3 repeats another feature in all rows"),
         (_holes, "missing values", "note: train: feature 0 is missing in more than half of the rows"),
         (_ties, "forced ties", "warning: train: 100 rows (25.0%) have the features of another row of their query"),
-        (_singles, "one-row queries", "note: train: 50 of 85 queries have a single row"),
+        (_singles, "single-document queries", "note: train: 50 of 85 queries have a single document"),
     ],
 )  # fmt: skip
 def test_what_is_planted_is_found(plant: Any, name: str, message: str) -> None:

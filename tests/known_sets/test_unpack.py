@@ -112,7 +112,7 @@ def test_archives_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(tar[:20_000])
     for name, message in {
         "bad.zip": "the archive is damaged or locked",
-        "text.zip": "is no archive; expected a .zip",
+        "text.zip": "is not an archive; expected a .zip",
         "old.rar": "is a RAR archive; expected its files; unpack it with unrar",
         "cut.gz": "the archive is damaged or locked",
         "absent.zip": "no such file; expected an archive",

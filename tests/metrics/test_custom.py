@@ -231,7 +231,8 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
     [
         (
             "spread",
-            r"is a function and does not say which way is up; write .*spread\(higher_is_better=true\) or false",
+            r"is a function and does not say whether higher is better; write .*spread\(higher_is_better=true\) "
+            "or false",
         ),
         ("spread(higher_is_better=yes)", r"higher_is_better='yes'; expected true or false"),
         (
@@ -247,7 +248,7 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
         ("Nameless", r"own.py: Nameless does not say its `name`; add `name: ClassVar = \"my_metric\"`"),
         (
             "Undecorated",
-            r"own.py: Undecorated is no dataclass; put @dataclass\(frozen=True, kw_only=True\) above",
+            r"own.py: Undecorated is not a dataclass; put @dataclass\(frozen=True, kw_only=True\) above",
         ),
         ("Thief", r"'ndcg' already names another metric; choose a name of your own"),
         ("TopLabel(scal=2)", r"top_label has no parameter 'scal'; did you mean 'scale'\?"),
@@ -263,7 +264,7 @@ def test_what_is_said_about_metrics_from_outside(own: Path, spelt: str, message:
 def test_names_that_cannot_be_read_back() -> None:
     with pytest.raises(MetricError, match=r"'<lambda>' cannot name a metric.*such as name='lambda'"):
         function_metric(lambda labels, scores: 0.0, higher_is_better=True)
-    with pytest.raises(MetricError, match=r"3 is no function"):
+    with pytest.raises(MetricError, match=r"3 is not a function"):
         function_metric(3, higher_is_better=True)  # type: ignore[arg-type]
     with pytest.raises(MetricError, match=r"ties=stable; a function sees scores as they are"):
         type(function_metric(share_of_odd_labels, higher_is_better=True))(ties="stable")

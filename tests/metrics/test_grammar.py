@@ -170,7 +170,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
             r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost, gdeval, ranklib",
         ),
         ("tau_ap(walk=up)", r"tau_ap: walk='up'; expected one of both, scores, labels"),
-        (7, r"7 is no metric; expected name"),
+        (7, r"7 is not a metric; expected name"),
         ({"gain": "exp"}, r"a metric written as a mapping needs its name"),
         ({"metric": "ndcg", "cutoff": 10}, r"ndcg has no parameter 'cutoff'"),
         ({"metric": "ndcg", "k": 1.5}, r"ndcg: k=1.5; expected an integer"),

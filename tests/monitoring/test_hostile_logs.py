@@ -133,14 +133,14 @@ def test_text_with_and_without_a_zone_is_two_clocks() -> None:
 @pytest.mark.parametrize("role", ["segments", "pair_key", "cluster_id", "item_id", "timestamp", "query_id"])
 def test_text_that_is_no_text(role: str) -> None:
     columns = {"rank": "rank", role: ["x"] if role == "segments" else "x"}
-    with pytest.raises(DataError, match="column 'x': holds bytes that are no UTF-8"):
+    with pytest.raises(DataError, match="column 'x': holds bytes that are not UTF-8"):
         watched(log(x=NO_TEXT), columns=columns)
 
 
 @pytest.mark.parametrize(
     ("column", "told"),
     [
-        (NO_TEXT, "column 'x': holds bytes that are no UTF-8"),
+        (NO_TEXT, "column 'x': holds bytes that are not UTF-8"),
         (pa.array([[["a"]], [], []]), "column 'x': has the type list"),
         (pa.array([{"view": 1}] * 3), "column 'x': has the type struct"),
     ],

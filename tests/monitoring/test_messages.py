@@ -61,7 +61,7 @@ def with_columns(**roles: Any) -> dict[str, Any]:
             with_columns(rank=None, score="s"), log(s=[1, 2, np.nan, 1, 2, 3]),
             "1 of 6 scores are missing or NaN, such as query 'a'",
         ),
-        (with_columns(timestamp="t"), log(t=["yesterday"] * 6), "text that is no time"),
+        (with_columns(timestamp="t"), log(t=["yesterday"] * 6), "text that is not a time"),
         (with_columns(timestamp="t"), log(t=[1, 2, 3, 4, 5, 6]), "seconds or milliseconds"),
         (with_columns(timestamp="t"), log(t=pd.to_datetime(["1970-01-20"] * 6, utc=True)), "before 1990"),
         (

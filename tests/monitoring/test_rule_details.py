@@ -141,7 +141,7 @@ def test_rows_that_nobody_saw_are_left_out_only_where_clicks_are_known() -> None
         assert found.presentation is not None
         assert [row.shown_now for row in found.presentation.rows] == reached
     with pytest.raises(
-        ConfigError, match="unseen ignore_below_last_click with mode label, which knows no clicks"
+        ConfigError, match="unseen ignore_below_last_click with mode label, which does not use clicks"
     ):
         load_monitor_config({**CLICKS, "relevance": {"unseen": cascade}})
 

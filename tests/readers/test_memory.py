@@ -102,7 +102,7 @@ def test_regrouping_leaves_a_note() -> None:
 def test_a_frame_without_its_columns() -> None:
     with pytest.raises(DataError, match="frame: has no column 'query_id'; did you mean 'query'"):
         from_frame(FRAME.rename(columns={"query_id": "query"}))
-    with pytest.raises(DataError, match="frame: is no table"):
+    with pytest.raises(DataError, match="frame: is not a table"):
         from_frame(5)
     with pytest.raises(DataError, match="from_frame, querry: Extra inputs are not permitted"):
         from_frame(FRAME, querry="q")

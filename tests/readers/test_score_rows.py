@@ -106,7 +106,7 @@ def test_rows_that_carry_their_labels_need_no_names(tmp_path: Path) -> None:
     [
         ("impression,offer", "has the columns impression, offer: say which is the query"),
         ("x,docno", "has the columns x, docno: say which is the query"),
-        ("qid,offer", "has the column offer beside qid: say which is the document"),
+        ("qid,offer", "has the column offer with qid: say which is the document"),
     ],
 )
 @pytest.mark.parametrize("documents", [True, False])
@@ -153,7 +153,7 @@ def test_columns_that_name_nothing_are_no_reason_to_refuse(
 def test_within_queries_a_column_names_rows_only_if_it_tells_them_apart(tmp_path: Path) -> None:
     assert read(tmp_path, with_column("n_clicks", [3, 0, 0, 1, 0], queries=True)) == SCORES
     assert read(tmp_path, with_column("nth", [0, 1, 2, 0, 1], queries=True)) == SCORES
-    assert "the column n_clicks beside qid" in refusal(
+    assert "the column n_clicks with qid" in refusal(
         tmp_path, with_column("n_clicks", [3, 0, 1, 1, 0], queries=True)
     )
 

@@ -89,12 +89,16 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
         ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),
         ("s.csv", BY_ROW + "7,0,1\n", "s.csv:7: query '7', row 0 has a score already"),
-        ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is no row of the data"),
-        ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is no row of the data"),
-        ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is no row of the data"),
+        ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is not a row of the data"),
+        ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is not a row of the data"),
+        ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is not a row of the data"),
         ("s.csv", BY_ROW.replace("9,0,3", "9,0,"), "s.csv:5: the score is missing or NaN"),
         ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' contains 'three'"),
-        ("s.tsv", BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"), "query '9', document z is no row of the data"),
+        (
+            "s.tsv",
+            BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"),
+            "query '9', document z is not a row of the data",
+        ),
         (
             "s.csv",
             IN_ORDER.replace("9,0,3", "7,0,3"),
@@ -102,7 +106,7 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ),
         ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such row)"),
         ("s.npy", b"nothing", "s.npy: cannot be read as an array"),
-        ("s.parquet", b"nothing", "s.parquet: is no Parquet file"),
+        ("s.parquet", b"nothing", "s.parquet: is not a Parquet file"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:

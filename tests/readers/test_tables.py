@@ -218,14 +218,14 @@ def test_positions_and_weights_are_checked(tmp_path: Path) -> None:
 def test_bad_files_in_every_place(tmp_path: Path) -> None:
     assert "the gzip file ends too early" in message_of(tmp_path, gzip.compress(TEXT.encode())[:50])
     (tmp_path / "a.parquet").write_text(TEXT)
-    with pytest.raises(DataError, match=r"a\.parquet: is no Parquet file, or a damaged one"):
+    with pytest.raises(DataError, match=r"a\.parquet: is not a Parquet file, or is damaged"):
         Parquet().read(["a.parquet"], tmp_path)
     from_parquet(tmp_path, {"query_id": [1], "label": [1], "x": [1.0]})
     # Arrow's own way to tell of such rows decodes them, fails, and passes over them with a traceback.
     assert message_of(tmp_path, TEXT.encode() + b"1,\xe9\n").endswith(", as in the header")
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(whole[:-20])
-    with pytest.raises(DataError, match=r"a\.parquet: is no Parquet file, or a damaged one"):
+    with pytest.raises(DataError, match=r"a\.parquet: is not a Parquet file, or is damaged"):
         Parquet().read(["a.parquet"], tmp_path)
     assert "is a Parquet file; expected a text file; use `reader: parquet`" in message_of(tmp_path, whole)
 

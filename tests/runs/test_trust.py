@@ -238,7 +238,7 @@ def test_columns_of_tables_never_name_files(foreign: Path, capsys: pytest.Captur
         )
         tables.append(str(path))
     assert run_command(cli, ["compare", *tables]) == 0
-    assert "is no metric and not compared" in capsys.readouterr().out
+    assert "ignored, not a metric" in capsys.readouterr().out
     assert not executed(foreign)
 
 

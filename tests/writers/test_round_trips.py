@@ -156,14 +156,14 @@ def test_what_has_no_place_is_said(tmp_path: Path) -> None:
         (
             "a.txt",
             {"query_ids": ["a b", "a b"]},
-            r"query id 'a b' \(1 such\); expected ids without blanks, # and NUL bytes; write csv",
+            r"query id 'a b' \(1 such\); expected ids without spaces, # and NUL bytes; write csv",
         ),
         ("a.txt", {"query_ids": ["a#", "a#"]}, "query id 'a#'"),
         ("a.txt", {"query_ids": ["a\0b", "a\0b"]}, "query id"),
         (
             "a.txt",
             {"document_ids": ["a b", "c"]},
-            r"document id 'a b' \(1 such\); expected ids without blanks and NUL bytes; write csv",
+            r"document id 'a b' \(1 such\); expected ids without spaces and NUL bytes; write csv",
         ),
         ("a.csv", {"feature_names": ["label"]}, "two columns would be called 'label'"),
         ("a.what", {}, "does not say its format; expected one of letor, lightgbm, csv, parquet, arrow"),

@@ -37,7 +37,7 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significa
   "ndcg@10 < baseline"                    any model's mean is below the baseline's
   "ndcg@10 < baseline and significant"    ... and the corrected p-value says so
   "mrr@10 of new < 0.4"                   one model's mean is below a number
-A gate that fails is exit 3. Exit 2: results that must not be compared, or a gate that means nothing.
+A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """,
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
@@ -57,13 +57,16 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or a gat
 )
 @click.option("--correction", default="holm", show_default=True, help="holm, bh, bonferroni, max-t, none.")
 @click.option(
-    "--confidence", default=0.95, show_default=True, help="Of intervals; tests have the rest as level."
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of intervals; tests use one minus it.",
 )
 @click.option("--interval", default="t", show_default=True, help="t, bca, percentile.")
 @click.option(
     "--convention",
     metavar="TOOL",
-    help="Whose names the columns of tables are: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
+    help="The tool whose metric names the tables use: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
 )
 @click.option("--margin", type=float, help="The largest difference that does not matter.")
 @click.option(

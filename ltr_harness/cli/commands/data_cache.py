@@ -18,7 +18,7 @@ Examples:
 """,
 )
 @click.option(
-    "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what nobody read for so long."
+    "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what was not read for so many days."
 )
 @click.option("--clear", is_flag=True, help="Remove everything.")
 def cache_command(unused: int | None, clear: bool) -> int:

@@ -44,7 +44,7 @@ def describe_command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Show what is in data, and what in it should worry you.
+    """Show what is in data, and what in it is suspicious.
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """

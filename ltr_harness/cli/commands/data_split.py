@@ -75,14 +75,12 @@ def split_command(
     if sum(option is not None for option in (by_time, together, stratify)) > 1:
         raise UsageError("--by-time, --together and --stratify exclude each other; expected at most one")
     if folds is not None and by_time is not None:
-        raise UsageError("--folds beside --by-time: every fold would train on what comes later than its test")
+        raise UsageError("--folds with --by-time: every fold would train on queries later than its test")
     shares = {name: share for name, share in (("valid", valid), ("test", test)) if share is not None}
     if folds is None and not shares:
-        raise UsageError(
-            "nothing says how to divide; expected --test 0.2, with or without --valid, or --folds 5"
-        )
+        raise UsageError("no split given; expected --test 0.2, with or without --valid, or --folds 5")
     if folds is not None and shares:
-        raise UsageError("--folds beside --valid or --test; expected one of them")
+        raise UsageError("--folds with --valid or --test; expected one of them")
     name = reader_name or guessed_reader(files[0])
     dataset = read_files(files, name, _with_attribute(reader_options, name, column))
     for fold, parts in _divided(dataset, shares, folds, by_time, together, stratify, seed).items():
@@ -126,7 +124,7 @@ def _divided(
     groups, columns = dataset.groups, dataset.query_attributes
     for column in (by_time, together, stratify):
         if column is not None and column not in columns:
-            raise DataError(f"{column!r} is no attribute; {did_you_mean(column, columns)}")
+            raise DataError(f"{column!r} is not an attribute; {did_you_mean(column, columns)}")
     if by_time is not None:
         return {"": divided_by_time(groups, shares, columns[by_time])}
     units = None if together is None else columns[together]

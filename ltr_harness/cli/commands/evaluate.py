@@ -63,9 +63,10 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Metrics for scores from anywhere: scores beside labelled data, or TREC runs beside qrels.
+    """Metrics for scores from anywhere: scores with labelled data, or TREC runs with qrels.
 
-    Without -m: NDCG, MRR, ERR and MAP at 1, 3, 5 and 10. Counts travel with means.
+    Without -m: NDCG, MRR, ERR and MAP at 1, 3, 5 and 10. Every mean is printed with its
+    number of queries.
     """
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --format {form}; expected one of them")

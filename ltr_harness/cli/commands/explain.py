@@ -35,7 +35,7 @@ Examples:
 @click.argument("run_folder", required=False, type=click.Path(path_type=Path))
 @click.option("--query", required=True, metavar="ID", help="The query, as the data names it.")
 @rankings.options("all_queries")
-@click.option("--rows", default=100, show_default=True, help="Show at most so many rows; 0 for all.")
+@click.option("--rows", default=100, show_default=True, help="Rows to show at most; 0 for all.")
 @options.as_json
 def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json: bool, **given: Any) -> int:
     """The arithmetic of one query: every document in rank order, what it contributes, the ideal order, the result.
@@ -82,7 +82,7 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
         raise UsageError(
-            f"{folder} beside {rankings.option(also[0])}; expected a run folder or files, not both"
+            f"{folder} with {rankings.option(also[0])}; expected a run folder or files, not both"
         )
     run = load_run(folder)
     scored = stored_runs.scored(run)

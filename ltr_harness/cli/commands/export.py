@@ -24,14 +24,14 @@ Examples:
 """,
 )
 def command() -> None:
-    """Stored runs for other tools: the packages they stood on, or all of them to MLflow."""
+    """Stored runs for other tools: the packages they used, or all of them to MLflow."""
 
 
 @command.command("requirements")
 @_runs
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write to.")
 def to_requirements(runs: Path, output: Path | None) -> int:
-    """Print a requirements file: every package that RUNS stood on, pinned to its version.
+    """Print a requirements file: every package that RUNS used, pinned to its version.
 
     RUNS is a run folder, or an experiment's folder. No address of an index is in the file: installing it takes the
     one you have configured. `ltr-harness reproduce` trains again in what was installed from it.

@@ -60,7 +60,11 @@ def command(
 
     if output.exists():
         raise UsageError(
-            Problem(str(output), "exists already; nothing was written", cure="another name with -o")
+            Problem(
+                str(output),
+                "exists already; nothing was written",
+                cure="choose choose choose another name with -o",
+            )
         )
     if valid is not None and test is None:
         raise UsageError(

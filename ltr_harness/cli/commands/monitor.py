@@ -48,7 +48,7 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @click.option(
     "--history",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder in which runs leave their windows for later ones.",
+    help="Folder of the windows of earlier runs; this run adds its own.",
 )
 @click.option(
     "--dask",

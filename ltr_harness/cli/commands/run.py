@@ -46,7 +46,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
     "--workers",
     type=_Workers(),
     show_default="one per core on small data",
-    help="Processes; each gets its share of the cores. dask:N: as a Dask cluster.",
+    help="Processes; each gets its share of the cores. dask:N: a local Dask cluster of N.",
 )
 @click.option("--dask", metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")

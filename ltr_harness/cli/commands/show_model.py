@@ -49,9 +49,9 @@ def importance(
     trust: bool,
     as_json: bool,
 ) -> int:
-    """What the metric loses when a feature is shuffled, beside the shares of gain and of splits.
+    """What the metric loses when a feature is shuffled, with the shares of gain and of splits.
 
-    Intervals are over queries. Gain is measured in training and flatters features with many values; the loss is
+    Intervals are over queries. Gain is measured in training and favours features with many values; the loss is
     measured on rows that the model was not trained on.
     """
     from ltr_harness.metrics import parse_metric

@@ -97,7 +97,7 @@ def function_metric(
         1.5
     """
     if not callable(function):
-        raise MetricError(f"{function!r} is no function; expected f(labels, scores) -> float")
+        raise MetricError(f"{function!r} is not a function; expected f(labels, scores) -> float")
     if not isinstance(higher_is_better, bool):
         raise MetricError(f"higher_is_better={higher_is_better!r}; expected true or false")
     given = name or getattr(function, "__name__", type(function).__name__)
@@ -153,7 +153,7 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
             )
     if "__dataclass_fields__" not in vars(kind):
         raise MetricError(
-            f"{place}: {kind.__name__} is no dataclass; put @dataclass(frozen=True, kw_only=True) above it"
+            f"{place}: {kind.__name__} is not a dataclass; put @dataclass(frozen=True, kw_only=True) above it"
         )
     check_name(kind.name)
     if not hasattr(kind, "source"):

@@ -51,7 +51,7 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
             fields["k"] = _cutoff(metric, fields["k"])
         return _build(name, fields)
     if not isinstance(metric, str):
-        raise MetricError(f"{metric!r} is no metric; expected {_EXPECTED}")
+        raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
     form = _FORM.fullmatch(metric)
     if form is None:
         raise MetricError(f"{metric!r} cannot be read as a metric; expected {_EXPECTED}")
@@ -132,7 +132,8 @@ def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metr
         raise MetricError(f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
     if "higher_is_better" not in fields:
         raise MetricError(
-            f"{name} is a function and does not say which way is up; write {name}(higher_is_better=true) or false"
+            f"{name} is a function and does not say whether higher is better; write "
+            f"{name}(higher_is_better=true) or false"
         )
     up = fields.pop("higher_is_better")
     up = {"true": True, "false": False}.get(up, up) if isinstance(up, str) else up

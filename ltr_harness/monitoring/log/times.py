@@ -90,7 +90,9 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
             first = str(problem).partition(". You might")[0]
             raise DataError(
                 Problem(
-                    f"column {name!r}", f"holds text that is no time: {first}", "such as 2026-01-31T12:00:00Z"
+                    f"column {name!r}",
+                    f"holds text that is not a time: {first}",
+                    "such as 2026-01-31T12:00:00Z",
                 )
             ) from None
         without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-]\d\d:?(?:\d\d)?)$")

@@ -24,7 +24,7 @@ Codes = NDArray[np.int64]
 
 _CLICKS = 25  # fewer at a rank, and its propensity is off by a fifth or more
 _SIGMAS = 5  # a shuffle this far from uniform is none
-_ORDINARY = "clicks by rank of an ordinary log are no propensities: run the experiment, or give a table"
+_ORDINARY = "clicks by rank of an ordinary log are not propensities: run the experiment, or give a table"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
         "rows without a query id": lists < 0,
         f"rows whose {experiment.rank} is not an integer from 1 on": ~ranks_good[0],
         f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
-        f"rows whose {experiment.click} is no count": ~(clicks >= 0),
+        f"rows whose {experiment.click} is not a count": ~(clicks >= 0),
     }
     problems = [
         Problem(path, f"{np.count_nonzero(where):,} of {where.size:,} {what}")
@@ -159,7 +159,7 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     if len(found) < 2:
         raise DataError(
             Problem(
-                path, f"found {count_of(int((clicks > 0).sum()), 'click')}", f"{_CLICKS} at rank 1 and another rank",
+                path, f"too few clicks, {int((clicks > 0).sum()):,}", f"{_CLICKS} at rank 1 and another rank",
                 "a longer experiment",
             )
         )  # fmt: skip
@@ -203,7 +203,7 @@ def _swapped(
         raise DataError(
             Problem(
                 path, f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
-                "some lists exchanged and some not, as a coin decided", _ORDINARY,
+                "some lists exchanged and some not, at random", _ORDINARY,
             )
         )  # fmt: skip
     return from_swaps(lists, shown, original, clicked), size, "random swaps"

@@ -208,22 +208,23 @@ class Relevance(Part):
             for name in self.positive if mode == "sum" else ():
                 if name not in known:
                     raise ValueError(
-                        f"positive event {name!r} is not among events; expected one that is, "
-                        f"{did_you_mean(name, known)}"
+                        f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
                     )
         if self.unseen != "zero" and not self.from_events:
-            raise ValueError(f"unseen {self.unseen} with mode {mode}, which knows no clicks; expected zero")
+            raise ValueError(
+                f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
+            )
         if self.unlabelled != "refuse" and mode != "label":
             raise ValueError(f"unlabelled with mode {mode}; expected none: a row without an event is worth 0")
         if self.list_column and self.event_log:
-            raise ValueError("list_column beside event_log; expected one of them")
+            raise ValueError("list_column with event_log; expected one of them")
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
             raise ValueError(
                 f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
             )
         if self.dwell and self.dwell.event not in self.event_names:
             raise ValueError(
-                f"dwell.event {self.dwell.event!r} is no event; expected one that is, "
+                f"dwell.event {self.dwell.event!r} is not an event; "
                 f"{did_you_mean(self.dwell.event, self.event_names)}"
             )
         return self

@@ -53,7 +53,7 @@ def section(result: MonitorResult) -> list[Block]:
     return [
         Heading("Features"),
         Paragraph(
-            f"{drifted} of {count_of(len(rows), 'feature')} drifted. Drift is no cause by itself: the first "
+            f"{drifted} of {count_of(len(rows), 'feature')} drifted. Drift alone is not a cause: the first "
             "column says how "
             "much of the change each one explains, and orders the table."
         ),

@@ -46,7 +46,7 @@ def stored_result(path: Path, config: MonitorConfig) -> QueryTable:
         theirs = document["definition"]
         table = parquet.read_table(path / PER_QUERY)
     except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
-        raise DataError(Problem(str(path), f"is no stored result of monitor: {problem}")) from None
+        raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     _refuse_differences(str(path), theirs, config.definition())
     return QueryTable.from_arrow(table, theirs["metrics"])
 

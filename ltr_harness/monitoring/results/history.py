@@ -73,7 +73,7 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
             if isinstance(problem, ValidationError):
                 first = problem.errors()[0]
                 told = f"windows.{'.'.join(map(str, first['loc']))} is {first['input']!r:.60}"
-            problems.append(Problem(str(path), f"is no history of monitor: {told}", cure="move it away"))
+            problems.append(Problem(str(path), f"is not a history of monitor: {told}", cure="move it away"))
             continue
         for window in windows:
             known = best.get(window.number)

@@ -47,7 +47,9 @@ class DataParallelRanker(BoostedRanker):
             *self.library_limits(facts),
         ]
         return [
-            Problem("data_parallel", f"cannot be had with {field}: {why}", cure="leave out one of the two")
+            Problem(
+                "data_parallel", f"cannot be combined with {field}: {why}", cure="leave out one of the two"
+            )
             for field, given, why in reasons
             if given
         ]

@@ -108,8 +108,8 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
                 Problem(
                     "objective",
                     f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
-                    cure=f"give params.label_gain with {int(facts.max_label) + 1} values, map the labels to fewer "
-                    "grades, or use objective: rank_xendcg",
+                    cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
+                    "labels to fewer grades, or use objective: rank_xendcg",
                 )
             )
         if facts.largest_query > _LARGEST_QUERY:

@@ -64,7 +64,9 @@ class XGBoostRanker(DataParallelRanker):
             )
             del params["lambdarank_unbiased"]
         if self.position_bias and "lambdarank_unbiased" in self.params:
-            found.append(Problem("params.lambdarank_unbiased", "given beside position_bias", "one of them"))
+            found.append(
+                Problem("params.lambdarank_unbiased", "cannot be combined with position_bias", "one of them")
+            )
         return found + problems(self.objective, params, self.relevant, facts, besides)
 
     @property

@@ -166,7 +166,7 @@ def _matrix(n_rows: int, n_features: int, widest: Chunk) -> NDArray[np.float32]:
                 f"{count_of(n_features, 'column')} "
                 f"take {needed / 2**30:,.1f} GiB",
                 "a matrix that fits in memory",
-                "look whether that index is a slip; features with very large indices need hashing or "
+                "check whether that index is a typo; features with very large indices need hashing or "
                 "selection first",
             )
         ) from None

@@ -28,7 +28,7 @@ def section(data: ReportData) -> list[Block]:
         Paragraph(
             f"Models that share a letter do not differ at {data.primary}: Tukey's test over all {pairs} pairs with "
             f"queries as blocks, {data.confidence_label} confidence for all of them together, over the {found.n:,} "
-            "queries with a value for every model. Sharing a letter is no proof of equality."
+            "queries with a value for every model. Sharing a letter does not prove equality."
         ),
         Table(
             name="all_pairs",
