@@ -16,7 +16,6 @@ from pathlib import Path
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.comparison import saved
 from ltr_harness.errors import UsageError
-from ltr_harness.report import json_document
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
 from ltr_harness.report.engine import EngineError
@@ -92,9 +91,15 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
         data.title,
         _facts(data),
         tuple(sections),
-        lambda: json_document.render(data),
+        lambda: _json(data),
         lambda: saved.to_parquet(data.comparison),
     )
+
+
+def _json(data: ReportData) -> str:
+    from ltr_harness.report import json_document
+
+    return json_document.render(data)
 
 
 def _facts(data: ReportData) -> tuple[Text, ...]:
