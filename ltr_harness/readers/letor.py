@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, query_ids
-from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.svmlight.read import documents_by_words, read_svmlight
 
 
 class Letor(FileReader):
@@ -20,8 +21,9 @@ class Letor(FileReader):
 
     As LETOR 3/4, MSLR-WEB10K/30K, Istella, Yahoo LTRC and ClueWeb09 publish them. Features that a row leaves
     out are 0.0; ``NULL`` and ``nan`` are missing values (NaN). Feature indices may be unsorted; of an index
-    that a row repeats the last value counts, and a note says so. Document ids come from comments
-    ``#docid = …`` where every row has one.
+    that a row repeats the last value counts, and a note says so. Document ids come from comments ``# docid = ID`` or
+    ``# docid:ID`` (also ``doc_id``, ``docno``, ``doc``) where every row has one; else from the first words of the
+    comments, as in ``# 7555 Rambo``, where every row has one that stands alone or has a digit, none twice in a query.
     """
 
     n_features: int | None = Field(
@@ -39,6 +41,12 @@ class Letor(FileReader):
         read = read_svmlight(
             located(files, root), with_qid=True, n_features=self.n_features, first_index=self.first_index
         )
+        documents, notes = read.document_ids, read.notes
+        if read.words is not None:
+            sizes = np.diff(np.append(read.block_starts, len(read.labels)))
+            queries = np.repeat(np.unique(read.block_ids, return_inverse=True)[1], sizes)
+            documents, note = documents_by_words(read.words, queries)
+            notes = (*notes, note)
         rows = Rows(
             read.features,
             read.labels,
@@ -46,8 +54,8 @@ class Letor(FileReader):
             query_ids(read.block_ids),
             read.place,
             read.feature_names,
-            document_ids=read.document_ids,
+            document_ids=documents,
             sparse=True,
-            notes=read.notes,
+            notes=notes,
         )
         return assembled(rows, ", ".join(files), regroup=self.regroup)

@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited
-from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.svmlight.read import IGNORED, read_svmlight
 from ltr_harness.wording import count_of
 
 _SIZES = (".query", ".group")
@@ -66,6 +66,7 @@ class LightGbm(Reader):
             main.feature_names,
             weights=companions.weights,
             positions=companions.positions,
+            document_ids=main.document_ids,
             sparse=main.sparse,
             notes=(*main.notes, *companions.notes),
         )
@@ -91,7 +92,8 @@ class LightGbm(Reader):
             read.file_starts,
             read.place,
             sparse=True,
-            notes=read.notes,
+            notes=read.notes if read.words is None else (*read.notes, IGNORED),
+            document_ids=read.document_ids,
         )
 
 
@@ -109,6 +111,7 @@ class _Main:
     place: Callable[[int], str]
     sparse: bool
     notes: tuple[str, ...] = ()
+    document_ids: NDArray[np.str_] | None = None
 
 
 def _separator(line: str) -> str | None:

@@ -45,8 +45,12 @@ _POWERS = np.array([float(f"1e{power}") for power in range(_LOWEST, _HIGHEST + 1
 _BELOW, _ABOVE = 1 - 2.0**-50, 1 + 2.0**-50
 _LONGEST_INDEX = 9  # digits; more would not fit the boosters' int32 columns
 
+# Before `=` or `:` in a comment: what follows names the document.
+_DOCUMENT_KEYS = np.array([b"docid", b"doc_id", b"docno", b"doc", b"document_id"], dtype="S12").view(np.uint8)
+_DOCUMENT_KEYS = _DOCUMENT_KEYS.reshape(-1, 12)
+
 _NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON = 10, 13, 9, 32, 35, 58
-_PLUS, _MINUS, _POINT, _NINE, _ZERO = 43, 45, 46, 57, 48
+_PLUS, _MINUS, _POINT, _NINE, _ZERO, _EQUALS, _UNDERSCORE = 43, 45, 46, 57, 48, 61, 95
 
 
 @compiled
@@ -93,7 +97,7 @@ def parse(
     block_spans: NDArray[np.int64],
     document_spans: NDArray[np.int64],
     problems: NDArray[np.int64],
-) -> tuple[int, int, int, int, int, NDArray[np.int64]]:
+) -> tuple[int, int, int, int, int, int, int, NDArray[np.int64]]:
     """Fill the arrays from the text.
 
     Args:
@@ -105,15 +109,17 @@ def parse(
         lines: int64 (n_rows,), 1-based line of each row.
         block_rows: int64 (n_rows,), first row of each run of equal query ids.
         block_spans: int64 (n_rows, 2), where each run's query id stands in `data`.
-        document_spans: int64 (n_rows, 2), where each row's document id stands; filled only for rows with one.
+        document_spans: int64 (n_rows, 2), where each row's document id stands, or the first word of a comment that
+            names none; filled only for rows with a comment.
         problems: int64 (limit, 3): line, code, offset of what was found.
 
     Returns:
-        Runs of equal query ids, rows with a document id, rows with a problem, rows that repeat a feature,
-        the line of the first such row, and the hard numbers, int64 (n, 5): row, column (-1 for the label,
-        -2 where a later value replaced it), start, end, line.
+        Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
+        problem; rows that repeat a feature, the line of the first such row; and the hard numbers, int64 (n, 5): row,
+        column (-1 for the label, -2 where a later value replaced it), start, end, line.
     """
-    n_blocks, n_documents, n_problems, n_repeats, first_repeat = 0, 0, 0, 0, 0
+    n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
+    n_problems, n_repeats, first_repeat = 0, 0, 0
     n_hard = 0
     hard = np.empty((16, 5), dtype=np.int64)
     n_features = features.shape[1]
@@ -176,12 +182,18 @@ def parse(
             if i >= n or data[i] == _NEWLINE:
                 break
             if data[i] == _HASH:
-                start, end = _document(data, i)
-                if _has_nul(data, start, end):
+                is_named, start, end = _document(data, i)
+                has_nul = _has_nul(data, start, end)
+                if is_named and has_nul:
                     problem, at = ID_WITH_NUL, start
-                elif end > start:
+                elif end > start and not has_nul:
                     document_spans[row] = start, end
-                    n_documents += 1
+                    if is_named:
+                        n_documents += 1
+                    else:
+                        n_words += 1
+                        end = _skip_blanks(data, end)
+                        n_alone += end >= n or data[end] == _NEWLINE
                 break
             at = i
             index = 0
@@ -237,7 +249,7 @@ def parse(
                 problems[n_problems] = line, problem, at
             n_problems += 1
         i = _line_end(data, i) + 1
-    return n_blocks, n_documents, n_problems, n_repeats, first_repeat, hard[:n_hard]
+    return n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, hard[:n_hard]
 
 
 @compiled
@@ -342,28 +354,49 @@ def _index_problem(data: NDArray[np.uint8], at: int) -> int:
 
 
 @compiled
-def _document(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """Where the id stands in ``# docid = id …``; an empty span if the comment is another."""
-    n = len(data)
-    i = _skip_blanks(data, i + 1)
-    # "docid"
-    if not (
-        i + 5 < n
-        and data[i] == 100
-        and data[i + 1] == 111
-        and data[i + 2] == 99
-        and data[i + 3] == 105
-        and data[i + 4] == 100
-    ):
-        return i, i
-    i = _skip_blanks(data, i + 5)
-    if i >= n or data[i] != 61:  # =
-        return i, i
-    i = _skip_blanks(data, i + 1)
-    end = i
-    while end < n and not _is_blank(data[end]) and data[end] != _NEWLINE:
+def _document(data: NDArray[np.uint8], i: int) -> tuple[bool, int, int]:
+    """Whether the comment at i names the document, as in ``# docid = id …``, and where the id stands.
+
+    Otherwise where its first word stands; an empty span if there is none.
+    """
+    start = _skip_blanks(data, i + 1)
+    end = start
+    while end < len(data) and (_is_letter(data[end]) or data[end] == _UNDERSCORE):
         end += 1
-    return i, end
+    sign = _skip_blanks(data, end)
+    if sign < len(data) and (data[sign] == _EQUALS or data[sign] == _COLON):
+        for key in _DOCUMENT_KEYS:
+            if _is_key(data, start, end, key):
+                start = _skip_blanks(data, sign + 1)
+                return True, start, _word_end(data, start)
+    return False, start, _word_end(data, start)
+
+
+@compiled
+def _is_key(data: NDArray[np.uint8], start: int, end: int, key: NDArray[np.uint8]) -> bool:
+    """Whether a word is the key, in letters of either case."""
+    for j in range(len(key)):
+        if key[j] == 0:
+            return start + j == end
+        if (
+            start + j >= end
+            or (data[start + j] | 32 if _is_letter(data[start + j]) else data[start + j]) != key[j]
+        ):
+            return False
+    return start + len(key) == end
+
+
+@compiled
+def _is_letter(byte: int) -> bool:
+    return 97 <= (byte | 32) <= 122
+
+
+@compiled
+def _word_end(data: NDArray[np.uint8], i: int) -> int:
+    """The end of a word in a comment, which may have a #."""
+    while i < len(data) and not _is_blank(data[i]) and data[i] != _NEWLINE:
+        i += 1
+    return i
 
 
 @compiled

@@ -18,6 +18,8 @@ from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
 from ltr_harness.readers.svmlight.messages import problem_in
 from ltr_harness.wording import count_of
 
+IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
+
 
 @dataclass(frozen=True, eq=False)
 class SvmlightRows:
@@ -29,7 +31,9 @@ class SvmlightRows:
         feature_names: the files' own indices.
         block_starts: int64 (n_blocks,), first row of each run of equal query ids; empty without qid.
         block_ids: text (n_blocks,).
-        document_ids: text (n_rows,) where every row has one, else None.
+        document_ids: text (n_rows,) where every row's comment names one, else None.
+        words: text (n_rows,), the first words of comments that name no document, where every row has one that may be an
+            id: it stands alone, or has a digit; else None.
         paths: the files.
         file_starts: first row of each file, and the end of the last.
         lines: int64 (n_rows,), the line of each row in its file.
@@ -42,6 +46,7 @@ class SvmlightRows:
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
     document_ids: NDArray[np.str_] | None
+    words: NDArray[np.str_] | None
     paths: Sequence[Path]
     file_starts: NDArray[np.int64]
     lines: NDArray[np.int64]
@@ -57,8 +62,10 @@ class SvmlightRows:
 class _Parsed:
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
-    document_ids: NDArray[np.str_] | None
+    documents: NDArray[np.str_] | None
     n_documents: int
+    n_words: int
+    n_alone: int
     problems: list[Problem]
     n_problems: int
     n_repeats: int
@@ -101,9 +108,8 @@ def read_svmlight(
     files = [chunk.file for chunk in chunks]
     starts = np.searchsorted(files, np.arange(len(paths)))
     notes = _repeats(chunks, parsed)
-    documents = [part.document_ids for part in parsed if part.document_ids is not None]
-    if len(documents) < len(parsed) and (given := sum(part.n_documents for part in parsed)):
-        notes.append(f"document ids are ignored: only {given:,} of {count_of(n_rows, 'row')} have one")
+    documents, words, said = _documents(parsed, n_rows)
+    notes += said
     block_starts, block_ids = _blocks(chunks, parsed)
     return SvmlightRows(
         features,
@@ -111,12 +117,57 @@ def read_svmlight(
         tuple(str(first_index + column) for column in range(n_features)),
         block_starts,
         block_ids,
-        np.concatenate(documents) if len(documents) == len(parsed) else None,
+        documents,
+        words,
         paths,
         np.array([*(chunks[start].first_row for start in starts), n_rows]),
         lines,
         tuple(notes),
     )
+
+
+def _documents(
+    parsed: Sequence[_Parsed], n_rows: int
+) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
+    """What comments name, and their first words, each where every row has one; and a note on what is ignored."""
+    n_named, n_words = (sum(part.n_documents for part in parsed), sum(part.n_words for part in parsed))
+    if not n_named and not n_words:
+        return None, None, []
+    given = [part.documents for part in parsed if part.documents is not None]
+    texts = np.concatenate(given) if len(given) == len(parsed) else None
+    if n_named == n_rows:
+        return texts, None, []
+    if n_named:
+        return (
+            None,
+            None,
+            [f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"],
+        )
+    if texts is not None and (sum(part.n_alone for part in parsed) == n_rows or _have_digits(texts)):
+        return None, texts, []
+    return None, None, [IGNORED]
+
+
+def documents_by_words(
+    words: NDArray[np.str_], queries: NDArray[np.int64]
+) -> tuple[NDArray[np.str_] | None, str]:
+    """The first words of comments as document ids, if no query has one twice; and a note that says so.
+
+    Args:
+        words: text (n_rows,).
+        queries: int64 (n_rows,), a number for each row's query.
+    """
+    _, codes = np.unique(words, return_inverse=True)
+    pairs = queries * (int(codes.max()) + 1) + codes
+    if np.unique(pairs).size < pairs.size:
+        return None, IGNORED
+    return words, f"document ids are the first words of the comments, such as {str(words[0])!r}"
+
+
+def _have_digits(texts: NDArray[np.str_]) -> bool:
+    """Whether each has one."""
+    letters = texts.view(np.uint32).reshape(len(texts), -1)
+    return bool(((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all())
 
 
 def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
@@ -185,7 +236,7 @@ def _parse(
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     found = np.empty((SHOWN, 3), dtype=np.int64)
-    n_blocks, n_documents, n_problems, n_repeats, first_repeat, hard = kernels.parse(
+    n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, hard = kernels.parse(
         chunk.data,
         with_qid,
         first_index,
@@ -205,12 +256,14 @@ def _parse(
     late = _settle_hard(chunk, hard, features, labels, last)
     problems = sorted(problems + late, key=lambda item: item[0])
     lines += chunk.first_line
-    complete = n_problems == 0 and n_documents == chunk.n_rows
+    complete = n_problems == 0 and chunk.n_rows in (n_documents, n_words)
     parsed = _Parsed(
         block_rows[:n_blocks].copy(),
         _texts(chunk.data, block_spans[:n_blocks]),
         _texts(chunk.data, document_spans) if complete else None,
         n_documents,
+        n_words,
+        n_alone,
         [problem for _, problem in problems],
         n_problems + len(late),
         n_repeats,
