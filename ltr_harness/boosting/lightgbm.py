@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import lightgbm
@@ -28,15 +28,12 @@ from ltr_harness.boosting.callbacks import (
 from ltr_harness.boosting.lightgbm_metrics import Feval, MetricName, judgments_of, rows
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import (
-    OnRound,
     WatchedTraining,
     Watching,
-    WatchSettings,
     distinct_metrics,
 )
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, parse_metric
 
 # After LightGBM's logging and recording callbacks (10, 20) and before its early stopping (30), to refuse that in time.
@@ -225,39 +222,25 @@ class Watch(WatchedTraining):
     order = _AFTER_RECORDING
     before_iteration = False
 
-    def __init__(
-        self,
-        *metrics: Metric | str,
-        data: Mapping[str, Any],
-        stop_on: str | None = None,
-        patience: int | None = 50,
-        min_delta: float = 0.0,
-        every: int = 1,
-        judgments: Mapping[str, Judgments] | None = None,
-        on_round: OnRound | None = None,
-    ) -> None:
-        self._settings = WatchSettings(
-            metrics, data, stop_on, patience, min_delta, every, judgments, on_round
-        )
-        for name, dataset in self._settings.data.items():
-            if not isinstance(dataset, lightgbm.Dataset):
-                raise UsageError(
-                    f"data[{name!r}] is a {type(dataset).__name__}; expected a lightgbm.Dataset with groups"
-                )
-        self._best_results: list[Any] = []
+    def _check_kind(self, name: str, data: Any) -> None:
+        if not isinstance(data, lightgbm.Dataset):
+            raise UsageError(
+                f"data[{name!r}] is a {type(data).__name__}; expected a lightgbm.Dataset with groups"
+            )
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or self._watching is None:
             self._watching = self._start(env)
+            self._best_results: list[Any] = []
         watching = self._watching
         attempt = env.iteration + 1
         is_last = attempt == env.end_iteration
-        if not watching.is_due(attempt, is_last):
+        if not self._is_due(attempt, is_last):
             return
-        results = [self._evaluate(env.model, name, watching.bindings[name]) for name in self._settings.data]
+        results = [self._evaluate(env.model, name, watching.bindings[name]) for name in self._data]
         values = {
             name: [result[2] for result in of_set if isinstance(result[1], MetricName)]
-            for name, of_set in zip(self._settings.data, results, strict=True)
+            for name, of_set in zip(self._data, results, strict=True)
         }
         best_before = watching.best_round
         stop = watching.record(attempt, _rounds(env), values)
@@ -273,21 +256,21 @@ class Watch(WatchedTraining):
             )
         if self.stops:
             _refuse_what_undoes_stopping(self, env)
-            if self._settings.data[self._settings.stop_on] is env.model.train_set:
+            if self._data[self._stop_on] is env.model.train_set:
                 raise UsageError(
-                    f"Watch: {self._settings.stop_on!r} is the training set; expected a validation set to stop on: "
+                    f"Watch: {self._stop_on!r} is the training set; expected a validation set to stop on: "
                     "a model rarely stops improving on the rows it learns from"
                 )
         known = [env.model.train_set, *env.model.valid_sets]
-        for name, dataset in self._settings.data.items():
+        for name, dataset in self._data.items():
             if not any(dataset is one for one in known):
                 dataset.set_reference(env.model.train_set)
                 env.model.add_valid(dataset, name)
-        return Watching(self._settings, judgments_of)
+        return self._begin(judgments_of)
 
     def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(
-            self._settings.data[name], name, feval=lambda scores, _: rows(binding, scores)
+            self._data[name], name, feval=lambda scores, _: rows(binding, scores)
         )
         twice = [
             metric for metric, count in Counter(str(result[1]) for result in results).items() if count > 1

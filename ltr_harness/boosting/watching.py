@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from ltr_harness.boosting.callbacks import StoppingCallback
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
@@ -27,75 +28,41 @@ class Measured(NamedTuple):
 OnRound = Callable[[Sequence[Measured]], None]
 
 
-class WatchSettings:
-    """What both libraries' `Watch` are asked for, checked once.
-
-    Raises:
-        UsageError: nothing to watch, a set to stop on that is not watched or is missing among several, a
-            number out of range, an argument of another kind.
-    """
-
-    def __init__(
-        self,
-        metrics: Iterable[Metric | str],
-        data: Mapping[str, Any],
-        stop_on: str | None,
-        patience: int | None,
-        min_delta: float,
-        every: int,
-        judgments: Mapping[str, Judgments] | None,
-        on_round: OnRound | None,
-    ) -> None:
-        self.metrics = distinct_metrics(metrics)
-        self.data = _by_name("data", data)
-        self.judgments = {} if judgments is None else _by_name("judgments", judgments)
-        if on_round is not None and not callable(on_round):
-            raise UsageError(f"on_round is a {type(on_round).__name__}; expected a function of measurements")
-        self.on_round = on_round
-        if not self.data:
-            raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
-        strangers = [name for name in self.judgments if name not in self.data]
-        if strangers:
-            raise UsageError(
-                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], self.data)}"
-            )
-        # Without a rule every round counts and none is best; the rule still checks `every`.
-        self.rule = StoppingRule(self.metrics[0], 1 if patience is None else patience, min_delta, every)
-        self.stops = patience is not None
-        self.stop_on = _stopping_set(list(self.data), stop_on) if self.stops else ""
-
-
 class Watching:
-    """One training as it is watched: history, best round, and whether to stop.
+    """One training as it is watched: history, best round, and whether to stop. Knows no library.
+
+    Args:
+        bindings: set to the metrics bound to its judgments; the same metrics for all.
+        rule: when to stop; None never stops.
+        stop_on: the set that decides.
+        on_round: told of each evaluated round.
 
     Attributes:
         history: every measurement, in order.
         best_round: 1-based number of rounds of the best model; 0 without a stopping rule.
-        best_value: the stopping metric's value there.
+        best: the measurements of that round.
     """
 
-    def __init__(self, settings: WatchSettings, judgments_of: Callable[[Any], Judgments]) -> None:
-        self._settings = settings
-        self.bindings = bind_all(
-            settings.metrics,
-            {
-                name: settings.judgments.get(name) or judgments_of(data)
-                for name, data in settings.data.items()
-            },
-        )
+    def __init__(
+        self,
+        bindings: Mapping[str, Binding],
+        rule: StoppingRule | None,
+        stop_on: str,
+        on_round: OnRound | None,
+    ) -> None:
+        self.bindings = bindings
         self.history: list[Measured] = []
         self.best: list[Measured] = []
         self.best_round = 0
-        self._stopper = Stopper(settings.rule)
+        self._stopper = None if rule is None else Stopper(rule)
+        self._stop_on = stop_on
+        self._on_round = on_round
         self._rounds = 0
 
     @property
     def best_value(self) -> float:
-        return self._stopper.best_value
-
-    def is_due(self, attempt: int, last: bool = False) -> bool:
-        """Whether this round is evaluated."""
-        return last or attempt % self._settings.rule.every == 0
+        """The stopping metric's value at the best round."""
+        return math.nan if self._stopper is None else self._stopper.best_value
 
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
         """Take in a round's values; True when training should stop.
@@ -114,26 +81,93 @@ class Watching:
         if rounds > self._rounds:
             self.history += measured
             self._rounds = rounds
-            if self._settings.on_round is not None:
-                self._settings.on_round(measured)
-        if not self._settings.stops:
+            if self._on_round is not None:
+                self._on_round(measured)
+        if self._stopper is None:
             return False
         before = self._stopper.best_round
-        stop = self._stopper.update(attempt, float(values[self._settings.stop_on][0]))
+        stop = self._stopper.update(attempt, float(values[self._stop_on][0]))
         if self._stopper.best_round != before:
             self.best_round, self.best = rounds, measured
         return stop
 
 
 class WatchedTraining(StoppingCallback):
-    """What both libraries' `Watch` let you read: the state of the training last watched."""
+    """What both libraries' `Watch` share: what they are asked for, and the state of the training last watched.
 
-    _settings: WatchSettings
-    _watching: Watching | None = None
+    Raises:
+        UsageError: nothing to watch, a set to stop on that is not watched or is missing among several, a
+            number out of range, an argument of another kind.
+    """
+
+    def __init__(
+        self,
+        *metrics: Metric | str,
+        data: Mapping[str, Any],
+        stop_on: str | None = None,
+        patience: int | None = 50,
+        min_delta: float = 0.0,
+        every: int = 1,
+        judgments: Mapping[str, Judgments] | None = None,
+        on_round: OnRound | None = None,
+    ) -> None:
+        super().__init__()
+        self._metrics = distinct_metrics(metrics)
+        self._data = _by_name("data", data)
+        self._judgments = {} if judgments is None else _by_name("judgments", judgments)
+        if on_round is not None and not callable(on_round):
+            raise UsageError(f"on_round is a {type(on_round).__name__}; expected a function of measurements")
+        self._on_round = on_round
+        if not self._data:
+            raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
+        strangers = [name for name in self._judgments if name not in self._data]
+        if strangers:
+            raise UsageError(
+                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], self._data)}"
+            )
+        for name, one in self._data.items():
+            self._check_kind(name, one)
+        # `every` is checked also where nothing stops
+        rule = StoppingRule(self._metrics[0], 1 if patience is None else patience, min_delta, every)
+        self._every = rule.every
+        self._rule = None if patience is None else rule
+        self._stop_on = "" if patience is None else _stopping_set(list(self._data), stop_on)
+        self._watching: Watching | None = None
+
+    @classmethod
+    def by_rule(
+        cls,
+        metrics: Sequence[Metric],
+        data: Mapping[str, Any],
+        rule: StoppingRule | None,
+        judgments: Mapping[str, Judgments],
+        on_round: OnRound | None,
+    ) -> Self:
+        """The same from a `StoppingRule`; None watches every round and never stops.
+
+        Args:
+            metrics: evaluated in each round; the first one decides.
+            data: name to the library's data.
+            rule: patience, smallest gain, and how often to evaluate.
+            judgments: name to labels, queries and weights.
+            on_round: told of each evaluated round.
+        """
+        patience, min_delta, every = (
+            (None, 0.0, 1) if rule is None else (rule.patience, rule.min_delta, rule.every)
+        )
+        return cls(
+            *metrics,
+            data=data,
+            patience=patience,
+            min_delta=min_delta,
+            every=every,
+            judgments=judgments,
+            on_round=on_round,
+        )
 
     @property
     def stops(self) -> bool:
-        return self._settings.stops
+        return self._rule is not None
 
     @property
     def history(self) -> list[Measured]:
@@ -149,6 +183,26 @@ class WatchedTraining(StoppingCallback):
     def best_value(self) -> float | None:
         """The first metric's value at the best round."""
         return None if self.best_round is None or self._watching is None else self._watching.best_value
+
+    def _check_kind(self, name: str, data: Any) -> None:
+        """Refuse what is not the library's data.
+
+        Raises:
+            UsageError: it is not.
+        """
+        raise NotImplementedError
+
+    def _begin(self, judgments_of: Callable[[Any], Judgments]) -> Watching:
+        """A training begins: what does not depend on scores is computed once."""
+        bindings = bind_all(
+            self._metrics,
+            {name: self._judgments.get(name) or judgments_of(data) for name, data in self._data.items()},
+        )
+        return Watching(bindings, self._rule, self._stop_on, self._on_round)
+
+    def _is_due(self, attempt: int, last: bool = False) -> bool:
+        """Whether this round is evaluated."""
+        return last or attempt % self._every == 0
 
 
 def distinct_metrics(metrics: Iterable[Metric | str]) -> tuple[Metric, ...]:

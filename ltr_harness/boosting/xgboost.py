@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,7 @@ from ltr_harness.boosting.callbacks import (
     refuse_second_rule_of_ours,
 )
 from ltr_harness.boosting.watching import (
-    OnRound,
     WatchedTraining,
-    Watching,
-    WatchSettings,
     distinct_metrics,
 )
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
@@ -220,35 +216,19 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         DataError: (before training) a set without groups or with unusable labels.
     """
 
-    def __init__(
-        self,
-        *metrics: Metric | str,
-        data: Mapping[str, Any],
-        stop_on: str | None = None,
-        patience: int | None = 50,
-        min_delta: float = 0.0,
-        every: int = 1,
-        judgments: Mapping[str, Judgments] | None = None,
-        on_round: OnRound | None = None,
-    ) -> None:
-        super().__init__()
-        self._settings = WatchSettings(
-            metrics, data, stop_on, patience, min_delta, every, judgments, on_round
-        )
-        for name, matrix in self._settings.data.items():
-            if not isinstance(matrix, xgboost.DMatrix):
-                raise UsageError(
-                    f"data[{name!r}] is a {type(matrix).__name__}; expected an xgboost.DMatrix with groups"
-                )
-        self._evaluated = 0
+    def _check_kind(self, name: str, data: Any) -> None:
+        if not isinstance(data, xgboost.DMatrix):
+            raise UsageError(
+                f"data[{name!r}] is a {type(data).__name__}; expected an xgboost.DMatrix with groups"
+            )
 
     def before_training(self, model: Any) -> Any:
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
             self._refuse_another_rule()
-        self._evaluated = 0
-        self._watching = Watching(self._settings, judgments_of)
+        self._evaluated = 0  # rounds
+        self._watching = self._begin(judgments_of)
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
@@ -256,7 +236,7 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         if self._evaluated == 0:
             self._refuse_what_cannot_be_cut(model)
         rounds = int(model.num_boosted_rounds())
-        return self._watching.is_due(rounds) and self._evaluate(model, rounds)
+        return self._is_due(rounds) and self._evaluate(model, rounds)
 
     def after_training(self, model: Any) -> Any:
         assert self._watching is not None
@@ -281,7 +261,7 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
             name: self._watching.bindings[name]
             .means(model.predict(matrix, output_margin=True, validate_features=first))
             .tolist()
-            for name, matrix in self._settings.data.items()
+            for name, matrix in self._data.items()
         }
         return self._watching.record(rounds, rounds, values)
 

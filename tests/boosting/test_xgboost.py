@@ -248,9 +248,9 @@ class TestAnotherRuleBesideOurs:
 def test_missing_groups_are_an_error(train: Any) -> None:
     # XGBoost alone trains on one giant query
     blind = xgboost.DMatrix(train.X, label=train.labels)
-    with pytest.raises(DataError, match="would take all its rows for one query"):
+    with pytest.raises(DataError, match="would silently treat all rows as one query"):
         xgboost.train(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": blind})])
-    with pytest.raises(DataError, match="would take all its rows for one query"):
+    with pytest.raises(DataError, match="would silently treat all rows as one query"):
         custom_metric("ndcg@10")(train.X[:, 0], blind)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Measured, Watching, WatchSettings
+from ltr_harness.boosting.watching import Measured, Watching, bind_all
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError
 from ltr_harness.metrics import Metric
@@ -162,18 +162,8 @@ class Coordinator:
         self.matrix: Any = None
         self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)
         self.scored = 0
-        patience, min_delta = (None, 0.0) if rule is None else (rule.patience, rule.min_delta)
-        settings = WatchSettings(
-            metrics,
-            {VALID: valid},
-            None,
-            patience,
-            min_delta,
-            stopping.every,
-            {VALID: valid.judgments},
-            on_round,
-        )
-        self.watching = Watching(settings, lambda data: data.judgments)
+        bindings = bind_all(metrics, {VALID: valid.judgments})
+        self.watching = Watching(bindings, rule, VALID, on_round)
         # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
         self._scoring = ThreadPoolExecutor(1)
 

@@ -96,15 +96,12 @@ class LightGBMRanker(DataParallelRanker):
             )
             watch = None
             if valid is not None and training.watched:
-                rule = training.stopping
-                watch = Watch(
-                    *training.watched,
-                    data={VALID: valid},
-                    patience=None if rule is None else rule.patience,
-                    min_delta=0.0 if rule is None else rule.min_delta,
-                    every=1 if rule is None else rule.every,
-                    judgments={} if training.valid is None else {VALID: training.valid.judgments},
-                    on_round=training.report,
+                watch = Watch.by_rule(
+                    training.watched,
+                    {VALID: valid},
+                    training.stopping,
+                    {} if training.valid is None else {VALID: training.valid.judgments},
+                    training.report,
                 )
             booster = lightgbm.train(
                 {**handed, "verbosity": 2}

@@ -92,15 +92,12 @@ class XGBoostRanker(DataParallelRanker):
             train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
             watch = None
             if training.valid is not None and training.watched:
-                rule = training.stopping
-                watch = Watch(
-                    *training.watched,
-                    data={VALID: valid},
-                    patience=None if rule is None else rule.patience,
-                    min_delta=0.0 if rule is None else rule.min_delta,
-                    every=1 if rule is None else rule.every,
-                    judgments={VALID: training.valid.judgments},
-                    on_round=training.report,
+                watch = Watch.by_rule(
+                    training.watched,
+                    {VALID: valid},
+                    training.stopping,
+                    {VALID: training.valid.judgments},
+                    training.report,
                 )
             objective = XENDCG(seed=training.seed) if self.objective == parameters.XENDCG else None
             bias = LastBias() if handed.get("lambdarank_unbiased") else None
