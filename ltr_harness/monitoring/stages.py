@@ -17,7 +17,13 @@ from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.presentation import presentation
 from ltr_harness.monitoring.analysis.slices import slices
-from ltr_harness.monitoring.analysis.summaries import conventions, list_lengths, online, worst_queries
+from ltr_harness.monitoring.analysis.summaries import (
+    conventions,
+    list_lengths,
+    online,
+    stray_queries,
+    worst_queries,
+)
 from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
@@ -148,6 +154,7 @@ def analysed(
         [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
     )
     lost = label_health.orphans_by_window(orphans, whole_cut, config)
+    findings += stray_queries(production, whole_cut)
     windows = window_tests.window_rows(production, whole_cut, lost, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
     if baseline is None:
@@ -173,7 +180,7 @@ def analysed(
         labels_arriving=arriving,
         presentation=found["presentation"],
         warnings=warned,
-        n_immature=int((~whole_cut.mature).sum()),
+        n_immature=whole_cut.n_immature,
         findings=findings,
     )
     alerts, more = alerts_of(evidence)
@@ -212,7 +219,7 @@ def analysed(
         **_frozen(found),
     )
     if history is not None and production.time is not None:
-        append_history(history, key, windows, int(production.time.max()))
+        append_history(history, key, windows, whole_cut.until)
     return Watched(result, config, production, baseline)
 
 
@@ -305,8 +312,8 @@ def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTab
         if len(table) >= least:
             continue
         why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant document"
-        if which == "production" and not whole_cut.mature.all():
-            why += f", {int((~whole_cut.mature).sum()):,} too young for their labels"
+        if which == "production" and whole_cut.n_immature:
+            why += f", {whole_cut.n_immature:,} too young for their labels"
         problems.append(
             Problem(
                 which,

@@ -77,7 +77,8 @@ def analyse() -> Analyse:
             "segments": list(now.segments or {}),
             "features": sorted({name.rpartition(":")[0] for name in now.features or {}}),
         }
-        config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10"], **sections})
+        sections["columns"] = columns | sections.get("columns", {})
+        config = load_monitor_config({"metrics": ["ndcg@10"], **sections})
         return analysed(now, before, config).result
 
     return run

@@ -66,7 +66,7 @@ def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.in
     yield "all", np.flatnonzero(cut.mature)
     if len(cut) > 1:
         for at, members in enumerate(cut.members):
-            if members.size >= config.windows.min_queries and not cut.immature[at]:
+            if members.size >= config.windows.min_queries and not (cut.immature[at] or cut.stray[at]):
                 yield cut.labels[at], members
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.analysis.windows import Cut
+from ltr_harness.monitoring.log.contract import CHECKS, Finding
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.answers import Conventions, ListLengths, Online, Window, WorstQuery
 
@@ -42,6 +44,18 @@ def list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[L
             p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
             found.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
     return tuple(found)
+
+
+def stray_queries(production: QueryTable, cut: Cut) -> tuple[Finding, ...]:
+    """Queries whose time lies apart from the rest of the log, as a check of the contract."""
+    at = np.flatnonzero(cut.stray[cut.codes])
+    if not at.size:
+        return ()
+    severity, unit, meaning, _ = CHECKS["time_stray"]
+    named = sorted(f"query {str(production.ids[i])!r} ({cut.labels[cut.codes[i]]})" for i in at.tolist())[:3]
+    return (
+        Finding("time_stray", severity, "production", at.size, len(production), unit, meaning, tuple(named)),
+    )
 
 
 def online(

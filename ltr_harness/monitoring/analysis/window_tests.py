@@ -52,7 +52,9 @@ def window_rows(
         if kept.size and off < _SATURATED and kept.size <= _BETTING_AT_MOST and (low, high) == (0.0, 1.0):
             bounded = betting_interval(np.clip(kept, 0.0, 1.0), config.compare.confidence)
         status = (
-            "immature"
+            "stray"
+            if cut.stray[at]
+            else "immature"
             if cut.immature[at]
             else "small"
             if kept.size < config.windows.min_queries
@@ -117,7 +119,7 @@ def compared_windows(
         tested.append(dataclasses.replace(row, status="tested", change=interval(found)))
     if trailing < 2:
         return tested
-    mature = ~cut.immature
+    mature = ~cut.immature & ~cut.stray
     for at, row in enumerate(tested):
         if not mature[at]:
             continue
@@ -210,7 +212,8 @@ def corrected(
 def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.int64]:
     """Which window on record each one is, 1 for the first; counted on the calendar, earlier runs included."""
     numbers = np.array([w.number for w in windows])
-    look: NDArray[np.int64] = numbers - min([numbers[0], *(w.number for w in past)]) + 1
+    first = min([*(w.number for w in windows if w.status != "stray"), *(w.number for w in past)])
+    look: NDArray[np.int64] = np.maximum(numbers - first + 1, 1)
     return look
 
 

@@ -13,7 +13,8 @@ from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.monitoring.relevance.rule import seconds
 
 _DAY = 86_400 * 10**9
-_AT_MOST = 10_000  # windows, empty ones included: nobody looks at more
+_AT_MOST = 10_000  # windows with a query: nobody looks at more
+_FEW = 0.05  # of the usual number of queries: a window at the log's end with fewer does not say where it ends
 THURSDAY = 3  # 1970-01-01
 
 
@@ -28,6 +29,8 @@ class Cut:
         start, end: (w,) int64 nanoseconds UTC.
         weekday: (n,) 0 Monday … 6 Sunday, in the time zone.
         mature: (n,) whether the query's labels had time to arrive.
+        stray: (w,) windows with next to no queries, apart from the log's others in time: a clock was wrong.
+        until: nanoseconds UTC of the log's last query, strays apart; 0 without times.
     """
 
     codes: NDArray[np.int64]
@@ -37,6 +40,8 @@ class Cut:
     end: NDArray[np.int64]
     weekday: NDArray[np.int64]
     mature: NDArray[np.bool_]
+    stray: NDArray[np.bool_]
+    until: int = 0
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -52,6 +57,11 @@ class Cut:
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.searchsorted(self.codes[order], np.arange(1, len(self))))
 
+    @property
+    def n_immature(self) -> int:
+        """Queries whose labels are still arriving."""
+        return int((~self.mature & ~self.stray[self.codes]).sum())
+
     @cached_property
     def immature(self) -> NDArray[np.bool_]:
         """(w,) windows that hold a query whose labels are still arriving."""
@@ -63,27 +73,30 @@ class Cut:
 def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
     """Windows of queries asked at these times; without times there is one window.
 
-    Labels are as old as the log's last query; no clock is asked, so a report can be made again.
+    Labels are as old as the log's last query; no clock is asked, so a report can be made again. Where the log ends
+    is not for a few queries to say: one with a time in the future would make all labels old.
     """
     if time is None:
         zeros = np.zeros(n, dtype=np.int64)
         one = np.zeros(1, dtype=np.int64)
-        return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool))
+        return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool), np.zeros(1, dtype=bool))
     day = local_days(time, config.windows.timezone)
     present, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
-    span = int(present[-1] - present[0]) + 1
-    if span > _AT_MOST:
+    if present.size > _AT_MOST:
         raise UsageError(
             Problem(
                 "",
-                f"windows.size {config.windows.size} cuts the log into {span:,} windows",
+                f"windows.size {config.windows.size} cuts the log into {present.size:,} windows",
                 f"at most {_AT_MOST:,}",
                 "choose a larger windows.size",
             )
         )
     starts, labels = zip(*(_edge(int(at), config.windows) for at in present), strict=True)
     ends = [_edge(int(at) + 1, config.windows)[0] for at in present]
-    mature = time <= time.max() - seconds(config.relevance.maturity) * 10**9
+    last, stray = _ends(present, np.bincount(codes))
+    until = int(time[codes <= last].max())
+    young = seconds(config.relevance.maturity) * 10**9
+    mature = (time <= until - young) | (young == 0)
     return Cut(
         codes.astype(np.int64),
         present,
@@ -91,25 +104,42 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         np.array(starts),
         np.array(ends),
         (day + THURSDAY) % 7,
-        mature,
+        mature & ~stray[codes],
+        stray,
+        until,
     )
+
+
+def _ends(number: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[int, NDArray[np.bool_]]:
+    """The last window that says where the log ends, and which windows before its beginning or after it are stray."""
+    usual = np.flatnonzero(counts >= _FEW * np.median(counts))
+    first, last = int(usual[0]), int(usual[-1])
+    apart = np.diff(number) > 1
+    stray = np.zeros(number.size, dtype=bool)
+    stray[last + 1 :] = np.logical_or.accumulate(apart[last:])
+    stray[:first] = np.logical_or.accumulate(apart[:first][::-1])[::-1]
+    return last, stray
 
 
 def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
     """The place in the calendar of the window that each moment falls into."""
-    size = seconds(windows.size) * 10**9
-    return local_days(time, windows.timezone) // (size // _DAY) if size >= _DAY else time // size
+    return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """Days since 1970-01-01 on the calendar of the time zone."""
+    return local_clock(time, timezone) // _DAY
+
+
+def local_clock(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+    """Nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
     if timezone == "UTC":
-        return time // _DAY
+        return time
     import pandas as pd
 
     local = pd.DatetimeIndex(time.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
     naive: NDArray[np.int64] = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return naive // _DAY
+    return naive
 
 
 def _edge(number: int, windows: Windows) -> tuple[int, str]:
@@ -117,10 +147,10 @@ def _edge(number: int, windows: Windows) -> tuple[int, str]:
     import pandas as pd
 
     size = seconds(windows.size) * 10**9
-    if size < _DAY:
-        begin = number * size
-        local = pd.Timestamp(begin, unit="ns", tz="UTC").tz_convert(windows.timezone)
-        return begin, local.strftime("%Y-%m-%dT%H:%M%z" if windows.timezone != "UTC" else "%Y-%m-%dT%H:%MZ")
-    date = pd.Timestamp(number * (size // _DAY) * _DAY, unit="ns")
-    start = date.tz_localize(windows.timezone, ambiguous=True, nonexistent="shift_forward").tz_convert("UTC")
-    return int(start.value), date.strftime("%Y-%m-%d")
+    clock = pd.Timestamp(number * size, unit="ns")
+    # the hour that occurs twice belongs to the window in which it begins; one that does not exist moves forward
+    start = clock.tz_localize(windows.timezone, ambiguous=True, nonexistent="shift_forward").tz_convert("UTC")
+    if size >= _DAY:
+        return int(start.value), clock.strftime("%Y-%m-%d")
+    local = start.tz_convert(windows.timezone)
+    return int(start.value), local.strftime(f"%Y-%m-%dT%H:%M{'Z' if windows.timezone == 'UTC' else '%z'}")

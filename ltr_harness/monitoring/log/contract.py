@@ -72,6 +72,10 @@ CHECKS = {
         "error", "rows", "timestamps lie before 1990 or after 2100",
         "seconds taken for milliseconds?",
     ),
+    "time_stray": _Check(
+        "warning", "queries", "queries lie apart from the rest of the log in time; they are not tested",
+        "is a clock wrong?",
+    ),
     "query_scattered": _Check(
         "error", "queries", "queries appear in several places of a log too large for the memory",
         "sort the log by query id",

@@ -37,6 +37,7 @@ def status(window: Window, result: MonitorResult) -> Badge:
         "tested": ("no alert", "good"),
         "immature": ("immature", "neutral"),
         "small": ("too small", "neutral"),
+        "stray": ("apart in time", "neutral"),
     }
     text, tone = tones.get(window.status, ("not compared", "muted"))
     return Badge(text, tone)  # type: ignore[arg-type]

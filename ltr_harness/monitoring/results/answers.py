@@ -45,7 +45,7 @@ class Window:
         orphans: events of the event log that belong to no impression; None where it has no times.
         immature_share: of the queries, those whose labels are still arriving.
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
-        status: tested, small, immature, or untested (no baseline).
+        status: tested, small, immature, stray (apart from the log in time), or untested (no baseline).
         change: against the baseline; p before correction.
         p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where
             `MonitorResult.alerts` does not hold it, because the page changed, say.

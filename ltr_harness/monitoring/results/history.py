@@ -124,10 +124,12 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
 
 def history_key(definition: Mapping[str, Any], size: str, timezone: str) -> str:
     """What windows must share to stand in one row."""
-    said = {
+    said: dict[str, Any] = {
         "primary": definition["metrics"][0],
         "relevance": definition["relevance"],
         "size": size,
         "zone": timezone,
     }
+    if timezone != "UTC" and size[-1] in "smh":
+        said["begins"] = "midnight"  # windows of hours were once cut from UTC's
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
