@@ -3,9 +3,9 @@
     scripts/kills [--minutes 60] [--seed 1] [--only run]
 
 Each command first runs undisturbed; what it leaves is what must be there in the end. Then, until the time is over, it
-is started again in a fresh folder, all its processes get SIGKILL, SIGTERM or SIGINT at a random moment, and what it
-left so far must be whole. It is started again, as often as it takes to end by itself, and must end as if nothing had
-happened.
+is started again in a fresh folder, all its processes or it alone get SIGKILL, SIGTERM or SIGINT at a random moment,
+none goes on, and what it left so far must be whole. It is started again, as often as it takes to end by
+itself, and must end as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from example_files import examples
 
 UNFINISHED = ".unfinished"  # the next `run` removes it; elsewhere a hidden file of a killed command may stay
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+GONE_WITHIN = 60  # seconds after which no process of a command that was hit may be left
 
 
 class Work(NamedTuple):
@@ -104,11 +105,17 @@ def disturbed(
     for _ in range(draw.choice([1, 1, 2, 3])):
         process = started(work, folder)
         blow, moment = draw.choice(SIGNALS), draw.uniform(0, 1.05) * seconds
-        story.append(f"{blow.name} after {moment:.3f} s")
+        alone = draw.random() < 0.4
+        story.append(f"{blow.name} {'to it alone ' if alone else ''}after {moment:.3f} s")
         time.sleep(moment)
         if process.poll() is None:
-            os.killpg(process.pid, blow)
-        _, err = process.communicate()
+            (os.kill if alone else os.killpg)(process.pid, blow)
+        try:
+            _, err = process.communicate(timeout=GONE_WITHIN)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"{'; '.join(story)}: processes of it go on and hold its output open"
         # before our first line runs, Ctrl-C is answered by Python itself
         if "internal error" in err or ("Traceback" in err and "ending.py" in err):
             return f"{'; '.join(story)}: {err}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.errors import MissingExtraError, Problem, UsageError
+from ltr_harness.experiment.pool import isolated
 from ltr_harness.experiment.workers import available_cores
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 
@@ -134,17 +135,20 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
         UsageError: the processes cannot be started.
     """
     distributed = load_distributed()
-    try:
-        processes = distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=max(1, available_cores() // n_workers),
-            dashboard_address="127.0.0.1:0",  # whichever port is free
-            silence_logs=logging.CRITICAL,  # a lost worker is our news to tell
-        )
-    except (RuntimeError, OSError) as problem:
-        raise UsageError(f"--workers dask:{n_workers}: cannot be started: {_first_line(problem)}") from None
-    with processes, distributed.Client(processes) as client:
-        yield _connected(client, f"dask:{n_workers}", n_workers)
+    with isolated():  # until the end: a worker that dies is replaced
+        try:
+            processes = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=max(1, available_cores() // n_workers),
+                dashboard_address="127.0.0.1:0",  # whichever port is free
+                silence_logs=logging.CRITICAL,  # a lost worker is our news to tell
+            )
+        except (RuntimeError, OSError) as problem:
+            raise UsageError(
+                f"--workers dask:{n_workers}: cannot be started: {_first_line(problem)}"
+            ) from None
+        with processes, distributed.Client(processes) as client:
+            yield _connected(client, f"dask:{n_workers}", n_workers)
 
 
 def load_distributed() -> Any:

@@ -9,23 +9,106 @@ for ever. Light to import, so that the loading can begin before anything else do
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from multiprocessing.context import BaseContext
+from contextlib import contextmanager
+from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 _leaving: list[threading.Thread] = []
 
 
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Python processes that start within import nothing from the current folder, as ``python -c`` otherwise does.
+
+    They have this process's places of modules: multiprocessing hands them on.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        _wish(before)
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+def _wish(value: str | None) -> None:
+    if value is None:
+        os.environ.pop(_SAFE_PATH, None)
+    else:
+        os.environ[_SAFE_PATH] = value
+
+
+class _IsolatedProcess(SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802  # multiprocessing's name
+        with isolated():
+            return SpawnProcess._Popen(process_obj)
+
+
+class Isolated(SpawnContext):
+    """New processes that import nothing from the current folder."""
+
+    Process = _IsolatedProcess
+
+
+def new_pool(
+    workers: int,
+    context: BaseContext,
+    start: Callable[..., None] | None = None,
+    settings: tuple[Any, ...] = (),
+) -> ProcessPoolExecutor:
+    """A pool whose processes end when this one does, however it ends.
+
+    Args:
+        workers: how many.
+        context: what starts them.
+        start: called first in each, with `settings`.
+    """
+    return ProcessPoolExecutor(workers, context, _begin, (os.environ.get(_SAFE_PATH), start, settings))
+
+
+def _begin(safe_path: str | None, start: Callable[..., None] | None, settings: tuple[Any, ...]) -> None:
+    _wish(safe_path)
+    threading.Thread(target=_end_with_owner, daemon=True).start()
+    if start is not None:
+        start(*settings)
+
+
+def _end_with_owner() -> None:
+    """Who is killed cannot end its workers: they would wait for work for ever, and hold its output open."""
+    owner = multiprocessing.parent_process()
+    if owner is not None:
+        owner.join()
+        os._exit(1)
+
+
 def worker_context() -> BaseContext:
     """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
+    _track()
     if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
+        return Isolated()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded"])
     _serve()
     return context
+
+
+def _track() -> None:
+    """Start what clears away after others, before anything else: it unblocks signals that it finds blocked."""
+    if os.name == "posix":
+        from multiprocessing import resource_tracker
+
+        with isolated():
+            resource_tracker.ensure_running()
 
 
 def _serve() -> None:
@@ -33,12 +116,12 @@ def _serve() -> None:
 
     A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
     """
-    from multiprocessing import forkserver, resource_tracker
+    from multiprocessing import forkserver
 
-    resource_tracker.ensure_running()  # first, because it unblocks what it finds blocked
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with isolated():
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

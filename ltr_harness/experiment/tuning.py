@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -13,7 +13,7 @@ from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.pool import let_go, stop, worker_context
+from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
 from ltr_harness.experiment.studies import Study
@@ -114,7 +114,7 @@ _worker: tuple[Experiment, StoppingRule | None, FoldReader, int] | None = None
 @contextmanager
 def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Iterator[Executor]:
     settings = (as_mapping(experiment), plan.stopping, threads)
-    pool = ProcessPoolExecutor(workers, worker_context(), _start, settings)
+    pool = new_pool(workers, worker_context(), _start, settings)
     try:
         yield pool
     except BaseException:  # Ctrl-C, or a defect

@@ -18,7 +18,7 @@ from ltr_harness.experiment.dispatch import Said, dispatch, now_and_then
 from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
-from ltr_harness.experiment.pool import let_go, stop, worker_context
+from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
 
@@ -143,7 +143,7 @@ class LocalCrew:
     def _hired(self) -> tuple[ProcessPoolExecutor, Rounds]:
         context = worker_context()
         rounds: Rounds = context.Queue()  # its own: who is killed while speaking holds its lock for ever
-        pool = ProcessPoolExecutor(1, context, _start, (*self._settings, rounds))
+        pool = new_pool(1, context, _start, (*self._settings, rounds))
         return pool, rounds
 
 

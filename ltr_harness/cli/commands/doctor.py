@@ -171,12 +171,10 @@ def _charts() -> Finding:
 
 
 def _workers() -> Finding:
-    from concurrent.futures import ProcessPoolExecutor
-
-    from ltr_harness.experiment.pool import worker_context
+    from ltr_harness.experiment.pool import new_pool, worker_context
 
     started = time.perf_counter()
-    with ProcessPoolExecutor(1, worker_context()) as pool:
+    with new_pool(1, worker_context()) as pool:
         pool.submit(os.getpid).result(60)
     return Finding("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
 
