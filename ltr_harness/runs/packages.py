@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.runs.run import Run
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @cache
 def stood_on(names: tuple[str, ...]) -> dict[str, str]:
-    """Distributions and whatever they need, directly or not, with the installed versions; extras are left out.
+    """Distributions and whatever they need, directly or not, with the installed versions.
 
-    What is not installed is left out too, and ``name-cpu`` answers for ``name``.
+    Extras and what is for other platforms are left out, and what is not installed; ``name-cpu`` answers for ``name``.
 
     Example:
         >>> sorted(set(stood_on(("numba",))) & {"llvmlite", "numpy", "pandas"})
         ['llvmlite', 'numpy']
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     waiting = list(names)
     while waiting:
         package = _metadata(waiting.pop())
-        if package is None or _normal(package["Name"]) in found:
+        if package is None or canonicalize_name(package["Name"]) in versions:
             continue
-        found[_normal(package["Name"])] = package["Version"]
-        needs = [need for need in package.get_all("Requires-Dist", ()) if "extra ==" not in need]
-        waiting += [match.group() for need in needs if (match := _NAME.match(need))]
-    return dict(sorted(found.items()))
+        versions[canonicalize_name(package["Name"])] = package["Version"]
+        needs = [Requirement(need) for need in package.get_all("Requires-Dist", ())]
+        waiting += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return dict(sorted(versions.items()))
 
 
 def requirements(runs: Sequence[Run]) -> str:
@@ -90,8 +90,3 @@ def _metadata(name: str) -> PackageMetadata | None:
         except PackageNotFoundError:
             pass
     return None
-
-
-def _normal(name: str) -> str:
-    """One spelling of names that packaging tools take for the same."""
-    return re.sub(r"[-_.]+", "-", name).lower()
