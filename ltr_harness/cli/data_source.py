@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ltr_harness.compression import bare_name
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.reader import Reader
 
@@ -31,7 +32,7 @@ def is_experiment(paths: Sequence[Path]) -> bool:
 
 def guessed_reader(path: Path) -> str:
     """The reader's name for a file, by its name and by what stands beside it."""
-    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    name = bare_name(path.name.lower())
     if path.is_dir() or name.endswith((".parquet", ".pq", ".arrow", ".feather")):
         return "parquet"
     if name.endswith((".csv", ".tsv", ".tab")):

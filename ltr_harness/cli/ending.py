@@ -62,6 +62,10 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         full = error.errno == errno.ENOSPC
         cure = "free some space and run the same command again, what finished is kept" if full else ""
         return 1, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
+    if isinstance(error, MemoryError):
+        return 1, [
+            Problem("", "there is not enough memory", cure="fewer rows, columns or --workers need less")
+        ]
     found = f"internal error: {type(error).__name__}: {error}"
     blame = "this is a defect of ltr-harness, not of your input; details: "
     return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source
+from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ def _read_all(reads: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def _stem(path: Path) -> str:
-    name = path.name.removesuffix(".gz")
+    name = bare_name(path.name)
     stem, dot, suffix = name.rpartition(".")
     return stem if dot and suffix in ("txt", "run", "csv", "tsv", "parquet", "npy", "scores") else name
 

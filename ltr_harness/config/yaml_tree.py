@@ -8,6 +8,7 @@ are refused.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from yaml.scanner import Scanner
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.printable import printable
+
+log = logging.getLogger(__name__)
 
 Scalar = str | int | float | bool | None
 
@@ -107,6 +111,8 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
     """
     name = name or str(path)
     try:
+        if path.is_fifo():
+            log.warning("%s is a pipe: waiting for what is written to it", printable(name))
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness.compression import bare_name, suffix_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
@@ -84,9 +85,7 @@ class ScoresModel(FittedModel):
         return _scores(self.file, split)
 
     def save(self, folder: Path) -> str:
-        name = self.STEM + "".join(
-            self.file.suffixes[-2:] if self.file.suffix == ".gz" else self.file.suffixes[-1:]
-        )
+        name = self.STEM + Path(bare_name(self.file.name)).suffix + suffix_of(self.file.name)
         shutil.copyfile(self.file, Path(folder) / name)
         return name
 
@@ -97,7 +96,7 @@ class ScoresModel(FittedModel):
 
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
-    if not file.name.removesuffix(".gz").endswith(_TREC):
+    if not bare_name(file.name).endswith(_TREC):
         return read_scores(
             file,
             split.judgments,

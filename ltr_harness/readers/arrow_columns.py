@@ -10,7 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.rows import query_ids
+from ltr_harness.readers.rows import LONGEST_ID, repeated
+
+_QUOTED = 60  # characters of a value that messages quote
+
+
+def refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Raise if two columns have one name.
+
+    Raises:
+        DataError: naming them.
+    """
+    if twice := repeated(names):
+        found = f"has two columns {', '.join(map(repr, twice[:5]))}{', …' if len(twice) > 5 else ''}"
+        raise DataError(Problem(str(path), found, "a name of its own for each column"))
+
+
+def refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
+    """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks.
+
+    Raises:
+        DataError: naming each such column.
+    """
+    from pyarrow import ArrowException, types
+
+    problems = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in texts or types.is_dictionary(column.type):
+            try:
+                column.validate(full=True)
+            except ArrowException as problem:
+                found = str(problem).rpartition("Invalid: ")[2]
+                problems.append(
+                    Problem(str(path), f"column {name!r} contains values that are not valid: {found}")
+                )
+    if problems:
+        raise DataError(problems)
 
 
 def is_numeric(kind: Any) -> bool:
@@ -55,44 +90,69 @@ def numbers_of(column: Any) -> NDArray[np.float64]:
     return values
 
 
-def texts_of(column: Any) -> NDArray[np.str_] | None:
-    """A column of text or integers as text, null as ""; None for another type."""
-    from pyarrow import string, types
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of text."""
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def texts_of(column: Any) -> Any | None:
+    """A column of text or whole numbers as Arrow's text, null as ""; None for another type."""
+    from pyarrow import large_string, types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (types.is_integer(column.type) or is_text(column.type)):
+        return None
+    return column.cast(large_string()).fill_null("")
+
+
+def names_all(texts: Any) -> bool:
+    """Whether no text is empty."""
+    from pyarrow.compute import any as any_of
+    from pyarrow.compute import equal
+
+    return not any_of(equal(texts, "")).as_py()
+
+
+def unfit_ids(texts: Any) -> NDArray[np.bool_]:
+    """Which texts cannot be ids: empty ones, very long ones, and those with a NUL byte.
+
+    NumPy loses NUL bytes at the end, which would make two ids one, and makes all texts as wide as the longest.
+    """
+    from pyarrow.compute import binary_length, match_substring
+
+    length = binary_length(texts).to_numpy()
+    unfit: NDArray[np.bool_] = (length == 0) | (length > LONGEST_ID) | match_substring(texts, "\0").to_numpy()
+    return unfit
+
+
+def values_of(column: Any) -> Any:
+    """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text.
+
+    Raises:
+        pyarrow.ArrowException: the values of this type are no single values, or cannot be written as text.
+    """
+    from pyarrow import ArrowTypeError, large_string, types
 
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
-    if not (
-        types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind) or "view" in str(kind)
-    ):
-        return None
-    return np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_)
-
-
-def has_nul(column: Any) -> NDArray[np.bool_]:
-    """Texts with a NUL byte: NumPy loses those at the end, which would make two ids one."""
-    from pyarrow import string
-    from pyarrow.compute import match_substring
-
-    found: NDArray[np.bool_] = match_substring(column.cast(string()).fill_null(""), "\0").to_numpy()
-    return found
-
-
-def values_of(column: Any) -> NDArray[Any]:
-    """An attribute: numbers and truth values as they are, everything else as text."""
-    from pyarrow import string, types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_floating(column.type) or (types.is_integer(column.type) and column.null_count):
+    if types.is_floating(kind) or (types.is_integer(kind) and column.null_count):
         return numbers_of(column)
-    if types.is_integer(column.type) or (types.is_boolean(column.type) and not column.null_count):
+    if types.is_integer(kind) or (types.is_boolean(kind) and not column.null_count):
         return np.asarray(column.to_numpy())
-    # In text files everything is text: numbers become numbers as query ids do.
-    return query_ids(np.asarray(column.cast(string()).fill_null("").to_numpy(), dtype=np.str_))
+    if not (is_text(kind) or is_numeric(kind) or types.is_temporal(kind) or types.is_binary(kind)):
+        raise ArrowTypeError(f"{kind} is not a type of single values")
+    return column.cast(large_string()).fill_null("")
 
 
 def found_in(cell: Any) -> str:
     """What a message says of a cell: ``is empty``, ``contains 'x'``."""
     value = cell.as_py()
-    return "is empty" if value is None or value == "" else f"contains {value!r}"
+    if value is None or value == "":
+        return "is empty"
+    if isinstance(value, str) and len(value) > _QUOTED:
+        return f"contains {value[:_QUOTED] + '…'!r} ({len(value):,} characters)"
+    return f"contains {value!r}"

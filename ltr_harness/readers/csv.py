@@ -6,12 +6,13 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ltr_harness.compression import bare_name
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.tables import TableReader
 
 
 class Csv(TableReader):
-    r"""Text tables with named columns, plain or compressed with gzip or zstd.
+    r"""Text tables with named columns, plain or compressed (gzip, zstd, bzip2, xz).
 
     An empty cell, ``NULL``, ``NA`` or ``NaN`` in a feature is a missing value. Query ids are taken as they are
     written, so ``7`` and ``007`` are two queries.
@@ -25,5 +26,5 @@ class Csv(TableReader):
     )
 
     def opened(self, path: Path) -> Delimited:
-        is_tsv = path.name.removesuffix(".gz").removesuffix(".zst").endswith((".tsv", ".tab"))
+        is_tsv = bare_name(path.name).endswith((".tsv", ".tab"))
         return Delimited(path, self.separator or ("\t" if is_tsv else ","))

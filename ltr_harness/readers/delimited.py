@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import SHOWN, limited, repeated
 from ltr_harness.wording import count_of
 
 _FIELD_LIMIT = 1 << 30
@@ -27,7 +27,7 @@ class Delimited:
     """One file, opened: its columns are known, its rows are not read yet.
 
     Args:
-        path: text, plain or compressed with gzip or zstd.
+        path: text, plain or compressed.
         separator: one character.
         header: the first row names the columns; otherwise they are called ``"0"``, ``"1"``, …
 
@@ -41,14 +41,15 @@ class Delimited:
         self.separator = separator
         self.header = header
         self._data = text_bytes(path)
+        self.size = len(self._data)
+        self.n_rows: int | None = None
         first = next(self._records(), None)
         if first is None:
             raise DataError(Problem(str(path), "has only blank lines", "rows"))
         if header:
             self._check_header(first[0])
         self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
-        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
-        if twice:
+        if twice := repeated(self.columns):
             raise DataError(
                 Problem(f"{path}:{first[0]}", f"the header names {', '.join(map(repr, twice))} twice")
             )
@@ -201,7 +202,8 @@ class Delimited:
         for name in numbers:
             column = table[name].to_pylist()
             bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
-        bad.sort(key=lambda cell: (cell[0], self.columns.index(cell[1])))
+        order = {name: at for at, name in enumerate(self.columns)}
+        bad.sort(key=lambda cell: (cell[0], order[cell[1]]))
         shown = bad[:SHOWN]
         lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
         problems = [

@@ -17,7 +17,7 @@ from ltr_harness.readers.svmlight.read import documents_by_words, read_svmlight
 
 
 class Letor(FileReader):
-    """Text rows ``label qid:id index:value … # comment``, dense or sparse, plain or compressed (gzip, zstd).
+    """Text rows ``label qid:id index:value … # comment``, dense or sparse, plain or compressed (gzip, zstd, bzip2, xz).
 
     As LETOR 3/4, MSLR-WEB10K/30K, Istella, Yahoo LTRC and ClueWeb09 publish them. Features that a row leaves
     out are 0.0; ``NULL`` and ``nan`` are missing values (NaN). Feature indices may be unsorted; of an index

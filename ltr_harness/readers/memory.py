@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import QueryGroups, as_column
-from ltr_harness.readers.arrow_columns import is_numeric, refuse_types
+from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
 
@@ -159,13 +159,22 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
 
 
 class ArrowColumns:
-    """An Arrow table, opened as the table readers want it."""
+    """An Arrow table, opened as the table readers want it.
 
-    def __init__(self, table: Any, path: Path) -> None:
+    Args:
+        table: in memory, or mapped.
+        path: what messages call it.
+        size: bytes of the file it comes from; default: its own.
+    """
+
+    def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
         self.path = path
         self.columns: list[str] = list(table.schema.names)
         self.schema: Any = table.schema
+        self.n_rows: int | None = table.num_rows
+        self.size = int(table.nbytes) if size is None else size
         self._table = table
+        refuse_repeated(path, self.columns)
 
     def numeric_columns(self) -> set[str]:
         return {field.name for field in self.schema if is_numeric(field.type)}
@@ -174,13 +183,9 @@ class ArrowColumns:
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
-        from pyarrow import ArrowException
-
-        try:
-            self._table.select(list(texts)).validate(full=True)
-        except ArrowException as problem:
-            raise DataError(Problem(str(self.path), f"contains text that is not valid: {problem}")) from None
-        return self._table.select([*numbers, *texts])
+        columns = self._table.select([*numbers, *texts])
+        refuse_invalid(self.path, columns, texts)
+        return columns
 
     def place(self, row: int) -> str:
         """Row, counted from 1."""

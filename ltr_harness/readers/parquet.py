@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.arrow_columns import is_numeric, refuse_types
-from ltr_harness.readers.files import located, unreadable
+from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
+from ltr_harness.readers.cost import Bound
+from ltr_harness.readers.files import located, refuse_pipe, unreadable
 from ltr_harness.readers.memory import ArrowColumns
 from ltr_harness.readers.table_part import Table
 from ltr_harness.readers.tables import TableReader
@@ -53,6 +54,7 @@ class Parquet(TableReader):
         return paths
 
     def opened(self, path: Path) -> Table:
+        refuse_pipe(path)
         try:
             with open(path, "rb") as stream:
                 is_arrow = stream.read(6) == b"ARROW1"
@@ -62,12 +64,18 @@ class Parquet(TableReader):
 
 
 def _arrow(path: Path) -> Table:
-    from pyarrow import ArrowException, ipc, memory_map
+    import pyarrow as pa
+    from pyarrow import ipc
 
     try:
-        with memory_map(str(path)) as source, ipc.open_file(source) as file:
-            return ArrowColumns(file.read_all(), path)
-    except (ArrowException, OSError) as problem:
+        with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
+            on_disk, unpacked, batches = path.stat().st_size, 0, []
+            for i in range(file.num_record_batches):  # one by one: each may be compressed
+                batches.append(file.get_batch(i))
+                unpacked += batches[-1].nbytes
+                Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
+            return ArrowColumns(pa.Table.from_batches(batches, file.schema), path, on_disk)
+    except (pa.ArrowException, OSError) as problem:
         raise DataError(Problem(str(path), f"the Arrow file is damaged: {problem}")) from None
 
 
@@ -83,12 +91,15 @@ class ParquetTable:
             self._file = ParquetFile(path, page_checksum_verification=True)
             self.schema: Any = self._file.schema_arrow
             self.columns: list[str] = list(self.schema.names)
+            self.size = path.stat().st_size
+            self.n_rows: int | None = self._file.metadata.num_rows
         except (ArrowException, UnicodeDecodeError) as problem:
             raise DataError(
                 Problem(str(path), f"is not a Parquet file, or is damaged: {problem}", "a Parquet file")
             ) from None
         except OSError as problem:
             raise unreadable(path, problem) from None
+        refuse_repeated(path, self.columns)
 
     def numeric_columns(self) -> set[str]:
         """Columns of numbers or truth values."""
@@ -96,17 +107,21 @@ class ParquetTable:
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""
-        from pyarrow import ArrowException
+        from pyarrow import ArrowException, ArrowMemoryError
 
         refuse_types(self.path, self.schema, numbers)
-        n_rows = self._file.metadata.num_rows
-        if n_rows == 0:
+        n_rows = self.n_rows
+        if not n_rows:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
         try:
             table = self._file.read(columns=[*numbers, *texts])
-            table.select(list(texts)).validate(full=True)  # text that is no UTF-8 shows up nowhere else
+        except ArrowMemoryError as problem:
+            raise DataError(
+                Problem(str(self.path), f"there is not enough memory to read it: {problem}")
+            ) from None
         except (ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
+        refuse_invalid(self.path, table, texts)
         for name, column in zip(table.column_names, table.columns, strict=True):
             if len(column) != n_rows:  # Arrow believes each column's own count
                 found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {count_of(n_rows, 'row')}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,9 @@ from ltr_harness.wording import count_of, plural
 
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
+
+LONGEST_ID = 1000
+"""Bytes of a query id, a document id or the value of an attribute; longer ones are a sign of something else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +99,11 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
         order,
         rows.columns,
     )
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, sorted."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:

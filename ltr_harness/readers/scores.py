@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.readers.arrow_columns import numbers_of
@@ -49,7 +50,7 @@ def read_scores(
 
     Args:
         path: text with one number per line, ``.npy``, or a table: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``; text
-            may be compressed with gzip or zstd.
+            may be compressed.
         judgments: the rows that the scores belong to.
         file_order: int64 (n_rows,), as `RankingDataset.file_order`: the rows in the order of the data's files, which
             is that of scores without names; None where the judgments are in that order.
@@ -66,7 +67,7 @@ def read_scores(
     """
     file = located([str(path)], Path())[0]
     order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
-    name = file.name.removesuffix(".gz").removesuffix(".zst")
+    name = bare_name(file.name)
     if name.endswith(_TABLES):
         table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
         return _from_table(table, judgments, order, columns or {}, other_queries)

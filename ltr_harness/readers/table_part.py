@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.readers.arrow_columns import found_in, has_nul, numbers_of, refuse_types, texts_of, values_of
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.arrow_columns import (
+    found_in,
+    numbers_of,
+    refuse_types,
+    texts_of,
+    unfit_ids,
+    values_of,
+)
+from ltr_harness.readers.cost import Bound
+from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited, query_ids
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
@@ -23,6 +31,10 @@ class Table(Protocol):
     columns: list[str]
     schema: Any
     """The types of the columns, where they are stored one by one and so can be read one by one; else None."""
+    size: int
+    """Bytes of the file."""
+    n_rows: int | None
+    """Where it is known before the rows are read."""
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""
@@ -75,7 +87,7 @@ class Part:
         self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
         self.positions = self._positions(columns, position) if position else None
         self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
-        self.attributes = {name: values_of(columns[name]) for name in attributes}
+        self.attributes = {name: self._attribute(columns, name) for name in attributes}
 
     def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]
@@ -92,8 +104,39 @@ class Part:
                 )
             )
             return np.empty(self.n_rows, dtype=np.str_)
-        self._report((values == "") | has_nul(column), name, columns, expected)
-        return values
+        return self._as_numpy(values, unfit_ids(values), name, columns, expected)
+
+    def _attribute(self, columns: Any, name: str) -> NDArray[Any]:
+        from pyarrow import ArrowException
+        from pyarrow.compute import binary_length
+
+        try:
+            values = values_of(columns[name])
+        except ArrowException as problem:
+            found = f"column {name!r} cannot be an attribute: {problem}"
+            expected = "a number, a time or a text in every row"
+            self.problems.append(Problem(str(self.table.path), found, expected))
+            return np.zeros(self.n_rows)
+        if isinstance(values, np.ndarray):
+            return values
+        unfit = binary_length(values).to_numpy() > LONGEST_ID
+        # In text files everything is text: numbers become numbers as query ids do.
+        return query_ids(self._as_numpy(values, unfit, name, columns, "the value of an attribute"))
+
+    def _as_numpy(
+        self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Any, expected: str
+    ) -> NDArray[np.str_]:
+        """Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
+        from pyarrow.compute import max as largest
+        from pyarrow.compute import utf8_length
+
+        if unfit.any():
+            self._report(unfit, name, columns, f"{expected} of at most {LONGEST_ID:,} bytes")
+            return np.empty(self.n_rows, dtype=np.str_)
+        longest = largest(utf8_length(texts)).as_py() or 1
+        found = f"column {name!r} has a text of {longest:,} characters, so that its {self.n_rows:,} rows take"
+        Bound.of_file(self.table.size).refuse(str(self.table.path), found, 4 * longest * self.n_rows)
+        return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(self, columns: Any, name: str, expected: str) -> NDArray[np.float64]:
         values = numbers_of(columns[name])

@@ -15,11 +15,13 @@ from pydantic import Field, PrivateAttr, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.arrow_columns import texts_of
+from ltr_harness.readers.arrow_columns import names_all, texts_of
+from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
-from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids
+from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
 from ltr_harness.readers.table_part import Part, Table, place_in
+from ltr_harness.wording import count_of
 
 _DOCUMENT = "document_id"
 
@@ -52,8 +54,7 @@ class TableReader(FileReader):
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
         roles = [*self._roles(), *(self.features or ())]
-        twice = sorted({name for name in roles if roles.count(name) > 1})
-        if twice:
+        if twice := repeated(roles):
             raise ValueError(
                 f"{', '.join(map(repr, twice))} named more than once; expected one role for each column"
             )
@@ -87,6 +88,7 @@ class TableReader(FileReader):
 
     def assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
+        self._refuse_cost(tables)
         return self._with_documents(tables)._assembled(tables, source)
 
     def _assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
@@ -127,7 +129,7 @@ class TableReader(FileReader):
                 names = texts_of(table.read([], [_DOCUMENT])[_DOCUMENT])
             except DataError:  # it will be told with the rest of the file
                 return self
-            if names is None or (names == "").any():
+            if names is None or not names_all(names):
                 return self
         return self.model_copy(update={"document_id": _DOCUMENT})
 
@@ -141,6 +143,18 @@ class TableReader(FileReader):
         labels = [self.label] if self._labelled else []
         return [self.query, *labels, *optional, *self.attributes]
 
+    def _refuse_cost(self, tables: Sequence[Table]) -> None:
+        """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
+        if any(table.n_rows is None for table in tables):
+            return
+        n_rows = sum(table.n_rows or 0 for table in tables)
+        others = self._roles()
+        chosen = self.features or [name for name in tables[0].numeric_columns() if name not in others]
+        size = f"{count_of(n_rows, 'row')} of {count_of(len(chosen) + len(others), 'column')}"
+        Bound.of_file(sum(table.size for table in tables)).refuse(
+            str(tables[0].path), f"{size} take", n_rows * (4 * len(chosen) + 8 * len(others))
+        )
+
     def _feature_columns(self, tables: Sequence[Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The feature columns, the same for all files, and a note on columns that are none."""
         roles = self._roles()
@@ -150,7 +164,7 @@ class TableReader(FileReader):
         if features is None:
             first = tables[0]
             numeric = first.numeric_columns()
-            rest = [name for name in first.columns if name not in roles]
+            rest = [name for name in first.columns if name not in set(roles)]
             features = tuple(name for name in rest if name in numeric)
             left_out = [name for name in rest if name not in numeric]
             if left_out:
@@ -159,6 +173,7 @@ class TableReader(FileReader):
                 if isinstance(table, Delimited):
                     problems += table.decimal_commas([name for name in left_out if name in table.columns])
         for table in tables:
+            there = set(table.columns)
             problems += [
                 Problem(
                     str(table.path),
@@ -167,7 +182,7 @@ class TableReader(FileReader):
                     + ("" if len(table.columns) > 1 else "; is the separator right?"),
                 )
                 for name in (*roles, *features)
-                if name not in table.columns
+                if name not in there
             ]
         if problems:
             raise DataError(limited(problems, noun="missing column"))

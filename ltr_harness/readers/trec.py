@@ -1,7 +1,7 @@
 """TREC's two files, judgments (qrels) and rankings (runs), and the two joined by trec_eval's rules.
 
 Qrels are lines ``query iteration document grade``, runs ``query Q0 document rank score tag``, separated by any
-white space, plain or gzip-compressed; what stands in a run after the tag is ignored. The order of a run's rows
+white space, plain or compressed; what stands in a run after the tag is ignored. The order of a run's rows
 comes from its scores alone.
 """
 

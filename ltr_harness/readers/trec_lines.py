@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, text_bytes
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 from ltr_harness.wording import count_of
-
-LONGEST_NAME = 1000
-"""Bytes; longer ones are a sign that the file is something else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class Lines:
     Blank lines, and lines whose first character is ``#``, are passed over.
 
     Args:
-        path: plain or gzip-compressed text.
+        path: plain or compressed text.
         form: the fields' names, such as ``"query iteration document grade"``.
         more: further fields may follow and are ignored.
 
@@ -85,11 +83,11 @@ class Lines:
         at = self._form.index(field)
         lengths = self._ends[at] - self._starts[at]
         self.report(
-            lengths > LONGEST_NAME,
+            lengths > LONGEST_ID,
             lambda row: f"the {field} is {count_of(lengths[row], 'byte')} long",
-            f"at most {LONGEST_NAME:,}",
+            f"at most {LONGEST_ID:,}",
         )
-        if (lengths > LONGEST_NAME).any():
+        if (lengths > LONGEST_ID).any():
             self.finish()
         encoded = self._column(field).dictionary_encode()
         values = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
@@ -99,6 +97,9 @@ class Lines:
         self.report(
             with_nul[codes], lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes"
         )
+        longest = max(map(len, values))
+        found = f"a {field} has {longest:,} characters, so that the {len(values):,} different ones take"
+        Bound.of_file(len(self._data)).refuse(str(self.path), found, 4 * longest * len(values))
         return Names(np.array(values, dtype=np.str_), codes)
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ltr_harness.compression import bare_name
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.writers.places import whole_files
@@ -28,7 +29,7 @@ def format_of(path: Path) -> str | None:
         >>> format_of(Path("train.txt.gz")), format_of(Path("train.parquet")), format_of(Path("train"))
         ('letor', 'parquet', None)
     """
-    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    name = bare_name(path.name.lower())
     return _SUFFIXES.get(Path(name).suffix)
 
 
@@ -37,7 +38,7 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
 
     Args:
         dataset: what to write.
-        path: the main file; ``.gz`` and ``.zst`` compress text.
+        path: the main file; ``.gz``, ``.zst``, ``.bz2`` and ``.xz`` compress text.
         form: one of `FORMATS`; default: as the file's name says.
 
     Returns:

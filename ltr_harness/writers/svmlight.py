@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.compression import opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.writers.places import Temporary
@@ -48,7 +47,7 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
     else:
         left_out |= {"query ids": True, "document ids": documents is not None}
         _companions(dataset, path, temporary)
-    with _opened(temporary(path), path.suffix) as stream:
+    with opened_for_writing(temporary(path), path.name) as stream:
         for text in _blocks(dataset, first, with_qid):
             stream.write(text.encode("utf-8"))
     missing = [what for what, there in left_out.items() if there]
@@ -136,18 +135,3 @@ def number_texts(values: NDArray[np.float64]) -> list[str]:
         values: float64 (n,).
     """
     return [str(int(value)) if value == int(value) else repr(value) for value in values.tolist()]
-
-
-@contextmanager
-def _opened(path: Path, suffix: str) -> Iterator[IO[bytes] | Any]:
-    if suffix == ".gz":
-        with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:
-            yield stream  # without name and time: the same rows give the same bytes
-    elif suffix == ".zst":
-        import pyarrow
-
-        with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
-            yield stream
-    else:
-        with open(path, "wb") as stream:
-            yield stream

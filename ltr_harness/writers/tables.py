@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.writers.places import Temporary
@@ -79,16 +79,8 @@ def arrow_table(dataset: RankingDataset, path: Path) -> Any:
 
 
 def _write_csv(table: Any, target: Path, path: Path) -> None:
-    from pyarrow import CompressedOutputStream, csv
+    from pyarrow import csv
 
-    name = path.name.lower()
-    tabs = name.removesuffix(".gz").removesuffix(".zst").endswith((".tsv", ".tab"))
-    options = csv.WriteOptions(delimiter="\t" if tabs else ",")
-    if name.endswith(".gz"):
-        with open(target, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-            csv.write_csv(table, packed, options)
-    elif name.endswith(".zst"):
-        with CompressedOutputStream(str(target), "zstd") as packed:
-            csv.write_csv(table, packed, options)
-    else:
-        csv.write_csv(table, target, options)
+    separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
+    with opened_for_writing(target, path.name) as stream:
+        csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))

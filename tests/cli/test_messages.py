@@ -196,6 +196,16 @@ def test_ctrl_c_that_a_library_wrapped_is_still_ctrl_c(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.startswith("interrupted; finished runs are kept")
 
 
+def test_too_little_memory_is_no_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    def large() -> None:
+        raise MemoryError
+
+    assert run_command(large, []) == 1
+    said = capsys.readouterr().err
+    assert said == "error: there is not enough memory; fewer rows, columns or --workers need less\n"
+
+
 def test_a_defect_of_ours_is_one_message_and_a_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +223,16 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text("abcno1", min_size=1, max_size=4), json_values, min_size=1, max_size=4))
 def test_json_is_yaml(data: dict[str, Any]) -> None:
     assert plain(json.dumps(data, ensure_ascii=False)) == data
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_waited_for_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pipe = tmp_path / "e.yaml"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("a: 1\n",), daemon=True)
+    writer.start()
+    assert read_yaml(pipe).plain() == {"a": 1}
+    writer.join()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{pipe} is a pipe: waiting for what is written to it"
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
+import lzma
 import re
 from pathlib import Path
 
@@ -155,7 +157,16 @@ def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) ->
         (zstd(GOOD * 100)[:9] + b"\xff" * 90, "the zstd file is damaged"),
         (b"\x28\xb5\x2f\xfd....", "the zstd file is damaged"),
         (zstd(b""), "the file is empty"),
-        (b"BZh9....", "is compressed with bzip2; expected a text file; unpack it first"),
+        (
+            bz2.compress(GOOD * 100)[:-9],
+            "the bzip2 file ends too early (truncated); copy or download it again",
+        ),
+        (bz2.compress(GOOD)[:10] + b"\xff" * 90, "the bzip2 file is damaged"),
+        (b"BZh9....", "the bzip2 file is damaged"),
+        (bz2.compress(b""), "the file is empty"),
+        (lzma.compress(GOOD * 100)[:-9], "the xz file ends too early (truncated); copy or download it again"),
+        (lzma.compress(GOOD)[:10] + b"\xff" * 90, "the xz file is damaged"),
+        (lzma.compress(b""), "the file is empty"),
         (GOOD.decode().encode("utf-16"), "is UTF-16 text; expected a text file; save it as UTF-8"),
     ],
 )
@@ -169,7 +180,7 @@ def test_files_that_are_bad_as_a_whole(tmp_path: Path, content: bytes, message: 
 
 def test_one_slip_in_an_index_does_not_ask_for_all_memory(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("0 qid:1 1:1\n" * 2000 + "0 qid:1 999999999:1\n")
-    with pytest.raises(DataError, match=r"a\.txt:2001: the largest feature index is 999,999,999: .* GiB"):
+    with pytest.raises(DataError, match=r"a\.txt:2001: the largest feature index is 999,999,999: .* GB"):
         Letor().read(["a.txt"], tmp_path)
 
 

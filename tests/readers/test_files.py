@@ -45,7 +45,7 @@ def test_absolute_names_are_taken_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_are_refused_before_they_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="is not a regular file"):
+    with pytest.raises(DataError, match="is a pipe or a device; expected a file on a disk"):
         located(["pipe"], tmp_path)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 import struct
 from collections.abc import Callable
@@ -15,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
+from ltr_harness import compression
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.readers import files
+from ltr_harness.readers import packed
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.svmlight import chunks as svmlight_chunks
 
@@ -339,16 +342,22 @@ def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "pack", [gzip.compress, lambda text: bytes(pyarrow.compress(text, "zstd", asbytes=True))]
+    "pack",
+    [
+        gzip.compress,
+        bz2.compress,
+        lzma.compress,
+        lambda text: bytes(pyarrow.compress(text, "zstd", asbytes=True)),
+    ],
 )
 @pytest.mark.parametrize("in_memory", [1 << 30, 100])
 def test_archives_large_and_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], in_memory: int
 ) -> None:
-    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
-    monkeypatch.setattr(files, "_BLOCK", 64)
+    monkeypatch.setattr(packed, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(compression, "_BLOCK", 64)
     text = b"".join(b"%d qid:%d 1:%d\n" % (i % 3, i // 10, i) for i in range(500))
-    plain, packed = read(tmp_path, text), read(tmp_path, pack(text))
-    assert fingerprint_dataset(packed) == fingerprint_dataset(plain)
+    plain, unpacked = read(tmp_path, text), read(tmp_path, pack(text))
+    assert fingerprint_dataset(unpacked) == fingerprint_dataset(plain)
     twice = read(tmp_path, pack(text) + pack(text.replace(b"qid:", b"qid:9")))
     assert twice.n_rows == 1000, "archives may be written one after the other"

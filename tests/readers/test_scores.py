@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,9 @@ IN_ORDER = "query_id,label,score\n7,2,0.5\n7,0,0.25\n7,1,-1\n9,0,3\n9,1,0.001\n"
         ("s.gz", gzip.compress(NUMBERS.encode(), mtime=0)),
         ("s.csv", BY_ROW),
         ("s.csv.gz", gzip.compress(BY_ROW.encode(), mtime=0)),
+        ("s.csv.zst", bytes(pa.compress(BY_ROW.encode(), "zstd", asbytes=True))),
+        ("s.csv.bz2", bz2.compress(BY_ROW.encode())),
+        ("s.txt.xz", lzma.compress(NUMBERS.encode())),
         ("s.tsv", BY_DOCUMENT),
         ("s.csv", IN_ORDER),
         ("s.csv", "score\n" + NUMBERS),

@@ -29,6 +29,8 @@ FILES = {
     "rows.csv": Csv,
     "rows.tsv.gz": Csv,
     "rows.csv.zst": Csv,
+    "rows.txt.bz2": Letor,
+    "rows.csv.xz": Csv,
     "rows.parquet": Parquet,
     "rows.arrow": Parquet,
 }

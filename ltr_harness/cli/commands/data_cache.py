@@ -30,6 +30,7 @@ def cache_command(unused: int | None, clear: bool) -> int:
 
     from ltr_harness.cache import default_folder, kept_entries, remove_entries
     from ltr_harness.errors import UsageError
+    from ltr_harness.readers.cost import in_words
 
     if clear and unused is not None:
         raise UsageError("--clear and --unused; expected one of them")
@@ -52,11 +53,3 @@ def cache_command(unused: int | None, clear: bool) -> int:
     total = sum(entry.size for entry in entries)
     say(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
     return 0
-
-
-def in_words(size: float) -> str:
-    """A number of bytes for people."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size:.0f} B"

@@ -9,6 +9,7 @@ import click
 
 from ltr_harness.cli.data_source import guessed_reader, read_files, reader_option, reader_options
 from ltr_harness.cli.output import say
+from ltr_harness.compression import bare_name, suffix_of
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -91,8 +92,7 @@ def split_command(
 
 def _suffix(path: Path) -> str:
     """``.txt.gz`` of ``rows.v2.txt.gz``."""
-    packed = path.suffix if path.suffix in (".gz", ".zst") else ""
-    return Path(path.name.removesuffix(packed)).suffix + packed
+    return Path(bare_name(path.name)).suffix + suffix_of(path.name)
 
 
 def _with_attribute(options: tuple[str, ...], reader: str, column: str | None) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from typing import Literal
 
 import click
 
-from ltr_harness.cli.commands.data_cache import in_words
 from ltr_harness.cli.output import say
+from ltr_harness.readers.cost import in_words
 
 Status = Literal["ok", "note", "failed"]
 

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.readers.rows import LONGEST_ID
 
-# What `parse` reports; the words are in svmlight_words.py.
+# What `parse` reports; the words are in messages.py.
 (
     LABEL_NOT_A_NUMBER,
     LABEL_MISSING,
@@ -30,13 +31,14 @@ from ltr_harness.compiled import compiled
     QID_EMPTY,
     QID_UNEXPECTED,
     ID_WITH_NUL,
+    ID_TOO_LONG,
     INDEX_NOT_A_NUMBER,
     INDEX_NEGATIVE,
     INDEX_TOO_SMALL,
     INDEX_TOO_LARGE,
     VALUE_NOT_A_NUMBER,
     VALUE_INFINITE,
-) = range(14)
+) = range(15)
 
 _EXACT, _CLOSE, _HARD, _MISSING, _INFINITE, _BAD = range(6)
 
@@ -166,6 +168,8 @@ def parse(
                     i = _token_end(data, start)
                     if i == start:
                         problem = QID_EMPTY
+                    elif i - start > LONGEST_ID:
+                        problem = ID_TOO_LONG
                     elif _has_nul(data, start, i):
                         problem = ID_WITH_NUL
                     elif n_blocks == 0 or not _same(data, previous_start, previous_end, start, i):
@@ -183,10 +187,13 @@ def parse(
                 break
             if data[i] == _HASH:
                 is_named, start, end = _document(data, i)
+                fits = end - start <= LONGEST_ID
                 has_nul = _has_nul(data, start, end)
-                if is_named and has_nul:
+                if is_named and not fits:
+                    problem, at = ID_TOO_LONG, start
+                elif is_named and has_nul:
                     problem, at = ID_WITH_NUL, start
-                elif end > start and not has_nul:
+                elif end > start and fits and not has_nul:
                     document_spans[row] = start, end
                     if is_named:
                         n_documents += 1

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem
+from ltr_harness.readers.rows import LONGEST_ID
 from ltr_harness.readers.svmlight import kernels
 from ltr_harness.readers.svmlight.chunks import Chunk
 
@@ -40,6 +41,11 @@ _WORDS = {
         "the id {0} has a NUL byte",
         "text",
         "was the file cut off, or is it no text file?",
+    ),
+    kernels.ID_TOO_LONG: (
+        "the id {0} is too long",
+        f"at most {LONGEST_ID:,} bytes",
+        "is there a line break missing?",
     ),
     kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", INDEX, ""),
     kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.cost import Bound, in_words
 from ltr_harness.readers.files import release
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.svmlight import kernels
@@ -89,10 +89,11 @@ def read_svmlight(
     chunks = surveyed(paths)
     if first_index is None:
         first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
+    meant = n_features is not None
     if n_features is None:
         n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first_index)
     n_rows = chunks[-1].rows.stop
-    features = _matrix(n_rows, n_features, max(chunks, key=lambda chunk: chunk.largest))
+    features = _matrix(n_rows, n_features, chunks, meant=meant)
     labels = np.empty(n_rows, dtype=np.float64)
     lines = np.empty(n_rows, dtype=np.int64)
 
@@ -201,26 +202,31 @@ def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
     return notes
 
 
-def _matrix(n_rows: int, n_features: int, widest: Chunk) -> NDArray[np.float32]:
-    """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
-    needed = 4 * n_rows * n_features
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
+    """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory.
+
+    Args:
+        n_rows, n_features: its shape.
+        chunks: the text that fills it.
+        meant: the number of features was given.
+
+    Raises:
+        DataError: it is larger than the text or the machine allows.
+    """
+    needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
+    widest = max(chunks, key=lambda chunk: chunk.largest)
+    place = f"{widest.path}:{widest.first_line + widest.largest_line}"
+    why = f"n_features is {n_features:,}" if meant else f"the largest feature index is {widest.largest:,}"
+    found = f"{why}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
+    slip = "check whether that is a typo" if meant else "check whether that index is a typo"
+    cure = f"{slip}; features with very large indices need hashing or selection first"
+    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=meant)
+    bound.refuse(place, found, needed, cure)
     try:
-        if memory is not None and needed > memory:
-            raise MemoryError
         return np.zeros((n_rows, n_features), dtype=np.float32)
     except MemoryError:
-        raise DataError(
-            Problem(
-                f"{widest.path}:{widest.first_line + widest.largest_line}",
-                f"the largest feature index is {widest.largest:,}: {count_of(n_rows, 'row')} of "
-                f"{count_of(n_features, 'column')} "
-                f"take {needed / 2**30:,.1f} GiB",
-                "a matrix that fits in memory",
-                "check whether that index is a typo; features with very large indices need hashing or "
-                "selection first",
-            )
-        ) from None
+        fits = "a matrix that fits in memory"
+        raise DataError(Problem(place, f"{found} {in_words(needed)}", fits, cure)) from None
 
 
 def _parse(
@@ -259,8 +265,8 @@ def _parse(
     complete = n_problems == 0 and chunk.n_rows in (n_documents, n_words)
     parsed = _Parsed(
         block_rows[:n_blocks].copy(),
-        _texts(chunk.data, block_spans[:n_blocks]),
-        _texts(chunk.data, document_spans) if complete else None,
+        _texts(chunk, block_spans[:n_blocks]),
+        _texts(chunk, document_spans) if complete else None,
         n_documents,
         n_words,
         n_alone,
@@ -298,11 +304,13 @@ def _settle_hard(
     return problems
 
 
-def _texts(data: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.str_]:
+def _texts(chunk: Chunk, spans: NDArray[np.int64]) -> NDArray[np.str_]:
     if len(spans) == 0:
         return np.empty(0, dtype=np.str_)
     longest = int((spans[:, 1] - spans[:, 0]).max())
+    found = f"an id has {longest:,} bytes, so that {len(spans):,} ids take"  # all are as wide as the longest
+    Bound.of_file(len(chunk.data)).refuse(str(chunk.path), found, 4 * longest * len(spans))
     letters = np.zeros((len(spans), longest), dtype=np.uint8)
-    kernels.copy_spans(data, spans, letters)
+    kernels.copy_spans(chunk.data, spans, letters)
     # backslashreplace keeps ids in other encodings apart, where "replace" would make them one.
     return np.char.decode(letters.view(f"S{longest}")[:, 0], "utf-8", "backslashreplace")
