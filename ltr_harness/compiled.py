@@ -4,17 +4,28 @@ numba's parallel layers are not used: under ``fork`` they kill the child, under 
 abort the process, and they compete with the boosters' own thread pools.
 
 numba's disk cache looks at the file of the function it compiles and at no other: kernels that call each
-other therefore live in one file.
+other therefore live in one file. What lies in the cache is machine code that numba runs unseen, so the files
+here carry their digests; without a folder for them everything is compiled at every start.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import multiprocessing
+import os
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger(__name__)
 
 
 class Compiled(Generic[P, R]):
@@ -46,10 +57,92 @@ class Compiled(Generic[P, R]):
             copy = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
             copy.__module__ = function.__module__
             copy.__qualname__ = function.__qualname__
-            self._machine = numba.njit(cache=True, nogil=True)(copy)
+            machine = numba.njit(nogil=True)(copy)
+            if not numba.config.DISABLE_JIT:
+                try:
+                    machine._cache = _cache_class()(copy)
+                except RuntimeError:  # no folder beside the source, in the user's cache or in NUMBA_CACHE_DIR
+                    _say_uncached()
+            self._machine = machine
         return self._machine
 
 
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     """Compile on first call; cache the machine code beside the source or in the user's cache folder."""
     return Compiled(function)
+
+
+@cache
+def _say_uncached() -> None:
+    if multiprocessing.parent_process() is None:
+        log.warning(
+            "no folder for compiled code can be written: every start compiles the metrics again, which takes "
+            "seconds; set NUMBA_CACHE_DIR to a folder that can be written"
+        )
+
+
+@cache
+def _cache_class() -> type[Any]:
+    """numba's cache of a function, with other files."""
+    from numba.core.caching import FunctionCache
+
+    class CheckedCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+        def __init__(self, function: FunctionType) -> None:
+            super().__init__(function)
+            stamp = self._impl.locator.get_source_stamp()
+            self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            with suppress(OSError):  # a full disk: it is compiled again the next time
+                super().save_overload(signature, data)
+
+    return CheckedCache
+
+
+class _Files:
+    """A file for each signature of a function: the digest of its content, then the content.
+
+    Args:
+        folder: where.
+        name: of the function, its place and the Python version.
+        stamp: digest of its source.
+    """
+
+    def __init__(self, folder: Path, name: str, stamp: Any) -> None:
+        self._folder = folder
+        self._name = name
+        self._stamp = stamp
+
+    def load(self, key: Any) -> Any:
+        """What was saved; None where it is not there, of another version or damaged."""
+        path = self._path(key)
+        try:
+            found = path.read_bytes()
+        except OSError:
+            return None
+        digest, content = found[:32], found[32:]
+        if hashlib.sha256(content).digest() != digest:
+            log.warning("%s is damaged: it is compiled again", path)
+            return None
+        made_of, data = pickle.loads(content)
+        return pickle.loads(data) if made_of == self._made_of(key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        from numba.core.serialize import dumps
+
+        content = pickle.dumps((self._made_of(key), dumps(data)))
+        path = self._path(key)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        try:
+            temporary.write_bytes(hashlib.sha256(content).digest() + content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _path(self, key: Any) -> Path:
+        return self._folder / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.nbk"
+
+    def _made_of(self, key: Any) -> tuple[str, Any, str]:
+        import numba
+
+        return numba.__version__, self._stamp, repr(key)

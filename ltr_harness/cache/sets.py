@@ -127,6 +127,8 @@ class DataCache:
         folder = self._folder / "sets" / key
         found = open_entry(folder, verify=self._verify)
         if found is None:
+            if folder.exists():
+                log.warning("%s in the data cache is damaged: the data is read again", folder)
             dataset = make()
             if not storable(dataset):
                 return CachedSet(dataset, key)

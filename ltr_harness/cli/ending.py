@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import Notes, say
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import count_of
 
@@ -21,6 +22,15 @@ INTERRUPTED = 130
 
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
+    notes = Notes()
+    logging.getLogger("ltr_harness").addHandler(notes)
+    try:
+        return _code_of(command, arguments)
+    finally:
+        logging.getLogger("ltr_harness").removeHandler(notes)
+
+
+def _code_of(command: click.Command, arguments: Sequence[str]) -> int:
     try:
         result = command.main(args=list(arguments), prog_name="ltr-harness", standalone_mode=False)
         sys.stdout.flush()

@@ -29,6 +29,7 @@ class EventStream:
         self._quiet = quiet
         self._lock = threading.Lock()
         self._warnings = _Warnings(self)
+        self._replaced: list[logging.Handler] = []
         self.exit_code = 0
 
     def emit(self, event: events.Event) -> None:
@@ -44,14 +45,15 @@ class EventStream:
         self.emit(events.Said(text=text))
 
     def __enter__(self) -> Self:
-        logging.getLogger("ltr_harness").addHandler(self._warnings)
+        self._replaced = logging.getLogger("ltr_harness").handlers[:]
+        logging.getLogger("ltr_harness").handlers[:] = [self._warnings]
         self.emit(events.Began(command=self._command, version=__version__))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        logging.getLogger("ltr_harness").removeHandler(self._warnings)
+        logging.getLogger("ltr_harness").handlers[:] = self._replaced
         if came_from_ctrl_c(error):
             self.exit_code = INTERRUPTED
         elif isinstance(error, click.exceptions.Exit):

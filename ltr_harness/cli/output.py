@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import click
@@ -9,6 +10,16 @@ import click
 from ltr_harness.printable import printable
 
 _ASCII = str.maketrans({"–": "-", "…": "..."})
+
+
+class Notes(logging.Handler):
+    """What the harness warns of, as lines on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"note: {record.getMessage()}", err=True)
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:

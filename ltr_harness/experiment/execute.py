@@ -22,7 +22,7 @@ from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.boosted import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training, Workers
-from ltr_harness.runs.folder import finish, replace_files, unfinished
+from ltr_harness.runs.folder import LOG, finish, replace_files, unfinished
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.packages import stood_on
 from ltr_harness.runs.record import MetricSummary, OwnMetric, Record, StoppingFacts
@@ -120,7 +120,7 @@ def execute(
             )
             record |= _nothing_trained(said, time.perf_counter() - started)
             trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
-            (folder / "log.txt").write_text(f"failed: {said}\n{trace}", encoding="utf-8")
+            (folder / LOG).write_text(f"failed: {said}\n{trace}", encoding="utf-8")
             finish(folder, task.folder, Record(**record))
             return load_run(task.folder)
         fitted.save(folder)
@@ -146,7 +146,7 @@ def execute(
                 "evaluate": time.perf_counter() - scored,
             },
         }
-        (folder / "log.txt").write_text(_log(task, plan, fitted, evaluation), encoding="utf-8")
+        (folder / LOG).write_text(_log(task, plan, fitted, evaluation), encoding="utf-8")
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,12 @@ from ltr_harness.experiment.task import Task as Task
 from ltr_harness.fingerprint import fingerprint_arrays
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import Facts
-from ltr_harness.runs.folder import damaged_files, encoded, folder_name, read_record
+from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.identity import evaluation_identity, package_versions, training_identity
 from ltr_harness.runs.record import TuningFacts
+from ltr_harness.runs.run import PER_QUERY, TEST_SCORES
+
+log = logging.getLogger(__name__)
 
 
 def plan(
@@ -130,11 +134,17 @@ def _task(
 
 def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:
     record = read_record(folder)
-    if record is None or record.status != "complete" or record.identity != identity:
+    if record is None and folder.is_dir():
+        log.warning("%s: damaged or missing: %s; it is trained again", folder, RECORD)
+    if record is None or record.status != "complete" or record.identity != identity or not record.files:
         return "train"
-    damaged = damaged_files(folder, record)
-    if any(name.startswith("model.") for name in damaged) or not record.files:
-        return "train"
+    damaged = [name for name in damaged_files(folder, record) if name != LOG]  # which nothing reads
+    if damaged:
+        lost = not {TEST_SCORES, PER_QUERY}.issuperset(damaged)
+        again = "trained" if lost else "scored"
+        log.warning("%s: damaged or missing: %s; it is %s again", folder, ", ".join(damaged), again)
+        if lost:
+            return "train"
     # the same options may have been found by another search: the record must say by which
     other = record.evaluation_identity != evaluation or record.tuning != tuning
     return "score again" if damaged or other else "done"

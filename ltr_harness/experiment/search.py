@@ -8,29 +8,30 @@ was killed and goes on tries what an undisturbed one would have tried. A trial t
 from __future__ import annotations
 
 import hashlib
-import os
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache.atomic import write_atomically
 from ltr_harness.config.search import TuneConfig
 from ltr_harness.config.space import Range
-from ltr_harness.errors import MissingExtraError, Problem, TrainingError
+from ltr_harness.errors import MissingExtraError, Problem
+from ltr_harness.experiment.search_files import FILES, LOCK, alone, is_damage, mended
 from ltr_harness.experiment.studies import Study, plain_space
 from ltr_harness.experiment.trial import Outcome, Report
 from ltr_harness.runs.identity import package_versions
-from ltr_harness.runs.study import STUDY, StudyRecord, Trial, used_up
+from ltr_harness.runs.study import STUDY, StudyRecord, Trial, read_study, used_up
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import optuna
 
-FILES = {"journal": "journal.log", "sqlite": "study.db"}
-LOCK = "lock"
+log = logging.getLogger(__name__)
+
 WARM_UP_TRIALS = 5
 """Trials that the median is taken of before it ends any."""
 _LONGEST = 1000  # characters of an error: SQLite's storage takes 2,046
@@ -228,19 +229,38 @@ def opened(
     """
     require_optuna()
     study.folder.mkdir(parents=True, exist_ok=True)
-    with _alone(study):
+    with alone(study):
         if anew:
             for path in study.folder.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-        _mended(study.folder / FILES["journal"])
-        search = Search(study, tune)
-        search.clear_up()
-        search.write()  # a kill may have come between a trial's end and this
+        mended(study.folder / FILES["journal"])
+        try:
+            search = _resumed(study, tune)
+        except Exception as problem:  # whatever Optuna and its database make of a damaged file
+            if not is_damage(problem):
+                raise
+            path = study.folder / FILES[tune.storage]
+            path.replace(path.with_name(f"{path.name}.damaged"))
+            log.warning("%s is damaged (%s): it is put aside", path, problem)
+            search = _resumed(study, tune)
         try:
             yield search
         finally:
             search.interrupted()
+
+
+def _resumed(study: Study, tune: TuneConfig) -> Search:
+    known = read_study(study.folder)
+    search = Search(study, tune)
+    search.clear_up()
+    record = search.write()  # a kill may have come between a trial's end and this
+    lost = 0 if known is None else len(known.trials) - len(record.trials)
+    if lost > 0:
+        log.warning(
+            "%s: %s lost from %s: made again", study.folder, count_of(lost, "trial"), FILES[tune.storage]
+        )
+    return search
 
 
 def require_optuna() -> None:
@@ -251,37 +271,6 @@ def require_optuna() -> None:
         raise MissingExtraError(
             Problem("", "`tune` needs the package optuna", cure="pip install 'ltr-harness[tune]'")
         ) from None
-
-
-@contextmanager
-def _alone(study: Study) -> Iterator[None]:
-    """Ends with the process, however that ends."""
-    with (study.folder / LOCK).open("w") as file:
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this platform: two at once share the budget unevenly
-            yield
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TrainingError(
-                f"{study} is being tuned by another process in {study.folder}; run the same command again once that "
-                "has ended"
-            ) from None
-        yield
-
-
-def _mended(journal: Path) -> None:
-    """What a process that was killed or a power cut left: a lock that nobody holds, half a line."""
-    lock = journal.with_name(f"{journal.name}.lock")
-    if lock.is_symlink() or lock.exists():
-        lock.unlink()
-    if journal.is_file():
-        content = journal.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(journal, whole)
 
 
 def _study(study: Study, tune: TuneConfig, pruner: Any = None) -> optuna.Study:

@@ -17,6 +17,7 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.runs.record import Record
 
 RECORD = "record.json"
+LOG = "log.txt"
 _UNFINISHED = ".unfinished-"
 
 

@@ -224,14 +224,35 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_entry_is_made_again(data: Path, tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_entry_is_made_again(  # type: ignore[no-untyped-def]
+    data: Path, tmp_path: Path, damage, caplog: pytest.LogCaptureFixture
+) -> None:
     read(data, tmp_path / "cache")
     damage(entry(tmp_path / "cache"))
+    caplog.clear()
     same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
     assert reads(data) == 2
+    folder = entry(tmp_path / "cache")
+    assert caplog.messages == [f"{folder} in the data cache is damaged: the data is read again"]
     read(data, tmp_path / "cache")
     assert reads(data) == 2, "the new entry is whole"
-    entry(tmp_path / "cache")
+
+
+@pytest.mark.filterwarnings("ignore:Reading `.npy`")
+def test_whatever_bit_of_a_header_is_damaged(data: Path, tmp_path: Path) -> None:
+    read(data, tmp_path / "cache")
+    folder = entry(tmp_path / "cache")
+    expected = Letor().read(["a.txt"], data)
+    for name in ("features.npy", "labels.npy", "ids.npy"):
+        whole = (folder / name).read_bytes()
+        for at in range(128):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << at % 8
+            (folder / name).write_bytes(damaged)
+            found = entries.open_entry(folder)
+            if found is not None:  # a blank became another one
+                same(found[0], expected)
+        (folder / name).write_bytes(whole)
 
 
 def test_a_copied_cache_is_checked_by_content_once_and_used(

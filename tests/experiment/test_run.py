@@ -149,18 +149,48 @@ def test_what_can_move_a_tree_lands_in_another_folder(small: dict[str, Any], tmp
     assert all(run.path.is_dir() for run in first.runs)
 
 
-@pytest.mark.parametrize("file", ["model.txt", "per_query.parquet", "record.json", "test_scores.parquet"])
-def test_a_damaged_run_is_made_good(small: dict[str, Any], tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "model.txt",
+        "per_query.parquet",
+        "record.json",
+        "test_scores.parquet",
+        "history.parquet",
+        "importance.parquet",
+    ],
+)
+def test_a_damaged_run_is_made_good(
+    small: dict[str, Any], tmp_path: Path, file: str, gone: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     del small["models"]["xgb"]
     first = run_experiment(small, runs=tmp_path)
     run = next(run for run in first.runs if run.record.model == "lgbm")
     whole = (run.path / file).read_bytes()
     (run.path / file).write_bytes(whole[: len(whole) // 2])
+    if gone:
+        (run.path / file).unlink()
     log = Log()
     second = run_experiment(small, runs=tmp_path, progress=log)
-    state = "train" if file in ("model.txt", "record.json") else "score again"
-    assert log.ran == [("lgbm, seed 1", state)]
+    scores = file in ("per_query.parquet", "test_scores.parquet")
+    assert log.ran == [("lgbm, seed 1", "score again" if scores else "train")]
+    again = "scored" if scores else "trained"
+    assert caplog.messages == [f"{run.path}: damaged or missing: {file}; it is {again} again"]
     assert numbers(second.runs) == numbers(first.runs)
+    assert load_run(run.path).history.equals(run.history)
+    log = Log()
+    run_experiment(small, runs=tmp_path, progress=log)
+    assert log.ran == []
+
+
+def test_a_lost_log_costs_nothing(small: dict[str, Any], tmp_path: Path) -> None:
+    small["models"] = {"random": small["models"]["random"]}
+    first = run_experiment(small, runs=tmp_path)
+    (first.runs[0].path / "log.txt").unlink()
+    log = Log()
+    run_experiment(small, runs=tmp_path, progress=log)
+    assert log.ran == []
 
 
 def test_two_workers_find_what_one_finds(small: dict[str, Any], tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.search import FILES, LOCK, Search, opened
+from ltr_harness.experiment.search import Search, opened
+from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import Outcome
 from ltr_harness.experiment.tuning import _trials, tune
@@ -126,6 +127,55 @@ def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, An
     with opened(study, wanted, None) as open_search:
         open_search.tell(open_search.ask(), OVER)
         assert [trial.number for trial in open_search.record().trials] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\x00\xff\x1b\n", b"{}\n[]\n", b'{"op_code": "x", "worker_id": 1}\n', b"\n"]
+)
+def test_what_stands_behind_a_damaged_line_is_made_again(
+    tuned: dict[str, Any], tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    study, wanted = study_and_tune(tuned, tmp_path)
+    with opened(study, wanted, None) as open_search:
+        first = open_search.ask()
+        open_search.tell(first, OVER)
+        whole = (study.folder / FILES["journal"]).read_bytes()
+        second = open_search.ask()
+        open_search.tell(second, OVER)
+    journal = study.folder / FILES["journal"]
+    journal.write_bytes(whole + garbage + journal.read_bytes()[len(whole) :])
+    with opened(study, wanted, None) as open_search:
+        assert [trial.point for trial in open_search.record().trials] == [first.point]
+        assert open_search.ask().point == second.point
+    assert caplog.messages == [f"{study.folder}: 1 trial lost from journal.log: made again"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "content"),
+    [
+        ("journal", b""),
+        ("journal", b'{"op_code": 4, "worker_id": "x", "study_id": 7}\n'),
+        ("journal", b'{"op_code": 99, "worker_id": "x"}\n'),
+        ("sqlite", b"SQLite format 3\0 no more"),
+    ],
+)
+def test_trials_that_are_lost_are_made_again(
+    tuned: dict[str, Any], tmp_path: Path, storage: str, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    tuned["tune"]["storage"] = storage
+    study, wanted = study_and_tune(tuned, tmp_path)
+    with opened(study, wanted, None) as open_search:
+        first = open_search.ask()
+        open_search.tell(first, OVER)
+    path = study.folder / FILES[storage]
+    path.write_bytes(content)
+    with opened(study, wanted, None) as open_search:
+        again = open_search.ask()
+        assert again.point == first.point
+        open_search.tell(again, OVER)
+    assert caplog.messages[-1] == f"{study.folder}: 1 trial lost from {FILES[storage]}: made again"
+    with opened(study, wanted, None) as open_search:
+        assert [trial.point for trial in open_search.record().trials] == [first.point]
 
 
 def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, Any], tmp_path: Path) -> None:

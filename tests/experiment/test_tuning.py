@@ -19,7 +19,7 @@ from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.search import FILES, LOCK
+from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import Monitor, Pruned, run_trial
 from ltr_harness.experiment.tuning import tune

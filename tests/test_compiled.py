@@ -1,0 +1,109 @@
+"""Compiled loops: kept between processes, made again where damaged, and usable where nothing can be kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ltr_harness import compiled
+
+SOURCE = """
+from ltr_harness.compiled import compiled
+
+@compiled
+def halved(number):
+    return number / 2
+"""
+Kernel = Callable[[float], float]
+_numbers = itertools.count()
+
+
+def kernel(folder: Path) -> Kernel:
+    """The function of the file, in a module that has not been imported yet."""
+    file = folder / "kernels.py"
+    if not file.exists():
+        file.write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location(f"kernels{next(_numbers)}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module: types.ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Kernel = module.halved
+    return found
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted((folder / "__pycache__").glob("*.nbk"))
+
+
+def hits(function: Kernel) -> int:
+    return sum(function.machine().stats.cache_hits.values())  # type: ignore[attr-defined]
+
+
+def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
+    assert kernel(tmp_path)(3.0) == 1.5
+    assert len(kept(tmp_path)) == 1
+    again = kernel(tmp_path)
+    assert again(5.0) == 2.5
+    assert len(kept(tmp_path)) == 1
+    (tmp_path / "kernels.py").write_text(SOURCE.replace("/ 2", "/ 4"))
+    assert kernel(tmp_path)(3.0) == 0.75
+    assert len(kept(tmp_path)) == 1  # in place of the old one
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "one bit of the machine code": lambda content: (
+        content[:-2000] + bytes([content[-2000] ^ 1]) + content[-1999:]
+    ),
+    "something else": lambda content: b"\0" * 100,
+    "longer": lambda content: content + b"x",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_made_again(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    kernel(tmp_path)(3.0)
+    files = [path for path in (tmp_path / "__pycache__").iterdir() if path.suffix != ".pyc"]
+    for path in files:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert kernel(tmp_path)(3.0) == 1.5
+    assert caplog.messages == [f"{path} is damaged: it is compiled again" for path in files]
+    caplog.clear()
+    assert kernel(tmp_path)(3.0) == 1.5
+    assert caplog.messages == []
+
+
+@pytest.fixture
+def no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Neither the source's folder nor the user's can be written: a container with a read-only file system."""
+    (tmp_path / "__pycache__").write_text("a file where the folder should be")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    compiled._say_uncached.cache_clear()
+    return tmp_path
+
+
+def test_without_a_place_it_works_with_one_note(no_place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert kernel(no_place)(3.0) == 1.5
+    assert kernel(no_place)(5.0) == 2.5
+    (said,) = caplog.messages
+    assert said.startswith("no folder for compiled code can be written")
+    assert "NUMBA_CACHE_DIR" in said
+
+
+def test_a_place_that_is_lost_costs_the_keeping_alone(tmp_path: Path) -> None:
+    first = kernel(tmp_path)
+    first.machine()  # type: ignore[attr-defined]
+    for path in (tmp_path / "__pycache__").iterdir():
+        path.unlink()
+    (tmp_path / "__pycache__").rmdir()
+    (tmp_path / "__pycache__").write_text("")
+    assert first(3.0) == 1.5
