@@ -6,7 +6,9 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points
@@ -17,6 +19,8 @@ from ltr_harness.errors import Problem, UsageError
 
 _named: dict[str, Path] = {}
 """The own files that the caller has named in this process, by their digests."""
+
+_OWN_MODULE = "ltr_harness_own_"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -40,12 +44,14 @@ class Catalog:
         family: singular noun for messages, such as ``"metric"``.
         table: name to ``"module:attribute"``; nothing is imported before it is asked for.
         entry_point_group: where installed packages may add names.
+        base: ``"module:attribute"`` of the class that all of them inherit from; empty where there is none.
     """
 
-    def __init__(self, family: str, table: Mapping[str, str], entry_point_group: str) -> None:
+    def __init__(self, family: str, table: Mapping[str, str], entry_point_group: str, base: str = "") -> None:
         self.family = family
         self.table = table
         self.entry_point_group = entry_point_group
+        self._base = base
 
     def names(self) -> list[str]:
         """All names, built in and installed, sorted."""
@@ -55,19 +61,55 @@ class Catalog:
         """The object behind a name, or behind ``path/to/file.py:Attribute``.
 
         Raises:
-            UsageError: (or the subclass given as `error`) the name is unknown.
+            UsageError: (or the subclass given as `error`) the name is unknown, or what it names is no such thing
+                or lacks a method.
         """
-        if is_own_file(name):
-            return load_own_file(name, error)
         if name in self.table:
             return _load_target(self.table[name])
         installed = self._installed()
-        if name in installed:
-            return installed[name].load()
-        raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names())}")
+        if is_own_file(name):
+            found = load_own_file(name, error)
+        elif name in installed:
+            try:
+                found = installed[name].load()
+            except Exception as problem:
+                raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
+        else:
+            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names())}")
+        if self._base:
+            self._require_family(found, name.rpartition(":")[0] or name, error)
+        return found
+
+    def _require_family(self, found: Any, place: str, error: type[UsageError]) -> None:
+        base = _load_target(self._base)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            called = getattr(found, "__name__", type(found).__name__)
+            raise error(
+                f"{place}: {called} is not a {self.family}; expected a subclass of {base.__module__}.{base.__name__}"
+            )
+        require_methods(found, place, error)
 
     def _installed(self) -> dict[str, Any]:
         return {point.name: point for point in entry_points(group=self.entry_point_group)}
+
+
+def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
+    """Refuse a class that has yet to define a method its bases ask for.
+
+    Raises:
+        UsageError: (or the subclass given as `error`) naming the methods and the bases.
+    """
+    missing = [
+        name
+        for name in dir(kind)
+        if getattr(inspect.getattr_static(kind, name, None), "__isabstractmethod__", False)
+    ]
+    if missing:
+        bases = [next(base.__name__ for base in kind.__mro__ if name in vars(base)) for name in missing]
+        raise error(
+            f"{place}: {kind.__name__} does not define {', '.join(missing)}; expected the methods of "
+            f"{', '.join(dict.fromkeys(bases))}"
+        )
 
 
 def is_own_file(name: str) -> bool:
@@ -109,13 +151,23 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
     )
 
 
+def own_line(error: BaseException) -> str:
+    """The last line of a user's own file that an error passed through, as ``path.py:31``; empty where none did."""
+    lines = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULE)
+    ]
+    return lines[-1] if lines else ""
+
+
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
     """Import ``path.py:Attribute`` under a module name that two different files never share."""
     path_text, _, attribute = name.rpartition(":")
     path = Path(path_text).resolve()
     if not path.is_file():
         raise error(f"{path_text}: no such file; expected a Python file that defines {attribute!r}")
-    module_name = f"ltr_harness_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    module_name = f"{_OWN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     module = sys.modules.get(module_name)
     if module is None:
         spec = importlib.util.spec_from_file_location(module_name, path)

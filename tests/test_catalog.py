@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ltr_harness import parse_metric, rankers, readers
 from ltr_harness.catalog import Catalog, did_you_mean, is_own_file, load_own_file, own_file_digest
-from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.config import load_experiment
+from ltr_harness.errors import ConfigError, MetricError, UsageError
 
 CATALOG = Catalog("number", {"tau": "math:tau", "pi": "math:pi"}, "ltr_harness.no_such_group")
 
@@ -65,3 +69,103 @@ def test_two_own_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text(f"VALUE = {value}\n")
     assert [load_own_file(f"{tmp_path / folder}/mine.py:VALUE") for folder in "ab"] == [1, 2]
+
+
+OWN = """
+from ltr_harness.metrics.core.hits import HitsMetric
+from ltr_harness.metrics import Metric
+from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.readers.reader import Reader
+from dataclasses import dataclass
+from typing import ClassVar
+
+class HalfARanker(Ranker):
+    def check(self, facts=None):
+        return []
+
+class HalfAReader(Reader):
+    pass
+
+@dataclass(frozen=True, kw_only=True)
+class HalfAMetric(Metric):
+    name: ClassVar[str] = "half"
+    graded: ClassVar[bool] = False
+
+@dataclass(frozen=True, kw_only=True)
+class NoDivisor(HitsMetric):
+    name: ClassVar[str] = "no_divisor"
+
+class Stranger:
+    pass
+
+class Broken(Reader):
+    def read(self, files, root):
+        return {}["no such key"]
+"""
+
+
+class TestOwnClasses:
+    @pytest.fixture
+    def own(self, tmp_path: Path) -> Path:
+        (tmp_path / "own.py").write_text(OWN)
+        return tmp_path / "own.py"
+
+    @pytest.mark.parametrize(
+        ("family", "name", "said"),
+        [
+            ("rankers", "HalfARanker", "HalfARanker does not define fit, load, seed_matters"),
+            ("readers", "HalfAReader", "HalfAReader does not define read; expected the methods of Reader"),
+            ("metrics", "HalfAMetric", "HalfAMetric does not define prepare"),
+            ("metrics", "NoDivisor", "NoDivisor does not define divisor"),
+            ("rankers", "Stranger", "Stranger is not a ranker; expected a subclass of ltr_harness.rankers.ranker"),
+            ("readers", "HalfARanker", "HalfARanker is not a reader; expected a subclass of ltr_harness.readers"),
+        ],
+    )  # fmt: skip
+    def test_what_is_missing_is_said(self, own: Path, family: str, name: str, said: str) -> None:
+        load = {"rankers": rankers.catalog.load, "readers": readers.catalog.load, "metrics": parse_metric}[
+            family
+        ]
+        with pytest.raises(UsageError, match=said):
+            load(f"{own}:{name}")
+
+    def test_in_an_experiment_with_its_place(self, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(own.parent)
+        Path("exp.yaml").write_text("""\
+name: own
+data: {reader: ./own.py:HalfAReader, splits: {train: a, test: b}}
+metrics: {cutoffs: [5], report: ["./own.py:HalfAMetric"], primary: ndcg@5}
+models: {one: {ranker: ./own.py:HalfARanker}, two: {ranker: ./own.py:Stranger}}
+""")
+        with pytest.raises(ConfigError) as caught:
+            load_experiment(Path("exp.yaml"))
+        found = [str(problem).replace(str(own), "./own.py") for problem in caught.value.problems]
+        assert [line.partition(";")[0] for line in found] == [
+            "exp.yaml:2:16: data.reader: ./own.py: HalfAReader does not define read",
+            "exp.yaml:3:34: metrics.report.0: ./own.py: HalfAMetric does not define prepare",
+            "exp.yaml:4:24: models.one.ranker: ./own.py: HalfARanker does not define fit, load, seed_matters",
+            "exp.yaml:4:61: models.two.ranker: ./own.py: Stranger is not a ranker",
+        ]
+
+    def test_on_the_command_line(self, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (own.parent / "d.txt").write_text("1 qid:1 1:0\n0 qid:1 1:1\n")
+        (own.parent / "s.txt").write_text("1\n0\n")
+        data, scores = str(own.parent / "d.txt"), str(own.parent / "s.txt")
+        for arguments, said in (
+            (["data", "describe", data, "--reader", f"{own}:HalfAReader"], "does not define read"),
+            (["data", "describe", data, "--reader", f"{own}:Stranger"], "Stranger is not a reader"),
+            (["evaluate", "--data", data, "--scores", scores, "-m", f"{own}:HalfAMetric"], "define prepare"),
+        ):
+            assert run_command(cli, arguments) == 2
+            err = capsys.readouterr().err
+            assert said in err
+            assert "internal error" not in err
+
+    def test_an_error_in_it_is_not_called_ours(self, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (own.parent / "d.txt").write_text("1 qid:1 1:0\n")
+        arguments = ["data", "describe", str(own.parent / "d.txt"), "--reader", f"{own}:Broken"]
+        assert run_command(cli, arguments) == 1
+        err = capsys.readouterr().err
+        line = OWN.splitlines().index('        return {}["no such key"]') + 1
+        assert err.startswith(
+            f"error: {own}:{line}: KeyError: 'no such key'; an error in your own code; details: "
+        )

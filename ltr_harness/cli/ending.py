@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from ltr_harness.catalog import own_line
 from ltr_harness.cli.output import Notes, say
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import count_of
@@ -76,6 +77,10 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         return 1, [
             Problem("", "there is not enough memory", cure="fewer rows, columns or --workers need less")
         ]
+    own = own_line(error)
+    if own:
+        found = f"{type(error).__name__}: {error}"
+        return 1, [Problem(own, found, cure=f"an error in your own code; details: {_kept_traceback(error)}")]
     found = f"internal error: {type(error).__name__}: {error}"
     blame = "this is a defect of ltr-harness, not of your input; details: "
     return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]

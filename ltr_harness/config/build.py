@@ -35,7 +35,6 @@ from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.known_sets import SETS
 from ltr_harness.rankers.ranker import Ranker
-from ltr_harness.readers.reader import Reader
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -152,7 +151,7 @@ class _Build:
         if known is not None:  # one that is known is gone from the normal form
             self.add(known.place, f"data.set is {shown(known)}", cure=did_you_mean(str(known.plain()), SETS))
             return None
-        name, kind = self.named(node, path, "reader", readers.catalog, Reader)
+        name, kind = self.named(node, path, "reader", readers.catalog)
         if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
             rest = node.without(*(node.mapping.keys() - DataLayout.model_fields))
             self.validated(DataLayout, rest, path)
@@ -210,7 +209,7 @@ class _Build:
                 node.place, f"{dotted(path)} is {shown(node)}", "a mapping such as {ranker: lightgbm, …}"
             )
             return None
-        name, kind = self.named(node, path, "ranker", rankers.catalog, Ranker)
+        name, kind = self.named(node, path, "ranker", rankers.catalog)
         options = self.validated(ModelOptions, node.only(ModelOptions.model_fields), path)
         if kind is None:
             return None
@@ -261,9 +260,7 @@ class _Build:
         node = self.mapping(section, required=required)
         return None if node is None else self.validated(kind, node, (section,), also_known)
 
-    def named(
-        self, node: Node, path: Path, key: str, catalog: Catalog, base: type
-    ) -> tuple[str, type[Any] | None]:
+    def named(self, node: Node, path: Path, key: str, catalog: Catalog) -> tuple[str, type[Any] | None]:
         """The class that the value of `key` names."""
         entry = node.mapping.get(key)
         name = None if entry is None else entry.value
@@ -277,11 +274,6 @@ class _Build:
         except UsageError as error:
             for problem in error.problems:
                 self.add(entry.place, f"{dotted((*path, key))}: {problem}")
-            return name, None
-        if not (isinstance(kind, type) and issubclass(kind, base)):
-            self.add(
-                entry.place, f"{name} is not a {key}", f"a subclass of {base.__module__}.{base.__name__}"
-            )
             return name, None
         return name, kind
 

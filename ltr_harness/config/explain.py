@@ -89,12 +89,27 @@ def _one(
     if detail["type"] == "string_too_short":
         expected += " that is not empty"
     cure = ""
-    words = [word for option in accepted for word in option.get("enum", ())]
+    words = [word for option in accepted for word in option.get("enum", ()) if isinstance(word, str)]
     if detail["type"] == "literal_error" and isinstance(there.value, str) and words:
         expected, cure = "", did_you_mean(there.value, words)
+    elif isinstance(there.value, str) and _accepts_unquoted(there.value, accepted):
+        cure = "write it without quotes"
     elif detail["type"] == "string_type" and isinstance(there.value, int | float):
         cure = "put it in quotes to make it text"
     return there.place, Problem(str(there.place), f"{called} is {shown(there)}", expected, cure)
+
+
+def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
+    """Whether the text would be a value of the right kind, had it no quotes."""
+    kinds = {option.get("type") for option in accepted}
+    words = [word for option in accepted for word in option.get("enum", ())]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    return value in words if words else ("number" in kinds or ("integer" in kinds and isinstance(value, int)))
 
 
 def _reason(detail: Any) -> str:

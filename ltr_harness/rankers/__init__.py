@@ -16,6 +16,6 @@ RANKERS = {
     "xgboost": "ltr_harness.rankers.xgboost.ranker:XGBoostRanker",
 }
 
-catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers")
+catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.rankers.ranker:Ranker")
 
 __all__ = ["RANKERS", "Facts", "FittedModel", "Ranker", "Training", "catalog"]

@@ -153,6 +153,27 @@ def changed(small: str, old: str, new: str) -> str:
         ("models:", "compare: {baseline: tree}\nmodels:", "exp.yaml:6:21: there is no model 'tree'; did you mean 'trees'?"),
         ("models:", "compare: {correction: max-t, test: t}\nmodels:", "exp.yaml:6:10: compare: correction max-t with test t: max-T takes its p-values from sign flips"),
         ("ranker: random", "ranker: random, rounds: 9", "exp.yaml:8:36: models.chance.rounds: ranker 'random' is not trained in rounds; leave it out"),
+        (
+            "reader: letor",
+            "reader: letor\n  first_index: a",
+            "exp.yaml:4:16: data.first_index is 'a'; expected 0 or 1",
+        ),
+        (
+            "reader: letor",
+            "reader: letor\n  first_index: '1'",
+            "exp.yaml:4:16: data.first_index is '1'; expected 0 or 1; write it without quotes",
+        ),
+        (
+            "{ranker: lightgbm}",
+            "{ranker: lightgbm, monotone: {price: up}}",
+            "exp.yaml:7:47: models.trees.monotone.price is 'up'; expected -1 or 1",
+        ),
+        (
+            "{ranker: lightgbm}",
+            "{ranker: lightgbm, monotone: {price: '1'}}",
+            "exp.yaml:7:47: models.trees.monotone.price is '1'; expected -1 or 1; write it without quotes",
+        ),
+        ("name: small", "name: s\nseeds: ['1']", "exp.yaml:2:9: seeds.0 is '1'; expected an integer >= 0 and < 2147483648; write it without quotes"),
         ("models:", "compare: {confidence: 1}\nmodels:", "exp.yaml:6:23: compare.confidence is 1; expected a number >= 0.5"),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import own_file_digest
+from ltr_harness.catalog import own_file_digest, require_methods
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric, Values
@@ -155,6 +155,7 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
         raise MetricError(
             f"{place}: {kind.__name__} is not a dataclass; put @dataclass(frozen=True, kw_only=True) above it"
         )
+    require_methods(kind, place, MetricError)
     check_name(kind.name)
     if not hasattr(kind, "source"):
         kind.source = FunctionMetric.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,6 +23,7 @@ class HitsMetric(BinaryMetric):
     multiple: ClassVar[float] = 1.0
     divisor_name: ClassVar[str]
 
+    @abstractmethod
     def divisor(
         self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
     ) -> NDArray[np.int64]:

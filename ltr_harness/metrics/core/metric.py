@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -181,6 +182,7 @@ class Metric:
         """The definition with everything fixed that it takes from the data; most metrics take nothing."""
         return self
 
+    @abstractmethod
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         """Compute once whatever does not depend on scores.
 
