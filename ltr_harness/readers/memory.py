@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import QueryGroups, as_column
-from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
 
@@ -134,6 +133,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     import pyarrow
     from pydantic import ValidationError
 
+    from ltr_harness.readers.arrow_table import ArrowColumns
     from ltr_harness.readers.parquet import Parquet
 
     try:
@@ -156,40 +156,6 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
             ]
         ) from None
     return reader.assembled([ArrowColumns(table, Path(source))], source)
-
-
-class ArrowColumns:
-    """An Arrow table, opened as the table readers want it.
-
-    Args:
-        table: in memory, or mapped.
-        path: what messages call it.
-        size: bytes of the file it comes from; default: its own.
-    """
-
-    def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
-        self.path = path
-        self.columns: list[str] = list(table.schema.names)
-        self.schema: Any = table.schema
-        self.n_rows: int | None = table.num_rows
-        self.size = int(table.nbytes) if size is None else size
-        self._table = table
-        refuse_repeated(path, self.columns)
-
-    def numeric_columns(self) -> set[str]:
-        return {field.name for field in self.schema if is_numeric(field.type)}
-
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
-        refuse_types(self.path, self.schema, numbers)
-        if self._table.num_rows == 0:
-            raise DataError(Problem(str(self.path), "has no rows", "rows"))
-        columns = self._table.select([*numbers, *texts])
-        refuse_invalid(self.path, columns, texts)
-        return columns
-
-    def place(self, row: int) -> str:
-        """Row, counted from 1."""
-        return f"{self.path}: row {row + 1}"
 
 
 def _matrix(features: ArrayLike) -> NDArray[np.float32]:

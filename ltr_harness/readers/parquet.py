@@ -8,9 +8,9 @@ from typing import Any
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
+from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, refuse_pipe, unreadable
-from ltr_harness.readers.memory import ArrowColumns
 from ltr_harness.readers.table_part import Table
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.wording import count_of

@@ -1,0 +1,44 @@
+"""An Arrow table as the readers of tables want it, from memory or from a mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
+
+
+class ArrowColumns:
+    """An Arrow table, opened as the table readers want it.
+
+    Args:
+        table: in memory, or mapped.
+        path: what messages call it.
+        size: bytes of the file it comes from; default: its own.
+    """
+
+    def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
+        self.path = path
+        self.columns: list[str] = list(table.schema.names)
+        self.schema: Any = table.schema
+        self.n_rows: int | None = table.num_rows
+        self.size = int(table.nbytes) if size is None else size
+        self._table = table
+        refuse_repeated(path, self.columns)
+
+    def numeric_columns(self) -> set[str]:
+        return {field.name for field in self.schema if is_numeric(field.type)}
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        refuse_types(self.path, self.schema, numbers)
+        if self._table.num_rows == 0:
+            raise DataError(Problem(str(self.path), "has no rows", "rows"))
+        columns = self._table.select([*numbers, *texts])
+        refuse_invalid(self.path, columns, texts)
+        return columns
+
+    def place(self, row: int) -> str:
+        """Row, counted from 1."""
+        return f"{self.path}: row {row + 1}"
