@@ -141,7 +141,7 @@ def parse_gate(text: str) -> Gate:
     limit = None
     if form["limit"] != "baseline":
         try:
-            limit = float(form["limit"])
+            limit = float(form["limit"].replace("_", "?"))  # Python would take 1_000 for a number
         except ValueError:
             raise UsageError(
                 Problem(f"gate {text!r}", f"{form['limit']!r} is neither 'baseline' nor a number", FORM)

@@ -15,7 +15,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
-from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited
+from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited, query_ids
 from ltr_harness.readers.svmlight.read import IGNORED, read_svmlight
 from ltr_harness.wording import count_of
 
@@ -251,15 +251,15 @@ class _Companions:
 
     def _positions(self, columns: list[list[str]]) -> NDArray[np.int32]:
         texts = [text for column in columns for text in column]
-        try:
-            return np.array(texts, dtype=np.str_).astype(np.int32)
-        except (ValueError, OverflowError):
-            # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
-            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-            self.notes.append(
-                f"positions are names ({texts[0]}, …), numbered from 0 in the order in which they come up"
-            )
-            return np.array([numbers[text] for text in texts], dtype=np.int32)
+        numbers = query_ids(np.array(texts, dtype=np.str_))
+        if numbers.dtype.kind == "i" and np.abs(numbers).max(initial=0) < 2**31:
+            return numbers.astype(np.int32)
+        # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
+        number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        self.notes.append(
+            f"positions are names ({texts[0]}, …), numbered from 0 in the order in which they come up"
+        )
+        return np.array([number_of[text] for text in texts], dtype=np.int32)
 
     def _numbers(self, file: Path, expected: str, lines: list[str] | None = None) -> NDArray[np.float64]:
         lines = _lines(file) if lines is None else lines

@@ -20,6 +20,18 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.trec_lines import Lines, Names
 from ltr_harness.wording import count_of
 
+_LARGEST_GRADE = 2**53
+"""From here on not every integer is a float64."""
+
+_QRELS_CURES = {
+    3: "BEIR and MTEB write a header and three columns (query-id, corpus-id, score): "
+    "`awk 'NR > 1 {print $1, 0, $2, $3}' FILE` makes this form of them"
+}
+_RUN_CURES = {
+    3: "MS MARCO's runs have three columns (query, document, rank): "
+    '`awk \'{print $1, "Q0", $2, $3, -$3, "run"}\' FILE` makes this form of them'
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
@@ -101,11 +113,11 @@ def read_qrels(path: str | Path) -> Qrels:
             that is not an integer, and every document that is judged twice for a query.
     """
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
-    lines = Lines(Path(path), "query iteration document grade", more=False)
+    lines = Lines(Path(path), "query iteration document grade", more=False, cures=_QRELS_CURES)
     queries, documents = lines.names("query"), lines.names("document")
     grades = lines.numbers("grade", expected)
     lines.report(
-        np.isinf(grades) | (~np.isnan(grades) & (grades != np.floor(grades))),
+        (np.abs(grades) >= _LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
         lambda row: f"the grade is {lines.text(row, 'grade')}",
         expected,
     )
@@ -121,7 +133,7 @@ def read_run(path: str | Path) -> TrecRun:
         DataError: with file and line, every line that is not ``query Q0 document rank score tag``, every score
             that is no number, and every document that is listed twice for a query.
     """
-    lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
+    lines = Lines(Path(path), "query Q0 document rank score tag", more=True, cures=_RUN_CURES)
     queries, documents, tags = lines.names("query"), lines.names("document"), lines.names("tag")
     scores = lines.numbers("score", "a number: every document needs a score")
     _refuse_twice(lines, queries, documents, "listed")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 from ltr_harness.wording import count_of
+
+NUMBERS = ("grade", "score")
+"""Fields that must be numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,36 +42,50 @@ class Names:
 class Lines:
     """One file's lines, split into fields; what is wrong with them is gathered and told at once.
 
-    Blank lines, and lines whose first character is ``#``, are passed over.
+    Lines end with LF, CRLF or CR. Blank lines are passed over, and lines that start with ``#`` unless they are as all
+    others are: then a name starts with it.
 
     Args:
         path: plain or compressed text.
-        form: the fields' names, such as ``"query iteration document grade"``.
+        form: the fields' names, such as ``"query iteration document grade"``; those of numbers are `NUMBERS`.
         more: further fields may follow and are ignored.
+        cures: number of fields to what turns a file of such lines into one of this form.
 
     Raises:
         DataError: no such file, no text, nothing in it, or lines with another number of fields.
     """
 
-    def __init__(self, path: Path, form: str, *, more: bool) -> None:
+    def __init__(
+        self, path: Path, form: str, *, more: bool, cures: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         self.path = located([str(path)], Path())[0]
         self._form = form.split()
         data = text_bytes(self.path)
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
         n_fields = len(self._form)
-        most = int(np.count_nonzero(self._data == ord("\n"))) + 1
+        most = _n_lines(self._data)
         starts = np.empty((n_fields, most), dtype=np.int64)
         ends = np.empty((n_fields, most), dtype=np.int64)
         lines = np.empty(most, dtype=np.int64)
         counts = np.empty(most, dtype=np.int64)
         n_rows = _split(self._data, starts, ends, lines, counts)
-        if not n_rows:
-            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
         self._starts, self._ends, self.lines = starts[:, :n_rows], ends[:, :n_rows], lines[:n_rows]
-        self._found: list[tuple[int, Problem]] = []
-        self._n_found = 0
         counts = counts[:n_rows]
         wrong = counts < n_fields if more else counts != n_fields
+        comments = np.flatnonzero(self._data[self._starts[0]] == ord("#"))
+        if comments.size:
+            kept = np.ones(n_rows, dtype=bool)
+            kept[comments] = [not wrong[row] and self._is_row(row) for row in comments.tolist()]
+            self._starts, self._ends, self.lines = (
+                self._starts[:, kept],
+                self._ends[:, kept],
+                self.lines[kept],
+            )
+            counts, wrong, n_rows = counts[kept], wrong[kept], int(kept.sum())
+        if not n_rows:
+            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
+        self._found: list[tuple[int, Problem]] = []
+        self._n_found = 0
         every = f", like all {n_rows:,}" if wrong.all() and n_rows > 1 else ""
         if every:  # a file of another kind, not a file with mistakes: one line says it
             wrong = np.arange(n_rows) == 0
@@ -75,6 +93,7 @@ class Lines:
             wrong,
             lambda row: f"the line has {count_of(counts[row], 'field')}{every}",
             f"`{form}`",
+            cures.get(int(counts[0]), "") if every else "",
         )
         self.finish()
 
@@ -122,12 +141,14 @@ class Lines:
         shown = raw[:60].decode("utf-8", "backslashreplace")
         return repr(shown + "…" if len(raw) > 60 else shown)
 
-    def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
+    def report(
+        self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str, cure: str = ""
+    ) -> None:
         """Keep a problem for each bad row, for `finish` to tell."""
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
         self._found += [
-            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected))
+            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected, cure))
             for row in rows[:SHOWN].tolist()
         ]
 
@@ -136,6 +157,14 @@ class Lines:
         if self._found:
             ordered = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
             raise DataError(limited(ordered, self._n_found, "such line"))
+
+    def _is_row(self, row: int) -> bool:
+        """Whether a line that starts with # has a name there and numbers where they belong."""
+        numbers = [at for at, field in enumerate(self._form) if field in NUMBERS]
+        return self._ends[0, row] - self._starts[0, row] > 1 and not any(
+            np.isnan(_number(self._data[self._starts[at, row] : self._ends[at, row]].tobytes()))
+            for at in numbers
+        )
 
     def _column(self, field: str) -> Any:
         """One field of all lines, a `pyarrow.LargeBinaryArray`."""
@@ -170,6 +199,20 @@ def _number(token: bytes) -> float:
 
 
 @compiled
+def _ends_line(data: NDArray[np.uint8], at: int) -> bool:
+    """LF, or a CR that no LF follows."""
+    return data[at] == 10 or (data[at] == 13 and (at + 1 == data.size or data[at + 1] != 10))
+
+
+@compiled
+def _n_lines(data: NDArray[np.uint8]) -> int:
+    lines = 1
+    for at in range(data.size):
+        lines += _ends_line(data, at)
+    return lines
+
+
+@compiled
 def _split(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -186,15 +229,11 @@ def _split(
     while at < size:
         line += 1
         field = 0
-        while at < size and data[at] != 10:
+        while at < size and not _ends_line(data, at):
             byte = data[at]
             if byte == 32 or 9 <= byte <= 13:
                 at += 1
                 continue
-            if field == 0 and byte == 35:  # a comment
-                while at < size and data[at] != 10:
-                    at += 1
-                break
             begin = at
             while at < size and data[at] != 32 and not 9 <= data[at] <= 13:
                 at += 1

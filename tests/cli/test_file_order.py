@@ -140,6 +140,29 @@ def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp
     assert value() == pytest.approx((1 + 1 / np.log2(3)) / 2)  # a: both 1, tied; b: both 0, tied
 
 
+def test_a_run_cannot_hold_ids_with_blanks(ltr: Cli, tmp_path: Path) -> None:
+    """It would be read back as another query, document, rank and score."""
+    document = {
+        "name": "blanks",
+        "data": {
+            "reader": "letor",
+            "root": str(tmp_path),
+            "splits": {"train": "train.txt", "test": "other.txt"},
+        },
+        "metrics": {"cutoffs": [2], "report": ["ndcg"], "primary": "ndcg@2"},
+        "models": {"random": {"ranker": "random"}},
+    }
+    Path("other.txt").write_text("1 qid:z 1:1\n0 qid:z 1:3\n")
+    [run] = run_experiment(document, runs=tmp_path / "runs", workers=1).runs
+    Path("new.csv").write_text("query_id,document_id,1\nred shoes,a,1\nred shoes,b,2\n")
+    code, _, err = ltr("predict", str(run.path), "new.csv", "-o", "out.run")
+    assert (code, Path("out.run").exists()) == (2, False)
+    assert "out.run: the fields of a TREC run end with blanks, and query 'red shoes' has one (1 such)" in err
+    Path("new.csv").write_text("query_id,document_id,1\nred,a,1\nred,b,2\n")
+    assert ltr("predict", str(run.path), "new.csv", "-o", "out.run")[0] == 0
+    assert Path("out.run").read_text().startswith("red Q0 ")
+
+
 def test_the_order_survives_the_cache_and_a_choice_of_queries(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text("0 qid:a 1:0\n0 qid:b 1:1\n0 qid:c 1:2\n0 qid:b 1:3\n0 qid:a 1:4\n")
     cache = DataCache(tmp_path / "cache")

@@ -82,6 +82,7 @@ def test_an_undefined_mean_passes_no_gate() -> None:
         ("mrr < ", "cannot be read"),
         ("mrr < other", "'other' is neither 'baseline' nor a number"),
         ("mrr < baseline and big", "'baseline and big' is neither 'baseline' nor a number"),
+        ("mrr < 0_5", "'0_5' is neither 'baseline' nor a number"),
         ("mrr < nan", "NaN cannot be compared"),
         ("mmr < baseline", "gate 'mmr < baseline': unknown metric 'mmr'; did you mean 'mrr'?"),
         ("ndcg@10(gain=linear) < 1", "gate 'ndcg@10(gain=linear) < 1': "),

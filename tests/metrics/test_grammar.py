@@ -154,6 +154,8 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("err(max_grade=0)", r"err: max_grade=0; expected a grade above 0"),
         ("err(continuation=2)", r"err: continuation=2; expected a probability in \(0, 1\]"),
         ("err(max_grade=four)", r"err: max_grade='four'; expected a number"),
+        ("err(max_grade=1_0)", r"err: max_grade='1_0'; expected a number"),  # Python's 10
+        ("rbp(p=0_8)", r"rbp: p='0_8'; expected a number"),
         ("map(relevant=0)", r"map: relevant=0; expected a grade above 0"),
         ("rbp", r"rbp needs its persistence: rbp\(p=0.8\)"),
         ("rbp(p=1)", r"rbp: p=1; expected a probability between 0 and 1"),

@@ -55,6 +55,8 @@ BAD_LINES = {
     "1 qid: 1:1": "the query id is empty; expected qid: and an id, such as qid:10",
     "1 qid:# 1:1": "the query id is empty",
     "1 qid:1\x00 1:1": "the id 'qid:1\\x00' has a NUL byte; expected text",
+    "1 qid:1 1:1 # docid = A\r0 qid:1 1:2": "'0' after a carriage return in a comment, which hides it; expected lines",
+    "# a comment\r0 qid:1 1:2": "'0' after a carriage return in a comment, which hides it",
     "1 qid:1 1:1 # docid = A\x00": "the id 'A\\x00' has a NUL byte",
     "1 qid:1 qid:2 1:1": "'qid:2' where a feature should be; expected index:value, such as 3:0.5",
     "1 qid:1 cost:2 1:1": "'cost:2' where a feature should be",
@@ -144,6 +146,10 @@ def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) ->
         (b"", "the file is empty; expected rows"),
         (b"\n\n  \n", "has no rows, only blank lines or comments; expected rows"),
         (b"# nothing\n", "has no rows"),
+        (
+            GOOD.replace(b"\n", b"\r"),
+            r"its lines end with CR alone; expected lines that end with LF or CRLF; convert them: `tr '\r' '\n' <",
+        ),
         (
             gzip.compress(GOOD * 100, mtime=0)[:60],
             "the gzip file ends too early (truncated); copy or download it again",

@@ -66,6 +66,24 @@ def test_sizes_weights_and_positions(tmp_path: Path) -> None:
     assert data.notes == ()
 
 
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        ("1_000\n1000\n1_000\n", [0, 1, 0]),  # names, as LightGBM takes them
+        ("01\n1\n+1\n", [0, 1, 2]),
+        ("2147483648\n1\n2147483648\n", [0, 1, 0]),
+    ],
+)
+def test_positions_that_are_no_plain_integers_are_names(
+    tmp_path: Path, positions: str, expected: list[int]
+) -> None:
+    data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__position=positions)
+    assert data.positions is not None
+    assert data.positions.tolist() == expected
+    [note] = data.notes
+    assert note.startswith(f"positions are names ({positions.split()[0]}, …), numbered from 0")
+
+
 def test_several_files(tmp_path: Path) -> None:
     data = read(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="2\n1\n", b__query="3\n")
     assert data.groups.sizes.tolist() == [2, 1, 3]

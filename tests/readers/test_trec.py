@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,66 @@ def test_qrels_of_any_grade(write: Write) -> None:
     assert qrels.judgments.judged.tolist() == [True, True, True, False]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\r\n"])
+def test_lines_end_in_every_usual_way(write: Write, end: str) -> None:
+    run = read_run(write("1 Q0 a 1 3 t\n1 Q0 b 2 2 t\n\n2 Q0 a 1 1 t\n".replace("\n", end)))
+    assert rows(run) == [("1", "a", 3.0), ("1", "b", 2.0), ("2", "a", 1.0)]
+    qrels = read_qrels(write("1 0 a 1\n1 0 b 0".replace("\n", end)))
+    assert rows(qrels) == [("1", "a", 1), ("1", "b", 0)]
+    with pytest.raises(DataError, match="file:2: the grade is 'x'"):
+        read_qrels(write(f"1 0 a 1{end.strip(chr(10)) or end}1 0 b x"))
+
+
+def test_a_carriage_return_within_a_line_ends_it(write: Write) -> None:
+    with pytest.raises(DataError, match="file:2: the line has 1 field;"):
+        read_run(write("1 Q0 a 1 2 t\rmore\n1 Q0 b 2 1 t\n"))
+
+
+def test_a_query_may_start_with_a_hash(write: Write) -> None:
+    """trec_eval knows no comments; what cannot be a row is passed over here."""
+    comments = "# judged in May\n#query iteration document grade\n#\n# 1 0 z 1\n#x\n"
+    qrels = read_qrels(write(f"{comments}#1 0 a 2\n1 0 b 0\n#1 0 b 1\n"))
+    assert rows(qrels) == [("#1", "a", 2), ("1", "b", 0), ("#1", "b", 1)]
+    run = read_run(
+        write("# query Q0 document rank score tag\n#1 Q0 a 1 2.5 t\n# 1 Q0 a 1 2.5 t\n1 Q0 b 1 1 t\n")
+    )
+    assert rows(run) == [("#1", "a", 2.5), ("1", "b", 1.0)]
+    with pytest.raises(DataError, match="file:4: document 'a' is judged for query '#1' on line 3 already"):
+        read_qrels(write("# x\n\n#1 0 a 2\n#1 0 a 1\n"))
+
+
+def test_columns_of_beir_and_ms_marco_have_a_cure(write: Write) -> None:
+    with pytest.raises(DataError) as error:
+        read_qrels(write("query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n"))
+    [problem] = error.value.problems
+    assert (
+        "file:1: the line has 3 fields, like all 3; expected `query iteration document grade`; BEIR"
+        in str(problem)
+    )
+    assert "`awk 'NR > 1 {print $1, 0, $2, $3}' FILE`" in str(problem)
+    with pytest.raises(DataError) as error:
+        read_run(write("1\ta\t1\n1\tb\t2\n"))
+    [problem] = error.value.problems
+    assert "MS MARCO's runs have three columns (query, document, rank): `awk '{print" in str(problem)
+
+
+def test_the_cures_for_other_columns_work(write: Write, tmp_path: Path) -> None:
+    beir = write("query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n", "beir")
+    marco = write("1\ta\t1\n1\tb\t2\n", "marco")
+
+    def cured(read: Callable[[Path], object], path: Path) -> Path:
+        with pytest.raises(DataError) as error:
+            read(path)
+        [command] = re.findall("`(awk .*)`", str(error.value))
+        made = subprocess.run(
+            ["sh", "-c", command.replace("FILE", str(path))], capture_output=True, check=True
+        )
+        return write(made.stdout, f"{path.name}.cured")
+
+    assert rows(read_qrels(cured(read_qrels, beir))) == [("1", "a", 1), ("1", "b", 0)]
+    assert rows(read_run(cured(read_run, marco))) == [("1", "a", -1.0), ("1", "b", -2.0)]
+
+
 def test_scores_are_read_to_the_last_bit(write: Write) -> None:
     texts = ["0.1", "1e308", "4.9e-324", "-0.0", "2.2250738585072011e-308", "9007199254740993", "inf", "-inf"]
     run = read_run(write("".join(f"1 Q0 d{i} 1 {text} t\n" for i, text in enumerate(texts))))
@@ -142,6 +204,12 @@ def test_broken_runs_are_refused_with_file_and_line(write: Write, text: str | by
     ("text", "said"),
     [
         ("1 0 a\n", "file:1: the line has 3 fields; expected `query iteration document grade`"),
+        (
+            "1 0 a 1\n1 0 b 9223372036854775808\n",
+            "file:2: the grade is '9223372036854775808'; expected an integer",
+        ),
+        ("1 0 a 9007199254740993\n", "file:1: the grade is '9007199254740993'"),
+        ("1 0 b 1\n1 0 c -1e300\n", "file:2: the grade is '-1e300'; expected an integer"),
         ("1 0 a 1 x\n", "file:1: the line has 5 fields"),
         ("1 0 a one\n", "file:1: the grade is 'one'; expected an integer"),
         ("1 0 a 0.5\n", "file:1: the grade is '0.5'; expected an integer"),

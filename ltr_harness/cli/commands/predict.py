@@ -68,8 +68,8 @@ def command(
     if stored.record.status != "complete":
         raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
     split = _read(data, reader_name, reader_options)
-    if output.suffix == ".run" and split.judgments.document_ids is None:
-        raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
+    if output.suffix == ".run":
+        _refuse_for_run(output, data, split)
     scores = stored.score_split(split, threads)
     temporary = output.with_name(f".{output.name}.tmp{output.suffix}")
     try:
@@ -89,6 +89,26 @@ def _read(data: Path, reader_name: str | None, reader_options: tuple[str, ...]) 
     if isinstance(reader, TableReader) and data.is_file() and reader.label not in reader.opened(data).columns:
         return reader.without_labels().read([str(data)], Path())
     return data_source.read_files([data], reader_name, reader_options)
+
+
+def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
+    """A TREC run names documents, in fields between blanks."""
+    from ltr_harness.errors import DataError, Problem, UsageError
+
+    documents = split.judgments.document_ids
+    if documents is None:
+        raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
+    for what, ids in (("query", split.groups.ids), ("document", documents)):
+        bad = [name for name in dict.fromkeys(map(str, ids.tolist())) if name.split() != [name]]
+        if bad:
+            raise DataError(
+                Problem(
+                    str(output),
+                    f"the fields of a TREC run end with blanks, and {what} {bad[0]!r} has one ({len(bad):,} such)",
+                    "ids without blanks",
+                    "write .csv or .parquet instead",
+                )
+            )
 
 
 def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:

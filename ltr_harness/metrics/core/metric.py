@@ -381,7 +381,7 @@ def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
     options = get_args(accepted[parameter]) or (accepted[parameter],)
     if bool in options and text in ("true", "false"):
         return text == "true"
-    if int in options or float in options:
+    if (int in options or float in options) and "_" not in text:  # Python would take 1_000 for a number
         try:
             return float(text)
         except ValueError:

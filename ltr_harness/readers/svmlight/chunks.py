@@ -20,6 +20,8 @@ CHUNK = 8 << 20
 """Bytes that one thread parses at a time; what has been parsed leaves memory."""
 _MOST_THREADS = 8
 
+LINE_ENDS = r"convert them: `tr '\r' '\n' < FILE`"
+
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -50,7 +52,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     pieces: list[tuple[int, NDArray[np.uint8]]] = []
     for file, path in enumerate(paths):
         try:
-            pieces += [(file, piece) for piece in _cut(text_bytes(path))]
+            pieces += [(file, piece) for piece in _cut(_with_newlines(text_bytes(path), path))]
         except DataError as problem:
             problems += problem.problems
 
@@ -73,6 +75,15 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     if problems:
         raise DataError(problems)
     return chunks
+
+
+def _with_newlines(data: NDArray[np.uint8], path: Path) -> NDArray[np.uint8]:
+    """The text; refused if its lines end with carriage returns alone."""
+    first = data[:CHUNK]
+    if (first == 13).any() and not (first == 10).any() and np.argmax(first == 13) < len(data) - 1:
+        expected = "lines that end with LF or CRLF"
+        raise DataError(Problem(str(path), "its lines end with CR alone", expected, LINE_ENDS))
+    return data
 
 
 def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:

@@ -38,7 +38,8 @@ from ltr_harness.readers.rows import LONGEST_ID
     INDEX_TOO_LARGE,
     VALUE_NOT_A_NUMBER,
     VALUE_INFINITE,
-) = range(15)
+    RETURN_IN_COMMENT,
+) = range(16)
 
 _EXACT, _CLOSE, _HARD, _MISSING, _INFINITE, _BAD = range(6)
 
@@ -134,6 +135,11 @@ def parse(
         if i >= n:
             break
         if data[i] == _NEWLINE or data[i] == _HASH:
+            lost = _lone_return(data, i)
+            if lost >= 0:
+                if n_problems < len(problems):
+                    problems[n_problems] = line, RETURN_IN_COMMENT, lost + 1
+                n_problems += 1
             i = _line_end(data, i) + 1
             continue
         row += 1
@@ -186,6 +192,10 @@ def parse(
             if i >= n or data[i] == _NEWLINE:
                 break
             if data[i] == _HASH:
+                lost = _lone_return(data, i)
+                if lost >= 0:
+                    problem, at = RETURN_IN_COMMENT, lost + 1
+                    break
                 is_named, start, end = _document(data, i)
                 fits = end - start <= LONGEST_ID
                 has_nul = _has_nul(data, start, end)
@@ -391,6 +401,16 @@ def _is_key(data: NDArray[np.uint8], start: int, end: int, key: NDArray[np.uint8
         ):
             return False
     return start + len(key) == end
+
+
+@compiled
+def _lone_return(data: NDArray[np.uint8], i: int) -> int:
+    """Where a comment has a carriage return that ends no line, so that it hides what follows; -1 if it has none."""
+    while i < len(data) and data[i] != _NEWLINE:
+        if data[i] == _RETURN and i + 1 < len(data) and data[i + 1] != _NEWLINE and data[i + 1] != _RETURN:
+            return i
+        i += 1
+    return -1
 
 
 @compiled

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import Problem
 from ltr_harness.readers.rows import LONGEST_ID
 from ltr_harness.readers.svmlight import kernels
-from ltr_harness.readers.svmlight.chunks import Chunk
+from ltr_harness.readers.svmlight.chunks import LINE_ENDS, Chunk
 
 _NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
 _GRADE = "a label >= 0, such as 0, 1, 2"
@@ -60,6 +60,11 @@ _WORDS = {
         "the value of {0} is infinite or beyond the range of float32",
         "a finite number",
         "write NULL where a value is missing",
+    ),
+    kernels.RETURN_IN_COMMENT: (
+        "{0} after a carriage return in a comment, which hides it",
+        "lines that end with LF or CRLF",
+        LINE_ENDS,
     ),
 }
 
