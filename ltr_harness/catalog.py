@@ -96,6 +96,11 @@ class Catalog:
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
     """Refuse a class that has yet to define a method its bases ask for.
 
+    Args:
+        kind: the class.
+        place: what messages call it.
+        error: what is raised.
+
     Raises:
         UsageError: (or the subclass given as `error`) naming the methods and the bases.
     """

@@ -192,6 +192,18 @@ def load_rankings(
 ) -> Rankings:
     """Read what the options name.
 
+    Args:
+        data: labelled documents; None where `qrels` has the judgments.
+        qrels: judgments in TREC's format; None where `data` has them.
+        scores: of the documents of `data`.
+        run_files: rankings in TREC's format, for `qrels`.
+        reader_name: the format of `data`; guessed if None.
+        reader_options: of the reader, each ``key=value``.
+        all_queries: queries of the qrels that a run lacks count 0.
+        judged_only: documents that nobody judged are taken out of the runs.
+        depth: documents of a run that count; None for all.
+        max_grade: the scale's highest grade, for metrics that need it.
+
     Raises:
         UsageError: the options do not go together.
         DataError: every problem of every file.

@@ -26,6 +26,11 @@ def guessed_columns(
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say.
 
+    Args:
+        columns: names, in the file's order.
+        given: options that the user set.
+        place: what messages call the file.
+
     Raises:
         DataError: no column looks like the query or the label, and none was given.
     """
@@ -65,7 +70,14 @@ def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, b
 def data_section(
     reader_name: str, options: Mapping[str, Any], files: Mapping[str, Sequence[Path]], home: Path
 ) -> list[str]:
-    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
+    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`.
+
+    Args:
+        reader_name: the format.
+        options: of the reader.
+        files: split to absolute paths.
+        home: the folder of the experiment file.
+    """
     folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
     inside = {
         split: quoted([path.relative_to(folder).as_posix() for path in paths])

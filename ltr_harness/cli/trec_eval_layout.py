@@ -88,7 +88,11 @@ class Measure:
         return str(int(value)) if self.total == "sum" else f"{value:6.4f}"
 
     def overall(self, order: NDArray[np.int64]) -> float:
-        """Summed query after query, as trec_eval does it: another order could print another last digit."""
+        """Summed query after query, as trec_eval does it: another order could print another last digit.
+
+        Args:
+            order: int64 (n_queries,), places of the queries in the order in which they are summed.
+        """
         values = [value for value in self.values[order].tolist() if not math.isnan(value)]
         if self.total == "sum":
             return float(sum(values))
@@ -130,7 +134,13 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 def completed(
     measures: Mapping[str, tuple[str, ...]], found: Rankings, relevant: float
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The measures, those that are our metrics with every grade they depend on in their names; and notes."""
+    """The measures, those that are our metrics with every grade they depend on in their names; and notes.
+
+    Args:
+        measures: as printed, to the metrics behind each.
+        found: the rankings, for the grades that occur.
+        relevant: the lowest grade that counts as relevant.
+    """
     complete: dict[str, tuple[str, ...]] = {}
     notes: list[str] = []
     for name, cutoffs in measures.items():
@@ -245,6 +255,10 @@ def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray
 
 def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The best precision at or after the rank where a share of the relevant documents is reached.
+
+    Args:
+        scored: rankings and their judgments.
+        is_relevant: bool (n_rows,).
 
     Returns:
         float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.

@@ -46,6 +46,11 @@ class LiveRun:
     def round(self, number: int, values: Mapping[str, float], now: float) -> None:
         """A round has been evaluated.
 
+        Args:
+            number: of the round, from 1.
+            values: metric to its mean.
+            now: seconds of a clock that never goes back.
+
         Example:
             >>> from ltr_harness.metrics import NDCG
             >>> rule = StoppingRule(NDCG(k=10), patience=20, max_rounds=100)

@@ -175,7 +175,13 @@ def run_experiment(
 def run_prepared(
     prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None
 ) -> ExperimentResult:
-    """The part of `run_experiment` that trains."""
+    """The part of `run_experiment` that trains.
+
+    Args:
+        prepared: from `prepare`.
+        fail_fast: stop at the first model that fails.
+        progress: told of what happens.
+    """
     watcher = progress or Progress()
     folder = prepared.folder
     refuse_without_cluster(prepared.experiment, prepared.cluster)

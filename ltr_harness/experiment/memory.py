@@ -41,7 +41,13 @@ class MemoryEstimate:
 
 
 def memory_estimate(experiment: Experiment, reader: FoldReader, workers: int) -> MemoryEstimate:
-    """What training will take, from the sizes of the data and the libraries in use."""
+    """What training will take, from the sizes of the data and the libraries in use.
+
+    Args:
+        experiment: the resolved configuration.
+        reader: gives the folds.
+        workers: processes that train at once.
+    """
     libraries = {getattr(model.ranker, "library", None) for model in experiment.models.values()} - {None}
     most = MemoryEstimate(0, 0, workers, _available())
     for name in reader.names():

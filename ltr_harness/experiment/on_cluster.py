@@ -52,6 +52,14 @@ def run_on_cluster(
 ) -> Iterator[tuple[Task, Run]]:
     """Each run on one worker of the cluster, with all its threads; a task's result does not depend on which.
 
+    Args:
+        tasks: in the plan's order.
+        experiment: the resolved configuration.
+        plan: what the tasks are part of.
+        reader: gives the folds.
+        cluster: the workers and their threads.
+        progress: told of what happens.
+
     Raises:
         UsageError: a worker has other versions of what grows the trees, or lacks a file.
         TrainingError: the cluster has lost all its workers.
@@ -241,7 +249,13 @@ _stopped: set[str] = set()
 def look_around(
     packages: Sequence[str], inputs: Sequence[tuple[str, int]], needed: Sequence[str]
 ) -> tuple[dict[str, str], bool, list[str]]:
-    """A worker's versions, whether it sees the data files, and which other files it does not see."""
+    """A worker's versions, whether it sees the data files, and which other files it does not see.
+
+    Args:
+        packages: whose versions are asked for.
+        inputs: data files and their sizes.
+        needed: other files.
+    """
     sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
     return package_versions(packages), sees_data, [path for path in needed if not Path(path).exists()]
 
@@ -284,7 +298,16 @@ def train_there(job: Job, task: Task, facts: Mapping[str, Any], fold: Fold | Non
 def part_there(
     job: Job, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
-    """Some queries of a split; of their features, nothing is read before they are used."""
+    """Some queries of a split; of their features, nothing is read before they are used.
+
+    Args:
+        job: what all tasks have in common.
+        fold: its name.
+        facts: what this side knows of the fold's data.
+        split: its name.
+        first: the first query.
+        end: the query after the last.
+    """
     return _fold_seen(job, fold, facts).splits[split].take(np.arange(first, end))
 
 

@@ -72,6 +72,7 @@ def new_pool(
         workers: how many.
         context: what starts them.
         start: called first in each, with `settings`.
+        settings: what `start` is called with.
     """
     return ProcessPoolExecutor(workers, context, _begin, (os.environ.get(_SAFE_PATH), start, settings))
 

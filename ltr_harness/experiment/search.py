@@ -54,7 +54,13 @@ class Asked:
 
     @contextmanager
     def reports(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[Report]:
-        """Where the trial says how it is doing, from whatever process it runs in."""
+        """Where the trial says how it is doing, from whatever process it runs in.
+
+        Args:
+            study: the model and fold.
+            tune: the search's settings.
+            stopping: the trials' stopping rule.
+        """
         if tune.pruner == "none":
             yield lambda step, value: False
             return
@@ -222,6 +228,12 @@ def opened(
     study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, anew: bool = False
 ) -> Iterator[Search]:
     """A search, with the trials it has; another process that wants it too is refused until this one has ended.
+
+    Args:
+        study: the model and fold.
+        tune: the search's settings.
+        stopping: the trials' stopping rule.
+        anew: forget the trials there are.
 
     Raises:
         MissingExtraError: Optuna is not installed.

@@ -121,7 +121,13 @@ def study_of(
 
 
 def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
-    """The best of the trials that the budget pays for."""
+    """The best of the trials that the budget pays for.
+
+    Args:
+        record: the trials.
+        tune: the search's settings, its budgets among them.
+        folder: of the search.
+    """
     trials = record.within(tune.trials, tune.minutes)
     best = record.best(trials)
     counts = {

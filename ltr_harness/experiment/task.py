@@ -115,7 +115,13 @@ class Plan:
         return tuple(study for study in self.studies if study.choice is None)
 
     def config(self, experiment: Experiment, model: str, fold: str) -> ModelConfig:
-        """The model as it is trained on a fold: with what was chosen for it, if it is tuned."""
+        """The model as it is trained on a fold: with what was chosen for it, if it is tuned.
+
+        Args:
+            experiment: the resolved configuration.
+            model: its name.
+            fold: its name.
+        """
         choice = self.choices.get((model, fold))
         config = experiment.models[model]
         return config if choice is None else model_at(config, choice.point)

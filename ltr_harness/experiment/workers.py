@@ -55,7 +55,16 @@ def run_here(
     threads: int,
     progress: Progress,
 ) -> Iterator[tuple[Task, Run]]:
-    """One after the other, in this process."""
+    """One after the other, in this process.
+
+    Args:
+        tasks: in the plan's order.
+        experiment: the resolved configuration.
+        plan: what the tasks are part of.
+        reader: gives the folds.
+        threads: to train with.
+        progress: told of what happens.
+    """
     for task in tasks:
         progress.started(task)
         yield (
@@ -80,7 +89,17 @@ def run_in_workers(
     workers: int,
     progress: Progress,
 ) -> Iterator[tuple[Task, Run]]:
-    """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it."""
+    """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it.
+
+    Args:
+        tasks: in the plan's order.
+        experiment: the resolved configuration.
+        plan: what the tasks are part of.
+        reader: gives the folds.
+        threads: of each process.
+        workers: processes.
+        progress: told of what happens.
+    """
     crew = LocalCrew(experiment, plan, reader, threads, workers)
     try:
         yield from dispatch(tasks, crew, progress)

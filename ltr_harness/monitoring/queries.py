@@ -23,10 +23,20 @@ class Category:
 
     @classmethod
     def of(cls, values: Sequence[str] | NDArray[Any]) -> Category:
+        """Values as codes.
+
+        Args:
+            values: (n,), text.
+        """
         names, codes = np.unique(np.asarray(values, dtype=np.str_), return_inverse=True)
         return cls(codes.astype(np.int32), names)
 
     def take(self, rows: NDArray[Any]) -> Category:
+        """The given values alone.
+
+        Args:
+            rows: (n_kept,), places or truth values.
+        """
         return Category(self.codes[rows], self.names)
 
     def texts(self, missing: str = "(missing)") -> NDArray[np.str_]:
@@ -34,7 +44,11 @@ class Category:
         return np.append(self.names, missing)[self.codes]
 
     def recoded(self, names: NDArray[np.str_]) -> NDArray[np.int32]:
-        """Codes into another, larger list of sorted names."""
+        """Codes into another, larger list of sorted names.
+
+        Args:
+            names: (n_names,), sorted; the category's own among them.
+        """
         to = np.append(np.searchsorted(names, self.names), -1).astype(np.int32)
         return to[self.codes]
 
@@ -97,7 +111,11 @@ class QueryTable:
         return int(self.n_items.sum(dtype=np.int64))
 
     def take(self, rows: NDArray[Any]) -> QueryTable:
-        """The given queries, by index or truth value; the table itself where that is all of them."""
+        """The given queries, by index or truth value; the table itself where that is all of them.
+
+        Args:
+            rows: (n_kept,), places or truth values.
+        """
         if rows.size == len(self) and (
             rows.all() if rows.dtype == np.bool_ else np.array_equal(rows, np.arange(rows.size))
         ):

@@ -100,7 +100,16 @@ def watch(
     dask: Any = None,
     overrides: Sequence[str] = (),
 ) -> Watched:
-    """`monitor`, with the per-query tables kept for the files."""
+    """`monitor`, with the per-query tables kept for the files.
+
+    Args:
+        config: a file, its values, or a configuration.
+        log: production; the configuration's if None.
+        baseline: the configuration's if None.
+        history: folder of earlier runs' windows.
+        dask: a cluster that reads the logs.
+        overrides: ``a.b=value``, each replaces a value of the configuration.
+    """
     settings = config if isinstance(config, MonitorConfig) else load_monitor_config(config, overrides)
     log = settings.log if log is None else log
     baseline = settings.baseline if baseline is None else baseline
@@ -140,7 +149,17 @@ def analysed(
     history: Path | None = None,
     orphans: NDArray[np.int64] | None = None,
 ) -> Watched:
-    """Every stage after the logs have been read; `orphans` as in `LogRead`."""
+    """Every stage after the logs have been read; `orphans` as in `LogRead`.
+
+    Args:
+        production: its queries.
+        baseline: its queries; None without one.
+        config: the monitor's configuration.
+        findings: of both logs' checks.
+        baseline_kind: what the baseline was made from.
+        history: folder of earlier runs' windows.
+        orphans: int64 (n_orphans,), as in `LogRead`.
+    """
     if (
         production.time is not None
         and baseline is not None

@@ -87,7 +87,11 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def release(data: NDArray[np.uint8]) -> None:
-    """Let go of the memory that a part of a mapped file takes; touched again, it comes back from the file."""
+    """Let go of the memory that a part of a mapped file takes; touched again, it comes back from the file.
+
+    Args:
+        data: uint8 (n_bytes,), part of a mapped file.
+    """
     base: object = data
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj

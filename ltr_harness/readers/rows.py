@@ -109,6 +109,9 @@ def repeated(names: Iterable[str]) -> list[str]:
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
     """Query ids as int64 where every one is a plain integer that fits, else as the text they are.
 
+    Args:
+        texts: (n,).
+
     Example:
         >>> query_ids(np.array(["10", "-2"])), query_ids(np.array(["10", "007"]))
         (array([10, -2]), array(['10', '007'], dtype='<U3'))
@@ -122,7 +125,12 @@ def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
 
 
 def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Starts and ids of the runs of equal query ids in rows; no run spans two files."""
+    """Starts and ids of the runs of equal query ids in rows; no run spans two files.
+
+    Args:
+        ids: (n_rows,), each row's query.
+        file_starts: the first row of each file.
+    """
     new = np.ones(len(ids), dtype=bool)
     new[1:] = ids[1:] != ids[:-1]
     new[list(file_starts)] = True

@@ -152,6 +152,10 @@ def same_queries(
     """Refuse rows that are not in the data's order, as far as their queries say.
 
     Args:
+        table: the scores.
+        columns: its columns.
+        named_by: which of them name a row.
+        judgments: of the data.
         order: int64 (n_rows,), the data's row of each row of the table.
     """
     if named_by.query is None:
@@ -179,6 +183,10 @@ def rows_named(
     """The data's row that each row of the table names, every one exactly once; and the table's rows used.
 
     Args:
+        table: the scores.
+        columns: its columns.
+        named_by: which of them name a row.
+        judgments: of the data.
         other_queries: rows of queries that the data does not have are passed over; otherwise an error.
 
     Raises:

@@ -55,7 +55,14 @@ class Parts:
 
 
 def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.int64]:
-    """The market of each query, 0 to n_markets - 1; each is half as large as the one before."""
+    """The market of each query, 0 to n_markets - 1; each is half as large as the one before.
+
+    Args:
+        n_queries: of the split.
+        n_markets: how many.
+        seed: of the data.
+        code: of the split.
+    """
     share = Draws(seed, _MARKETS + code).uniform(n_queries)
     found = np.zeros(n_queries, dtype=np.int64)
     for i in range(1, n_markets):
@@ -66,7 +73,14 @@ def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.
 def leaking_feature(
     labels: NDArray[np.float64], strength: float, seed: int, code: int
 ) -> NDArray[np.float32]:
-    """The label itself at strength 1, noise at strength 0."""
+    """The label itself at strength 1, noise at strength 0.
+
+    Args:
+        labels: float64 (n_rows,).
+        strength: in [0, 1].
+        seed: of the data.
+        code: of the split.
+    """
     noise = Draws(seed, _LEAK + code).normal(len(labels))
     return (strength * labels + (1 - strength) * noise).astype(np.float32)
 
@@ -79,7 +93,16 @@ def clicked(
     seed: int,
     code: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1."""
+    """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1.
+
+    Args:
+        labels: float64 (n_rows,).
+        shown_by: float32 (n_rows,), the feature.
+        sizes: int64 (n_queries,), rows of each query.
+        clicks: how users look and click.
+        seed: of the data.
+        code: of the split.
+    """
     draws = Draws(seed, _CLICKS + code)
     n = len(labels)
     query = np.repeat(np.arange(len(sizes)), sizes)
@@ -94,7 +117,15 @@ def clicked(
 
 
 def with_copies(parts: Parts, other: Parts, share: float, seed: int, code: int) -> Parts:
-    """A share of the queries replaced by queries of another split, under the ids they had."""
+    """A share of the queries replaced by queries of another split, under the ids they had.
+
+    Args:
+        parts: the split.
+        other: the split that is copied from.
+        share: of the queries, in [0, 1].
+        seed: of the data.
+        code: of the split.
+    """
     chosen = Draws(seed, _COPIES + code).uniform(len(parts.sizes)) < share
     rows = []
     n_own = len(parts.labels)

@@ -167,6 +167,7 @@ def join(
         complete: keep the queries of the qrels that the run lacks, with nothing listed, so that they count 0
             (trec_eval's ``-c``).
         judged_only: take documents that nobody judged out of the run (trec_eval's ``-J``).
+        depth: documents of each query that count; None for all.
 
     Raises:
         DataError: the two files share no query.

@@ -35,7 +35,11 @@ class Names:
     codes: NDArray[np.int64]
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows."""
+        """The names of the given rows.
+
+        Args:
+            rows: int64 (n,).
+        """
         return self.values[self.codes[rows]]
 
 
@@ -144,7 +148,14 @@ class Lines:
     def report(
         self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str, cure: str = ""
     ) -> None:
-        """Keep a problem for each bad row, for `finish` to tell."""
+        """Keep a problem for each bad row, for `finish` to tell.
+
+        Args:
+            bad: bool (n_lines,).
+            found: what is wrong, from a line's place.
+            expected: what would be right.
+            cure: what to do about it.
+        """
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
         self._found += [

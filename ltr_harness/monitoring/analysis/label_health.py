@@ -31,7 +31,9 @@ def label_tests(now: QueryTable, cut: Cut, before: QueryTable, config: MonitorCo
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
 
     Args:
-        now: production, undefined queries included; before: the baseline likewise.
+        now: production, undefined queries included.
+        before: the baseline, likewise.
+        config: the monitor's configuration.
         cut: production's windows.
     """
     periods = Periods(now, before, config)
@@ -74,6 +76,11 @@ def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: Monitor
     """How many orphans fall into each window; None where the event log has no times.
 
     Orphans before the first window or after the last are in no window; the contract's total holds them too.
+
+    Args:
+        times: int64 (n_orphans,), nanoseconds UTC.
+        cut: production's windows.
+        config: the monitor's configuration.
     """
     if times is None:
         return [None] * len(cut)

@@ -71,11 +71,21 @@ class Periods:
         ) % 7
 
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
-        """Production's values (of the primary metric unless given), or those of some queries."""
+        """Production's values (of the primary metric unless given), or those of some queries.
+
+        Args:
+            values: float64 (n_queries,).
+            rows: (n_kept,), places or truth values of the queries; all if None.
+        """
         return _sample(self.now.primary if values is None else values, self.clusters[0], self.strata[0], rows)
 
     def sample_before(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
-        """The baseline's values."""
+        """The baseline's values.
+
+        Args:
+            values: float64 (n_queries,); those of the primary metric if None.
+            rows: (n_kept,), places or truth values of the queries; all if None.
+        """
         return _sample(
             self.before.primary if values is None else values, self.clusters[1], self.strata[1], rows
         )

@@ -61,7 +61,13 @@ def stray_queries(production: QueryTable, cut: Cut) -> tuple[Finding, ...]:
 def online(
     production: QueryTable, baseline: QueryTable | None, windows: Sequence[Window]
 ) -> tuple[Online, ...]:
-    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
+    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it.
+
+    Args:
+        production: its queries.
+        baseline: its queries; None without one.
+        windows: of production.
+    """
     import pandas as pd
 
     found = []
@@ -86,7 +92,13 @@ def mean_of_known(values: Floats) -> float:
 def worst_queries(
     production: QueryTable, counted: NDArray[np.int64], periods: Periods | None
 ) -> list[WorstQuery]:
-    """The largest losses, for reading: against the same query before where it recurs, else the lowest values."""
+    """The largest losses, for reading: against the same query before where it recurs, else the lowest values.
+
+    Args:
+        production: its queries.
+        counted: int64 (n_counted,), the queries that count.
+        periods: production beside its baseline; None without one.
+    """
     values = production.primary[counted]
     before = np.full(counted.size, np.nan)
     if periods is not None and periods.common is not None:

@@ -34,7 +34,14 @@ _ALLOWANCE = 0.5  # standard errors that CUSUM forgives every window
 def window_rows(
     table: QueryTable, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
 ) -> list[Window]:
-    """Every window's state, before anything is compared."""
+    """Every window's state, before anything is compared.
+
+    Args:
+        table: production's queries.
+        cut: its windows.
+        orphans: events without an impression, by window.
+        config: the monitor's configuration.
+    """
     clusters = own_clusters(table.cluster)
     primary = config.primary
     low, high = primary.bounds
@@ -100,7 +107,8 @@ def compared_windows(
     Args:
         rows: from `window_rows`.
         cut: the windows of all of production.
-        rows_of_now: which query of production each query of `periods.now` is.
+        rows_of_now: int64 (n_now,), which query of production each query of `periods.now` is.
+        periods: production beside its baseline.
         past: windows of earlier runs.
     """
     compare, trailing = periods.config.compare, periods.config.windows.trailing
@@ -166,6 +174,12 @@ def corrected(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
     """p-values of one family: the whole period, every window, every trailing window. And which are alerts.
+
+    Args:
+        change: of the whole period.
+        windows: with their p-values.
+        periods: production beside its baseline.
+        past: windows of earlier runs.
 
     Returns:
         The whole period, the windows, and the family in words.
@@ -242,6 +256,11 @@ def with_cusum(
     S = max(0, S - z - 1/2) over the windows' differences in standard errors. The level is the (1 - alpha)
     quantile of the largest S among as many healthy windows, by simulation: a fixed 5 would be passed in 14 %
     of healthy runs. A notice, never an alert.
+
+    Args:
+        windows: with their differences.
+        periods: production beside its baseline.
+        past: windows of earlier runs.
     """
     tested = [w for w in windows if w.change is not None and w.status == "tested"]
     n = len(tested) + len(past)

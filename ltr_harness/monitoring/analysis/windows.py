@@ -75,6 +75,11 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
 
     Labels are as old as the log's last query; no clock is asked, so a report can be made again. Where the log ends
     is not for a few queries to say: one with a time in the future would make all labels old.
+
+    Args:
+        time: int64 (n,), nanoseconds UTC; None without times.
+        n: queries.
+        config: the monitor's configuration.
     """
     if time is None:
         zeros = np.zeros(n, dtype=np.int64)
@@ -122,17 +127,32 @@ def _ends(number: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[int, ND
 
 
 def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
-    """The place in the calendar of the window that each moment falls into."""
+    """The place in the calendar of the window that each moment falls into.
+
+    Args:
+        time: int64 (n,), nanoseconds UTC.
+        windows: their size and time zone.
+    """
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
-    """Days since 1970-01-01 on the calendar of the time zone."""
+    """Days since 1970-01-01 on the calendar of the time zone.
+
+    Args:
+        time: int64 (n,), nanoseconds UTC.
+        timezone: its name.
+    """
     return local_clock(time, timezone) // _DAY
 
 
 def local_clock(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
-    """Nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
+    """Nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them.
+
+    Args:
+        time: int64 (n,), nanoseconds UTC.
+        timezone: its name.
+    """
     if timezone == "UTC":
         return time
     import pandas as pd

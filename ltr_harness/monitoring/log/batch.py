@@ -44,6 +44,11 @@ class Rows:
         return found if self.order is None else found.take(self.order)
 
     def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in the batch's canonical order of rows.
+
+        Args:
+            values: (n_rows,), in the table's order.
+        """
         return values if self.order is None else values[self.order]
 
     def name(self, row: int) -> str:
@@ -52,6 +57,13 @@ class Rows:
 
 
 def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
+    """A batch's rows, query by query; None where their queries cannot be told.
+
+    Args:
+        table: an Arrow table.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+    """
     columns = config.columns
     query = category_of(table[columns.query_id], columns.query_id)
     if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):

@@ -180,7 +180,7 @@ class Contract:
 
         Args:
             name: of the check.
-            bad: one truth value per row, query or event.
+            bad: bool (n,), one for each row, query or event.
             show: an example in words, from its index.
         """
         count = int(np.count_nonzero(bad))
@@ -190,7 +190,13 @@ class Contract:
         return count == 0
 
     def count(self, name: str, found: int, examples: tuple[str, ...] = ()) -> None:
-        """Count what was found elsewhere."""
+        """Count what was found elsewhere.
+
+        Args:
+            name: of the check.
+            found: how many.
+            examples: in words.
+        """
         if found:
             self._counts[name] = self._counts.get(name, 0) + found
             self._keep(name, list(examples))
@@ -275,7 +281,13 @@ def _first_three(texts: Iterable[str]) -> list[str]:
 def alerting(
     production: tuple[Finding, ...], baseline: tuple[Finding, ...], margin: float = 0.01
 ) -> list[Finding]:
-    """Warnings that are more frequent in production than in the baseline by more than the margin."""
+    """Warnings that are more frequent in production than in the baseline by more than the margin.
+
+    Args:
+        production: its findings.
+        baseline: its findings.
+        margin: difference of shares.
+    """
     before = {finding.check: finding.share for finding in baseline}
     return [
         finding

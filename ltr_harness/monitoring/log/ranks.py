@@ -15,7 +15,13 @@ _LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of tim
 
 
 def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floats, NDArray[np.int64], bool]:
-    """Scores (higher first), ranks from 1, and whether they can be trusted."""
+    """Scores (higher first), ranks from 1, and whether they can be trusted.
+
+    Args:
+        rows: of a batch.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+    """
     columns = config.columns
     start, sizes = rows.boundaries[:-1], rows.sizes
     sound, ranks = True, np.arange(rows.boundaries[-1]) - np.repeat(start, sizes) + 1

@@ -54,7 +54,13 @@ def text_columns(config: MonitorConfig) -> list[str]:
 
 
 def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
-    """`query_table`, with the log named in what it complains about."""
+    """`query_table`, with the log named in what it complains about.
+
+    Args:
+        batch: an Arrow table.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+    """
     try:
         return query_table(batch, config, contract)
     except DataError as error:
@@ -65,7 +71,13 @@ def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTab
 
 
 def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
-    """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
+    """Check a batch and evaluate it; None where an error of the contract makes that impossible.
+
+    Args:
+        table: an Arrow table.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+    """
     rows = in_order(table, config, contract)
     if rows is None:
         return None

@@ -75,7 +75,13 @@ def grades_from_events(
 def grades_from_match(
     prediction: NDArray[np.str_], truth: NDArray[np.str_], positive: tuple[str, ...]
 ) -> Floats:
-    """1 where the predicted class and the true class are the same and a positive one."""
+    """1 where the predicted class and the true class are the same and a positive one.
+
+    Args:
+        prediction: (n_rows,), predicted classes.
+        truth: (n_rows,), true classes.
+        positive: classes that count.
+    """
     found: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
     return found
 

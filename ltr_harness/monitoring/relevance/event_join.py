@@ -31,6 +31,11 @@ def matched(config: MonitorConfig, log: Log, path: str) -> tuple[list[str], Code
 
     The number is -1 where the name is missing, the row where no impression is the event's. The times are empty
     where the event log has none.
+
+    Args:
+        config: the monitor's configuration.
+        log: the impressions.
+        path: of the event log.
     """
     join = config.relevance.event_log
     assert join is not None

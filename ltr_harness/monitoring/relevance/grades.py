@@ -27,7 +27,14 @@ def grades_of_rows(
     contract: Contract,
     segments: Mapping[str, Category],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
-    """Counts of every event per row, and the rows' grades (None where they cannot be had)."""
+    """Counts of every event per row, and the rows' grades (None where they cannot be had).
+
+    Args:
+        rows: of a batch.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+        segments: attribute to its values.
+    """
     rule = config.relevance
     if rule.chosen == "match":
         prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
@@ -56,7 +63,11 @@ def grades_of_rows(
 
 
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
+    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it.
+
+    Args:
+        counts: event to int32 (n_rows,).
+    """
     found: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
     return found
 

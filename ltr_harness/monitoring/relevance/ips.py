@@ -19,6 +19,14 @@ Floats = NDArray[np.float64]
 def row_propensities(
     rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract
 ) -> Floats | None:
+    """How likely users looked at each row, by its rank or as the log says; None where nobody said.
+
+    Args:
+        rows: of a batch.
+        ranks: int64 (n_rows,), from 1.
+        config: the monitor's configuration.
+        contract: gathers what the checks find.
+    """
     rule = config.propensity
     if rule is None:
         return None
@@ -38,7 +46,14 @@ def row_propensities(
 def ips_dcg(
     judgments: Judgments, scores: Floats, propensity: Floats | None, config: MonitorConfig
 ) -> dict[str, Floats]:
-    """IPS-DCG: DCG of gains divided by the probability that the user looked there, unbiased for DCG."""
+    """IPS-DCG: DCG of gains divided by the probability that the user looked there, unbiased for DCG.
+
+    Args:
+        judgments: of the batch's rows.
+        scores: (n_rows,), higher ranks first.
+        propensity: (n_rows,), chance that the user looked there; None where it is not known.
+        config: the monitor's configuration.
+    """
     if propensity is None:
         return {}
     gain = getattr(config.primary, "gain", "linear")

@@ -87,6 +87,12 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
 def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
     """Leave this run's mature windows; None where there are none.
 
+    Args:
+        folder: of the history.
+        key: from `history_key`.
+        windows: of this run.
+        seen_until: nanoseconds UTC of the log's last query.
+
     Raises:
         OSError: the folder cannot be written.
     """
@@ -123,7 +129,13 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
 
 
 def history_key(definition: Mapping[str, Any], size: str, timezone: str) -> str:
-    """What windows must share to stand in one row."""
+    """What windows must share to stand in one row.
+
+    Args:
+        definition: of the metric and of relevance.
+        size: of the windows.
+        timezone: of the windows.
+    """
     said: dict[str, Any] = {
         "primary": definition["metrics"][0],
         "relevance": definition["relevance"],

@@ -58,7 +58,11 @@ _PLUS, _MINUS, _POINT, _NINE, _ZERO, _EQUALS, _UNDERSCORE = 43, 45, 46, 57, 48, 
 
 @compiled
 def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
-    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest."""
+    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest.
+
+    Args:
+        data: uint8 (n_bytes,), whole lines of a file.
+    """
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
     line, i, n = 0, 0, len(data)
@@ -114,7 +118,7 @@ def parse(
         block_spans: int64 (n_rows, 2), where each run's query id stands in `data`.
         document_spans: int64 (n_rows, 2), where each row's document id stands, or the first word of a comment that
             names none; filled only for rows with a comment.
-        problems: int64 (limit, 3): line, code, offset of what was found.
+        problems: int64 (n_limit, 3), line, code, offset of what was found.
 
     Returns:
         Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
@@ -271,7 +275,13 @@ def parse(
 
 @compiled
 def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-    """Each span's bytes to one row of `out`, uint8 (n_spans, longest), zeros on entry."""
+    """Each span's bytes to one row of `out`, uint8 (n_spans, longest), zeros on entry.
+
+    Args:
+        data: uint8 (n_bytes,).
+        spans: int64 (n_spans, 2), start and end of each.
+        out: uint8 (n_spans, longest).
+    """
     for k in range(len(spans)):
         start = spans[k, 0]
         for j in range(spans[k, 1] - start):
