@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -44,6 +46,20 @@ def shared_data() -> Path:
 def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither trust nor fill the data cache of whoever runs them."""
     os.environ["LTR_HARNESS_CACHE"] = str(tmp_path_factory.mktemp("data-cache"))
+
+
+@pytest.fixture(scope="module")
+def quick_workers() -> Iterator[None]:
+    """Processes of Dask clusters start as the harness's own do: as copies of one that has loaded everything."""
+    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")  # and fills what is set here
+    import dask
+
+    from ltr_harness.experiment.pool import worker_context
+
+    worker_context()
+    method = "forkserver" if sys.platform == "linux" else "spawn"
+    with dask.config.set({"distributed.worker.multiprocessing-method": method}):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -20,12 +20,13 @@ from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_pre
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 
+dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(quick_workers: None) -> Iterator[Cluster]:
     with local_cluster(2) as started:
         yield started
 
@@ -215,5 +216,6 @@ def test_the_command_line_starts_a_cluster_and_joins_one(
     arguments = ["run", str(path), "--runs", str(tmp_path / "runs")]
     assert run_command(cli, [*arguments, "--dask", address]) == 0
     capsys.readouterr()
-    assert run_command(cli, [*arguments, "--workers", "dask:1"]) == 0
+    with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):  # as outside of tests
+        assert run_command(cli, [*arguments, "--workers", "dask:1"]) == 0
     assert "every run exists already" in capsys.readouterr().err

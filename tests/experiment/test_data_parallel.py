@@ -33,7 +33,7 @@ pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(quick_workers: None) -> Iterator[Cluster]:
     with local_cluster(2) as started:
         yield started
 
@@ -126,7 +126,7 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
 ) -> None:
     across["models"] = {model: across["models"][model]}
     del across["compare"]
-    across["stopping"] |= {"patience": 200, "max_rounds": 200}
+    across["stopping"] |= {"patience": 100, "max_rounds": 100}
     victims = [pid for _, pid in sorted(cluster.client.run(os.getpid).items())][1:]  # not who evaluates
     killed: list[int] = []
 

@@ -215,8 +215,9 @@ def test_what_changed_in_files_is_named_by_file(from_files: Path, tmp_path: Path
     assert not any("train data" in reason or "test data" in reason for reason in reasons)
 
 
-def test_a_model_trained_across_workers_is_trained_across_as_many(tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="needs the extra dask")
+def test_a_model_trained_across_workers_is_trained_across_as_many(
+    quick_workers: None, tmp_path: Path
+) -> None:
     from tests.experiment.conftest import SMALL
 
     params = {"max_depth": 3, "subsample": 0.7}

@@ -52,7 +52,7 @@ def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(quick_workers: None) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="needs the package dask[distributed]")
     with (
         distributed.LocalCluster(
