@@ -124,7 +124,7 @@ def is_own_file(name: str) -> bool:
 
 def own_file_digest(name: str) -> str:
     """SHA-256 of the file in ``path.py:Attribute``: it belongs to the identity of whatever uses it."""
-    return hashlib.sha256(Path(name.rpartition(":")[0]).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(name.rpartition(":")[0]).expanduser().read_bytes()).hexdigest()
 
 
 def admitted(name: str, folder: Path, trust: bool) -> str:
@@ -169,7 +169,7 @@ def own_line(error: BaseException) -> str:
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
     """Import ``path.py:Attribute`` under a module name that two different files never share."""
     path_text, _, attribute = name.rpartition(":")
-    path = Path(path_text).resolve()
+    path = Path(path_text).expanduser().resolve()
     if not path.is_file():
         raise error(f"{path_text}: no such file; expected a Python file that defines {attribute!r}")
     module_name = f"{_OWN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"

@@ -6,6 +6,7 @@ import errno
 import io
 import logging
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -31,9 +32,17 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         logging.getLogger("ltr_harness").removeHandler(notes)
 
 
+def _from_home(argument: str) -> str:
+    """``~/data`` where shells leave it alone, as in ``--data=~/data`` and between quotes."""
+    option, path = re.fullmatch(r"((?:[\w.-]+=)?)(.*)", argument, re.DOTALL).groups()  # type: ignore[union-attr]
+    return option + os.path.expanduser(path) if path.startswith(("~/", "~\\")) else argument
+
+
 def _code_of(command: click.Command, arguments: Sequence[str]) -> int:
     try:
-        result = command.main(args=list(arguments), prog_name="ltr-harness", standalone_mode=False)
+        result = command.main(
+            args=list(map(_from_home, arguments)), prog_name="ltr-harness", standalone_mode=False
+        )
         sys.stdout.flush()
     except HarnessError as problem:
         code, problems = as_problems(problem)

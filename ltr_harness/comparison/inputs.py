@@ -70,7 +70,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None) -> Gathered:
             position.append((name, lambda: value.entrants))
             saved.append(Saved(value.entrants, value.primary, value.baseline))
         elif isinstance(value, str | Path):
-            for item, label in _from_path(Path(value)):
+            for item, label in _from_path(Path(value).expanduser()):
                 add(item, name if given else label)
         elif isinstance(value, Mapping):
             for label, item in value.items():

@@ -11,7 +11,8 @@ from typing import Any
 from ltr_harness.cache import DataCache
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import Experiment, load_experiment, outline_of, resolved_yaml
-from ltr_harness.errors import TrainingError, UsageError
+from ltr_harness.config.load import settings
+from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, across_all, chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.on_cluster import run_on_cluster
@@ -114,17 +115,43 @@ def prepare(
         raise UsageError(f"workers={workers}; expected at least 1")
     source = config if isinstance(config, Mapping) else Path(config)
     experiment = load_experiment(source, overrides)
+    _refuse_missing(experiment, source, overrides)
     reader = FoldReader(experiment.data, DataCache(verify=verify))
-    folder = Path(runs) / encoded(experiment.name)
+    runs = Path(runs).expanduser()
+    folder = runs / encoded(experiment.name)
     if cluster is not None:
         experiment, workers = across_all(experiment, cluster), cluster.n_workers
     elif workers is None:
         workers = _workers_for(experiment, reader)
     threads = cluster.threads if cluster else threads_of(workers)
-    planned = plan(experiment, reader, Path(runs), threads=threads, workers=workers, force=force)
+    planned = plan(experiment, reader, runs, threads=threads, workers=workers, force=force)
     if planned.open_studies:
         require_optuna()
     return Prepared(experiment, reader, planned, folder, workers, cluster, force)
+
+
+def _refuse_missing(
+    experiment: Experiment, source: Path | Mapping[str, Any], overrides: Sequence[str]
+) -> None:
+    """Refuse files that are not there, at the line of the configuration that names them."""
+    data = experiment.data
+    named = {
+        f"data.splits.{fold}.{part}": getattr(split, part)
+        for fold, split in data.splits.items()
+        for part in ("train", "valid", "test")
+    }
+    problems: list[Problem] = []
+    for key, files in {**named, "data.files": data.files}.items():
+        if not isinstance(files, tuple):  # a hold-out, or nothing
+            continue
+        try:
+            data.reader.inputs(files, data.root)
+        except DataError as error:
+            origins = {setting.path: setting.origin for setting in settings(source, overrides)}
+            place = origins.get(key, "")
+            problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
+    if problems:
+        raise DataError(list(dict.fromkeys(problems)))
 
 
 def _workers_for(experiment: Experiment, reader: FoldReader) -> int:

@@ -125,13 +125,13 @@ def watch(
     if baseline is not None:
         before, kind, more = _baseline(baseline, settings, dask)
         findings += more
-    folder = None if history is None else Path(history)
+    folder = None if history is None else Path(history).expanduser()
     return analysed(production, before, settings, findings, kind, folder, orphans)
 
 
 def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable, str, tuple[Finding, ...]]:
     if isinstance(source, str | Path):
-        path = Path(source)
+        path = Path(source).expanduser()
         if is_result(path):
             return stored_result(path, config), "an earlier result of monitor", ()
         if is_run(path):

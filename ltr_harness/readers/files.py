@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import mmap
 import os
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ _LISTED = 12
 
 # What a file starts with that is certainly not text, and what to do about it.
 _NOT_TEXT = {
-    b"PAR1": ("a Parquet file", "use `reader: parquet`"),
-    b"ARROW1": ("an Arrow file", "use `reader: parquet`, which reads Arrow files too"),
+    b"PAR1": ("a Parquet file", "call it .parquet, or use `reader: parquet` if it is data"),
+    b"ARROW1": ("an Arrow file", "call it .arrow, or use `reader: parquet` if it is data"),
     b"PK\x03\x04": ("a zip archive", "unpack it first"),
     b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
@@ -30,7 +31,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
     """The paths behind file names.
 
     Args:
-        files: names, relative to `root` or absolute.
+        files: names, relative to `root`, absolute, or from ``~`` on.
         root: the folder of the data.
         folders: a folder may stand for the files in it.
 
@@ -42,7 +43,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
     problems = []
     paths: list[Path] = []
     for name in files:
-        path = root / name
+        path = root / Path(name).expanduser()
         if path in paths:
             problems.append(Problem(str(path), "is listed twice in one split", "each file once"))
         paths.append(path)
@@ -124,6 +125,10 @@ def _pipe(path: Path) -> Problem:
 def _nearest(path: Path) -> str:
     folder = path.parent
     if folder.is_dir():
+        names = [entry.name for entry in folder.iterdir()] if os.access(folder, os.R_OK) else []
+        close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
+        if close:
+            return f"did you mean {close[0]!r}?"
         return f"{folder} has {_listing(folder)}"
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent

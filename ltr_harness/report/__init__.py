@@ -131,7 +131,7 @@ def write_report(
     """
     chosen = _checked_formats(formats)
     files = _files(report, chosen)
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     try:
         for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
             if wanted in chosen:

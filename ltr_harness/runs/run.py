@@ -209,7 +209,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     Returns:
         The run; its tables and its model are read when first asked for, and checked against their digests.
     """
-    folder = Path(path)
+    folder = Path(path).expanduser()
     if not folder.is_dir():
         raise DataError(f"{folder}: no such run folder")
     record = read_record(folder)

@@ -479,7 +479,7 @@ def test_unjudged_documents(ltr: Cli) -> None:
             ("--data", "data.txt", "--scores", "up.txt", "--relevant", "0"),
             "--relevant 0; expected a grade above 0",
         ),
-        (("--data", "dat.txt", "--scores", "up.txt"), "dat.txt: no such file; . has "),
+        (("--data", "dat.txt", "--scores", "up.txt"), "dat.txt: no such file; did you mean 'data.txt'?"),
         (("--data", "data.txt", "--scores", "upp.txt"), "upp.txt: no such file"),
         (("--data", "data.txt", "--scores", "qrels"), "qrels:1: the line has 4 fields, like all"),
         (

@@ -157,7 +157,7 @@ def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) ->
         (gzip.compress(GOOD, mtime=0)[:10] + b"\xff" * 90, "the gzip file is damaged"),
         (gzip.compress(GOOD, mtime=0)[:-8] + b"12345678", "the gzip file is damaged (CRC check failed"),
         (gzip.compress(b"", mtime=0), "the file is empty"),
-        (b"PAR1....", "is a Parquet file; expected a text file; use `reader: parquet`"),
+        (b"PAR1....", "is a Parquet file; expected a text file; call it .parquet, or use `reader: parquet`"),
         (b"PK\x03\x04....", "is a zip archive; expected a text file; unpack it first"),
         (zstd(GOOD * 100)[:-9], "the zstd file ends too early (truncated); copy or download it again"),
         (zstd(GOOD * 100)[:9] + b"\xff" * 90, "the zstd file is damaged"),

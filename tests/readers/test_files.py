@@ -18,7 +18,7 @@ def test_what_is_missing_and_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         located(["train.tx", "train.txt", "sub", "other/a.txt", "train.txt"], tmp_path)
     assert str(caught.value).splitlines() == [
-        f"{tmp_path}/train.tx: no such file; {tmp_path} has sub/, train.txt",
+        f"{tmp_path}/train.tx: no such file; did you mean 'train.txt'?",
         f"{tmp_path}/sub: is a folder; expected a file; the folder has nothing in it",
         f"{tmp_path}/other/a.txt: no such file; there is no folder {tmp_path}/other; {tmp_path} has sub/, train.txt",
         f"{tmp_path}/train.txt: is listed twice in one split; expected each file once",

@@ -227,7 +227,10 @@ def test_bad_files_in_every_place(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(whole[:-20])
     with pytest.raises(DataError, match=r"a\.parquet: is not a Parquet file, or is damaged"):
         Parquet().read(["a.parquet"], tmp_path)
-    assert "is a Parquet file; expected a text file; use `reader: parquet`" in message_of(tmp_path, whole)
+    assert (
+        "is a Parquet file; expected a text file; call it .parquet, or use `reader: parquet`"
+        in message_of(tmp_path, whole)
+    )
 
 
 def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
