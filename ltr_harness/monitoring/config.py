@@ -214,13 +214,13 @@ class Propensity(Part):
         return self
 
 
-AlertKind = Literal["change", "slice", "label_rate", "contract"]
+AlertKind = Literal["change", "slice", "label_rate", "input", "contract"]
 
 
 class Alerts(Part):
     """What ends in exit code 4."""
 
-    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "contract")
+    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "input", "contract")
 
 
 PLACES: Any = {

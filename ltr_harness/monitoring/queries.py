@@ -74,7 +74,7 @@ class QueryTable:
         time: int64 (n,) nanoseconds since 1970 UTC of the query's first row; None without timestamps.
         cluster, pair_key: see `Columns`; None where there is none.
         segments: column to category.
-        features: column, or column:mean, :max and :std where rows of a query differ, to (n,) values.
+        features: column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values.
         online: column to (n,) mean over the query's rows.
         ips: (n,) IPS-DCG, ips_weight the sum of gain/propensity and ips_squares of its square; None without
             propensities.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.two_samples import Codes, Estimate, Influence, Sample, between
+from ltr_harness.stats.two_samples import Codes, Estimate, Influence, Sample, between, missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,10 +17,15 @@ class Decomposition:
     """A difference of means over cells (segments, or bins of a feature), one sample against another.
 
     Attributes:
-        total: difference of the means.
-        within: the part that comes from changes inside the cells.
-        mix: the part that comes from changed shares of the cells; total = within + mix exactly.
-        adjusted: the mean that `one` would have with the shares of `other`.
+        total: difference of the means; within + mix + unmatched exactly.
+        within: the part that comes from changes inside the cells that both sides have.
+        mix: the part that comes from changed shares of these cells.
+        unmatched: the part that comes from cells that one side lacks, or that were set apart: how far they are from
+            the others of their side.
+        mix_chance, unmatched_chance: p-values: how often the parts would be as large if the values had been shuffled
+            among the queries of each side, so that cells say nothing of them.
+        lacking: share of `one` in cells that are unmatched.
+        adjusted: the mean that `one` would have in the common cells with the shares of `other`.
         counts: (2, cells) queries of one and other.
         means: (2, cells), NaN where a cell is empty.
     """
@@ -26,25 +33,36 @@ class Decomposition:
     total: Estimate
     within: Estimate
     mix: Estimate
+    unmatched: Estimate
+    mix_chance: float
+    unmatched_chance: float
+    lacking: float
     adjusted: float
     counts: Floats
     means: Floats
 
 
 def decompose(
-    one: Sample, one_cells: Codes, other: Sample, other_cells: Codes, confidence: float = 0.95
+    one: Sample,
+    one_cells: Codes,
+    other: Sample,
+    other_cells: Codes,
+    confidence: float = 0.95,
+    apart: NDArray[np.bool_] | None = None,
 ) -> Decomposition:
-    """Split a difference into within and mix.
+    """Split a difference into within, mix and what cannot be matched.
 
-    With shares w and means m of the cells, 1 for `one` and 0 for `other`:
-    mix = sum (w1 - w0) (m0 + m1) / 2 and within = sum (w0 + w1) / 2 (m1 - m0). A cell that only one side has
-    is all mix. Intervals follow from each query's influence, clusters and shared users included.
+    Over the cells that both sides have, with shares w (of these cells) and means m, 1 for `one` and 0 for `other`:
+    mix = sum (w1 - w0) (m0 + m1) / 2 and within = sum (w0 + w1) / 2 (m1 - m0). A cell that one side lacks is no
+    mix: nobody knows what the lacking side's mean would be there. Intervals follow from each query's influence,
+    clusters and shared users included.
 
     Args:
         one: values of one side, with their clusters.
         one_cells, other_cells: codes >= 0, the same coding.
         other: values of the other side.
         confidence: of the intervals.
+        apart: bool (cells,), cells that are not to be compared although both sides have them.
 
     Example:
         Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.
@@ -61,33 +79,78 @@ def decompose(
     sums = np.array([np.bincount(c, s.values, minlength=size) for c, s in zip(cells, samples, strict=True)])
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / counts
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    known = np.where(np.isnan(means), means[::-1], means)  # an empty cell takes the other side's mean
-    known = np.where(np.isnan(known), 0.0, known)
-    middle = known.mean(axis=0)
-    moved = shares[0] - shares[1]
-    mix = float((moved * middle).sum())
+    common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
+    if apart is not None:
+        common[: apart.size] &= ~apart[:size]
     total = one.plain[0] - other.plain[0]
-
-    mix_influence, all_influence = [], []
-    for side, sign in ((0, 1.0), (1, -1.0)):
-        c, values = cells[side], samples[side].values
-        by_share = middle - float((shares[side] * middle).sum())
-        by_mean = moved / 2 / np.where(shares[side] > 0, shares[side], 1.0)
-        mix_influence.append(sign * by_share[c] + by_mean[c] * (values - known[side][c]))
-        all_influence.append(sign * (values - samples[side].plain[0]))
+    all_influence = [sample.values - sample.plain[0] for sample in samples]
+    n = one.values.size + other.values.size
 
     def estimate(value: float, influences: list[Floats]) -> Estimate:
-        # `between` subtracts the other side, so its influence changes sign
-        a = Influence.of(influences[0], one.clusters)
-        b = Influence.of(-influences[1], other.clusters)
-        return between(value, a, b, confidence=confidence, n=one.values.size + other.values.size)
+        # `between` subtracts the other side
+        a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
+        return between(value, a, b, confidence=confidence, n=n)
 
+    nothing = missing(n)
+    if not common.any():
+        return Decomposition(
+            estimate(total, all_influence), nothing, nothing, nothing, 1.0, 1.0, 1.0, float("nan"), counts, means
+        )  # fmt: skip
+    matched = np.where(common, counts, 0.0)
+    known = matched.sum(axis=1)
+    shares = matched / known[:, np.newaxis]
+    at = np.where(common, means, 0.0)
+    middle = at.mean(axis=0)
+    moved = shares[0] - shares[1]
+    mix = float((moved * middle).sum())
+    centre = (shares * at).sum(axis=1)
+    between_common = float(centre[0] - centre[1])
+    mix_influence, common_influence = [], []
+    mix_weight, rest_weight = [], []
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        c, values = cells[side], samples[side].values
+        here: NDArray[np.bool_] = common[c]
+        scale = values.size / known[side]  # queries of common cells stand for all of them
+        by_share = middle - float((shares[side] * middle).sum())
+        by_mean = moved / 2 / np.where(shares[side] > 0, shares[side], 1.0)
+        mix_influence.append(scale * here * (by_share[c] + sign * by_mean[c] * (values - at[side][c])))
+        common_influence.append(scale * here * (values - centre[side]))
+        mix_weight.append(here * moved[c] / 2 / np.where(common, np.maximum(counts[side], 1.0), 1.0)[c])
+        unknown = values.size - known[side]
+        rest_weight.append(sign * (np.where(here, -unknown / known[side], 1.0) / values.size))
+    within_influence = [c - m for c, m in zip(common_influence, mix_influence, strict=True)]
+    rest_influence = [a - c for a, c in zip(all_influence, common_influence, strict=True)]
+    unmatched = total - between_common
     return Decomposition(
         total=estimate(total, all_influence),
-        within=estimate(total - mix, [a - m for a, m in zip(all_influence, mix_influence, strict=True)]),
+        within=estimate(between_common - mix, within_influence),
         mix=estimate(mix, mix_influence),
-        adjusted=float((shares[1] * known[0]).sum()),
+        unmatched=estimate(unmatched, rest_influence),
+        mix_chance=_chance(mix, mix_weight, samples),
+        unmatched_chance=_chance(unmatched, rest_weight, samples),
+        lacking=float(1 - known[0] / one.values.size),
+        adjusted=float((shares[1] * at[0]).sum()),
         counts=counts,
         means=means,
     )
+
+
+def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
+    """How often sum(weights * values) would be as large in shuffled data: from its mean and variance over all orders.
+
+    Shuffling moves single values; where queries come in clusters, clusters change their signs instead if that varies
+    more.
+    """
+    expected = variance = 0.0
+    for weight, sample in zip(weights, samples, strict=True):
+        off = sample.values - sample.plain[0]
+        uneven = weight - weight.mean()
+        expected += float(weight.sum()) * sample.plain[0]
+        shuffled = float((uneven**2).sum() * (off**2).sum()) / max(off.size - 1, 1)
+        flipped = 0.0
+        if sample.clusters is not None:
+            flipped = float((np.bincount(sample.clusters, uneven * off) ** 2).sum())
+        variance += max(shuffled, flipped)
+    if variance <= 0:
+        return 1.0 if abs(value - expected) <= 1e-12 else 0.0
+    return float(2 * ndtr(-abs(value - expected) / np.sqrt(variance)))

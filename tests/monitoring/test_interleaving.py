@@ -64,9 +64,9 @@ def test_nobody_is_preferred_by_chance() -> None:
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ({"session_id": ["s"], "team": ["a"], "click": [1]}, r"holds 1 teams \(a\); expected two"),
-        ({"session_id": ["s", "s"], "team": ["a", "b"], "click": [1, -1]}, "1 of 2 rows lack"),
-        ({"session_id": ["s", None], "team": ["a", "b"], "click": [1, 1]}, "1 of 2 rows lack"),
+        ({"session_id": ["s"], "team": ["a"], "click": [1]}, r"holds 1 team \(a\); expected two"),
+        ({"session_id": ["s", "s"], "team": ["a", "b"], "click": [1, -1]}, "1 of 2 rows without a session"),
+        ({"session_id": ["s", None], "team": ["a", "b"], "click": [1, 1]}, "1 of 2 rows without a session"),
         ({"session": ["s"], "team": ["a"], "click": [1]}, "no column 'session_id'; did you mean 'session'"),
     ],
 )

@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ltr_harness.stats.decomposition import decompose
+from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Sample, difference
 
 
-def test_cells_that_one_side_lacks_are_all_mix() -> None:
+def test_cells_that_one_side_lacks_are_no_mix() -> None:
     now = Sample(np.array([0.2, 0.4, 0.9])), np.array([0, 0, 2])  # shares 2/3 and 1/3, means .3 and .9
     before = (
         Sample(np.array([0.5, 0.6, 0.8, 0.1])),
         np.array([0, 1, 1, 4]),
     )  # shares 1/4, 1/2, 1/4; means .5, .7, .1
     found = decompose(*now, *before)
-    mix = (2 / 3 - 1 / 4) * 0.4 + (0 - 1 / 2) * 0.7 + 1 / 3 * 0.9 + (0 - 1 / 4) * 0.1
-    assert found.mix.value == pytest.approx(mix)
-    assert found.within.value == pytest.approx((2 / 3 + 1 / 4) / 2 * (0.3 - 0.5))
+    assert found.within.value == pytest.approx(0.3 - 0.5)  # cell 0, the only one that both have
+    assert found.mix.value == 0.0
+    # what else there is now is better than cell 0 by .6, a third of all; what else there was, by 0
+    assert found.unmatched.value == pytest.approx(1 / 3 * (0.9 - 0.3) - 3 / 4 * (0.5 - 0.5))
     assert found.total.value == pytest.approx(0.5 - 0.5)
-    assert found.adjusted == pytest.approx(
-        1 / 4 * 0.3 + 1 / 2 * 0.7 + 1 / 4 * 0.1
-    )  # today's means, yesterday's shares
+    assert found.lacking == pytest.approx(1 / 3)
+    assert found.adjusted == pytest.approx(0.3)  # today's mean, yesterday's shares
     assert found.counts.tolist() == [[2, 0, 1, 0, 0], [1, 2, 0, 0, 1]]
     np.testing.assert_allclose(found.means[0], [0.3, np.nan, 0.9, np.nan, np.nan])
     np.testing.assert_allclose(found.means[1], [0.5, 0.7, np.nan, np.nan, 0.1])
-    assert found.total.n == found.mix.n == found.within.n == 7
+    assert found.total.n == found.mix.n == found.within.n == found.unmatched.n == 7
     swapped = decompose(*before, *now)
-    assert swapped.mix.value == pytest.approx(-mix)
-    assert swapped.mix.error == pytest.approx(found.mix.error)
+    assert swapped.unmatched.value == pytest.approx(-found.unmatched.value)
+    assert swapped.unmatched.error == pytest.approx(found.unmatched.error)
     assert swapped.counts.shape == (2, 5)
+
+
+def test_nothing_in_common_is_nothing_to_compare() -> None:
+    found = decompose(
+        Sample(np.array([0.1, 0.3])), np.array([2, 3]), Sample(np.array([0.5, 0.9])), np.array([0, 1])
+    )
+    assert found.total.value == pytest.approx(-0.5)
+    assert np.isnan([found.mix.value, found.within.value, found.unmatched.value, found.adjusted]).all()
+    assert (found.lacking, found.mix_chance, found.unmatched_chance) == (1.0, 1.0, 1.0)
+
+
+def test_cells_may_be_set_apart() -> None:
+    """One missing value before and a hundred now are no cell that both sides have."""
+    random = np.random.default_rng(5)
+    values, cells = random.random(300), np.repeat([0, 1, 2], 100)
+    other, other_cells = random.random(101), np.append(np.repeat([0, 1], 50), 2)
+    apart = decompose(Sample(values), cells, Sample(other), other_cells, apart=np.array([False, False, True]))
+    gone = decompose(Sample(values), cells, Sample(other[:100]), other_cells[:100])
+    assert apart.mix.value == pytest.approx(gone.mix.value)
+    assert apart.within.value == pytest.approx(gone.within.value)
+    assert apart.lacking == gone.lacking == pytest.approx(1 / 3)
 
 
 def test_where_queries_of_a_cell_are_alike_all_is_mix() -> None:
     random = np.random.default_rng(0)
-    cells, other_cells = random.integers(0, 3, 40), random.integers(0, 2, 25)
+    cells, other_cells = random.integers(0, 2, 40), random.integers(0, 2, 25)
     worth, users = np.array([0.1, 0.5, 0.9]), np.arange(40) // 2
     one, other = Sample(worth[cells], users), Sample(worth[other_cells], np.arange(25) // 2 + 10)
     found = decompose(one, cells, other, other_cells, confidence=0.9)
@@ -43,6 +67,76 @@ def test_where_queries_of_a_cell_are_alike_all_is_mix() -> None:
     assert found.total == plain
     assert (found.mix.value, found.mix.low) == pytest.approx((plain.value, plain.low))
     assert (found.within.value, found.within.error) == pytest.approx((0, 0), abs=1e-12)
+    assert (found.unmatched.value, found.unmatched.error) == pytest.approx((0, 0), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
+def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cells: int) -> None:
+    random = np.random.default_rng(seed)
+    one, other = Sample(random.random(20)), Sample(random.random(15))
+    cells, other_cells = random.integers(0, n_cells, 20), random.integers(0, m_cells, 15)
+    found = decompose(one, cells, other, other_cells)
+    parts = found.within, found.mix, found.unmatched
+    if found.lacking == 1:
+        assert np.isnan([part.value for part in parts]).all()
+        return
+    assert sum(part.value for part in parts) == pytest.approx(found.total.value, abs=1e-12)
+    back = decompose(other, other_cells, one, cells)
+    for part, mirrored in zip(parts, (back.within, back.mix, back.unmatched), strict=True):
+        assert mirrored.value == pytest.approx(-part.value, abs=1e-12)
+        assert mirrored.error == pytest.approx(part.error, nan_ok=True)
+    assert (back.mix_chance, back.unmatched_chance) == pytest.approx(
+        (found.mix_chance, found.unmatched_chance)
+    )
+
+
+def shuffled(values: Floats, random: np.random.Generator) -> Sample:
+    return Sample(values[random.permutation(values.size)])
+
+
+def test_chance_is_what_shuffled_data_show() -> None:
+    """The p-values come from the moments of all orders: 2,000 of them agree."""
+    random = np.random.default_rng(6)
+    cells, other_cells = (
+        random.integers(0, 4, 200),
+        np.where(random.random(150) < 0.6, 0, random.integers(1, 5, 150)),
+    )
+    values, other = random.beta(5, 2, 200) + 0.02 * cells, random.beta(5, 2, 150)
+    found = decompose(Sample(values), cells, Sample(other), other_cells)
+    drawn = [
+        decompose(shuffled(values, random), cells, shuffled(other, random), other_cells) for _ in range(2000)
+    ]
+    for part, chance in (("mix", found.mix_chance), ("unmatched", found.unmatched_chance)):
+        by_chance = np.array([getattr(d, part).value for d in drawn])
+        observed = abs(getattr(found, part).value - by_chance.mean())
+        share = (np.abs(by_chance - by_chance.mean()) >= observed).mean()
+        assert chance == pytest.approx(share, abs=0.035)
+
+
+def test_a_cell_of_few_queries_explains_nothing_by_chance() -> None:
+    """Ten queries of a value before, and half of all now: their mean is luck, and the mix made of it is too."""
+    random = np.random.default_rng(7)
+    rejected = 0
+    for _ in range(300):
+        now, before = random.beta(8, 2, 1000) - 0.05, random.beta(8, 2, 1000)
+        cells, other_cells = (np.arange(1000) % 2), (np.arange(1000) >= 990).astype(int)
+        rejected += decompose(Sample(now), cells, Sample(before), other_cells).mix_chance <= 0.05
+    assert rejected <= 0.08 * 300
+
+
+def test_users_who_repeat_themselves_are_chance_too() -> None:
+    random = np.random.default_rng(8)
+    rejected = 0
+    for _ in range(300):
+        users = np.repeat(np.arange(60), 10)
+        cell, other_cell = random.integers(0, 2, 60)[users], (random.random(60) < 0.3).astype(int)[users]
+        one, other = (
+            Sample(random.normal(0.7, 0.1, 60)[users] + 0.05 * random.standard_normal(600), users + shift)
+            for shift in (0, 60)
+        )
+        rejected += decompose(one, cell, other, other_cell).mix_chance <= 0.05
+    assert rejected <= 0.09 * 300
 
 
 def test_the_error_of_within_by_moving_one_query_after_the_other() -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.analysis.inputs import query_features, segment_column, segments_of
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.analysis.windows import THURSDAY, local_days
 from ltr_harness.monitoring.queries import QueryTable, together
 from ltr_harness.monitoring.results.answers import Cell, Change, Interval, Split
-from ltr_harness.stats.decomposition import Decomposition, decompose
+from ltr_harness.stats.decomposition import Decomposition
 from ltr_harness.stats.paired import paired_differences
 from ltr_harness.stats.several_samples import welch_anova_p
 from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
@@ -88,26 +89,19 @@ def paired_by_key(periods: Periods) -> Interval | None:
 
 def splits(periods: Periods) -> list[Split]:
     """The change divided by every segment column."""
+    names = segments_of(periods)
+    m = max(1, len(names) + len(query_features(periods)))
     found = []
-    for column, now in (periods.now.segments or {}).items():
-        before = (periods.before.segments or {}).get(column)
-        if before is None:
-            continue
-        one, two = together([now, before])
-        size = one.names.size
-        parts = decompose(
-            periods.sample_now(),
-            np.where(one.codes < 0, size, one.codes),
-            periods.reference,
-            np.where(two.codes < 0, size, two.codes),
-            periods.config.compare.confidence,
-        )
-        names = [*one.names.tolist(), "(missing)"]
-        found.append(_split(column, parts, names, periods))
+    for name in names:
+        column = segment_column(name, periods, periods.config.drift.alpha / m)
+        values = together([(periods.now.segments or {})[name], (periods.before.segments or {})[name]])[
+            0
+        ].names
+        found.append(_split(name, column.parts(periods), [*values.tolist(), "(missing)"], periods, m))
     return found
 
 
-def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods) -> Split:
+def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int) -> Split:
     shares = parts.counts / parts.counts.sum(axis=1, keepdims=True)
     order = np.argsort(-parts.counts.sum(axis=0), kind="stable")[:20]
     cells = tuple(
@@ -124,7 +118,17 @@ def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Per
     both = (parts.counts >= periods.config.slices.min_queries).all(axis=0)
     moved = sign * (parts.means[0] - parts.means[1])[both]
     improved = bool(both.sum() >= 2 and (moved > 0).all() and sign * parts.total.value < 0)
-    return Split(column, interval(parts.within), interval(parts.mix), parts.adjusted, cells, improved)
+    return Split(
+        column=column,
+        within=interval(parts.within),
+        mix=interval(parts.mix),
+        unmatched=interval(parts.unmatched),
+        mix_chance=min(1.0, m * parts.mix_chance),
+        lacking=parts.lacking,
+        adjusted=parts.adjusted,
+        cells=cells,
+        improved_inside=improved,
+    )
 
 
 def weekday_effect(table: QueryTable, timezone: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from ltr_harness.monitoring.analysis.drift import query_features
+from ltr_harness.monitoring.analysis.inputs import query_features
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable, together
@@ -286,6 +286,8 @@ def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list
         columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
     if config.slices.features:
         for name, (ours, theirs) in query_features(periods).items():
+            if name.endswith(":missing"):
+                continue
             edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
             columns.append(_Column(binned(ours, edges), binned(theirs, edges), _bin_names(name, edges)))
     return columns

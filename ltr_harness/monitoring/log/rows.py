@@ -178,7 +178,7 @@ def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
 
 
 def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
-    """Mean, max and standard deviation of each feature within the query, missing values left out."""
+    """Mean, max and standard deviation of each feature within the query, and the share of rows it is missing in."""
     start, query = rows.boundaries[:-1], rows.query_of_row
     found: dict[str, Floats] = {}
     for name in names:
@@ -200,6 +200,7 @@ def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[st
         none = n == 0
         for what, column in (("mean", mean), ("max", high), ("std", spread)):
             found[f"{name}:{what}"] = np.where(none, np.nan, column)
+        found[f"{name}:missing"] = 1 - n / rows.sizes
     return found
 
 

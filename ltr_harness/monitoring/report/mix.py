@@ -15,7 +15,7 @@ def section(result: MonitorResult) -> list[Block]:
         blocks.append(
             Table(
                 "mix",
-                "The change, divided by each segment column: total = within + mix.",
+                "The change, divided by each segment column: total = within + mix + unmatched.",
                 (
                     Column("Segment column", "code"),
                     Column(
@@ -28,9 +28,17 @@ def section(result: MonitorResult) -> list[Block]:
                         "difference",
                         hint="From changed shares of the segments.",
                     ),
+                    Column(
+                        f"Unmatched [{label(result)} interval]",
+                        "difference",
+                        hint="From values that only one period has: nobody knows what the other would have there.",
+                    ),
                     Column("Adjusted", "metric", hint="Production's mean with the baseline's shares."),
                 ),
-                tuple((s.column, estimate(s.within), estimate(s.mix), s.adjusted) for s in result.splits),
+                tuple(
+                    (s.column, estimate(s.within), estimate(s.mix), estimate(s.unmatched), s.adjusted)
+                    for s in result.splits
+                ),
             )
         )
         for split in result.splits:

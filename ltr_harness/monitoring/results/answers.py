@@ -137,11 +137,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Split:
-    """The change divided by one segment column."""
+    """The change divided by one segment column: within + mix + unmatched.
+
+    Attributes:
+        within, mix: from changes inside the values that both periods have, and from other shares of them.
+        unmatched: from values that only one period has; no mix, as nobody knows the other's mean there.
+        mix_chance: p-value, corrected over all inputs: how often the mix would be as large in shuffled data.
+        lacking: share of production's queries with a value that the baseline lacks.
+        adjusted: production's mean over common values with the baseline's shares.
+    """
 
     column: str
     within: Interval
     mix: Interval
+    unmatched: Interval
+    mix_chance: float
+    lacking: float
     adjusted: float
     cells: tuple[Cell, ...]
     improved_inside: bool
@@ -176,11 +187,17 @@ class FeatureDrift:
     """One feature or segment: how far it moved, and how much of the change that explains.
 
     Attributes:
+        name: of the feature or segment, or what was made of it per query; column: of the log.
         psi, psi_threshold, drifted: population stability index, and from which value on it is called drift.
         distance, p: Kolmogorov-Smirnov of a number; Jensen-Shannon divergence of a segment, without p.
         shift: of the mean, in the baseline's standard deviations (of items, where the feature is one of items).
         carried: Wasserstein distance likewise.
+        missing_before, missing_now: share of the rows without a value.
         mix, explains: the part of the change due to other shares of its bins, and its share of the change.
+        mix_chance: p-value, corrected over all inputs: how often the mix would be as large in shuffled data.
+        unmatched, unmatched_chance: likewise of the part that lies where only one period has values.
+        lacking: share of production's queries in values that the baseline lacks.
+        broken: what is wrong with the input, as a predicate; empty where nothing is.
         gain: its share of the model's gain, NaN where no model is given.
     """
 
@@ -199,6 +216,12 @@ class FeatureDrift:
     missing_now: float
     mix: Interval
     explains: float
+    mix_chance: float
+    unmatched: Interval
+    unmatched_chance: float
+    lacking: float
+    column: str
+    broken: str = ""
     gain: float = float("nan")
 
 
@@ -288,7 +311,7 @@ class Alert:
     """One line on stdout, or, demoted, a notice in the report.
 
     Attributes:
-        kind: change, slice, label_rate or contract.
+        kind: change, slice, label_rate, input or contract.
         text: what, by how much, how sure.
         window: the one it is about; empty where it is about all of production.
     """
@@ -306,7 +329,8 @@ class Verdict:
     """Three sentences and a word.
 
     Attributes:
-        cause: healthy, improved, mix, slice, covariate, everywhere, labels, immature, presentation, contract or none.
+        cause: healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract or
+            none.
     """
 
     cause: str

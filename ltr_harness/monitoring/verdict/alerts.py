@@ -66,6 +66,11 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         alerts += [Alert("label_rate", line) for line in _label_lines(evidence)]
     else:
         notices += _label_lines(evidence)
+    for line in evidence.broken_inputs:
+        if "input" in on:
+            alerts.append(Alert("input", line))
+        else:
+            notices.append(line)
     for finding in evidence.warnings:
         line = f"{finding.check} {finding}"
         if "contract" in on:

@@ -40,6 +40,20 @@ class Evidence:
         return [test for test in self.labels if test.alert]
 
     @property
+    def broken(self) -> dict[str, FeatureDrift]:
+        """Every input that broke; of a feature of items what is at fault in most queries."""
+        found: dict[str, FeatureDrift] = {}
+        for f in self.drift:
+            if f.broken and (f.column not in found or f.lacking > found[f.column].lacking):
+                found[f.column] = f
+        return found
+
+    @property
+    def broken_inputs(self) -> list[str]:
+        """Every input that broke, and what is wrong with it."""
+        return [f"{column} {found.broken}" for column, found in self.broken.items()]
+
+    @property
     def page(self) -> bool:
         """Whether the page, and not the ranking, explains what moved."""
         seen = self.presentation

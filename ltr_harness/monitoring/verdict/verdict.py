@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.answers import Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.results.answers import Presentation, Verdict
+from ltr_harness.monitoring.verdict.cause import cause_of, slices_sentence
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of, plural
-
-_EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -21,7 +18,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         return Verdict(
             "slice" if evidence.slices else "none",
             "Nothing to compare with: no baseline was given.",
-            _slices_sentence(evidence),
+            slices_sentence(evidence),
             _untold(evidence),
         )
     moved = _moved_sentence(evidence, primary)
@@ -41,10 +38,14 @@ def verdict_of(evidence: Evidence) -> Verdict:
             f"Without propensities the two cannot be told apart: {CAUTION}.",
         )
     if evidence.moved:
-        cause, where = _cause(evidence)
+        cause, where = cause_of(evidence)
         return Verdict(cause, moved, where, _untold(evidence))
     if evidence.slices:
-        return Verdict("slice", moved, _slices_sentence(evidence), _untold(evidence))
+        return Verdict("slice", moved, slices_sentence(evidence), _untold(evidence))
+    if evidence.broken:
+        return Verdict(
+            "input", moved, f"An input broke: {'; '.join(evidence.broken_inputs)}.", _untold(evidence)
+        )
     if evidence.warnings:
         return Verdict(
             "contract",
@@ -96,7 +97,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
         cause, where = (
             ("presentation", "The page changed, or the ranking did")
             if seen.signature == "page"
-            else _cause(evidence)
+            else cause_of(evidence)
         )
         return Verdict(
             cause,
@@ -118,7 +119,7 @@ def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> 
     ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
     untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
     if evidence.ips_fell:
-        cause, where = _cause(evidence) if evidence.moved else ("everywhere", "")
+        cause, where = cause_of(evidence) if evidence.moved else ("everywhere", "")
         return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold)
     small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
     ips += small if seen.ips.direction == "fell" else ""
@@ -128,75 +129,6 @@ def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> 
         "",
         untold,
     )
-
-
-def _cause(evidence: Evidence) -> tuple[str, str]:
-    """Mix, a segment, a feature, or everywhere."""
-    change = evidence.change
-    assert change is not None
-    total = change.difference.value
-    best: Split | None = None
-    for split in evidence.splits:
-        if _explains(split.mix, total) and (best is None or abs(split.mix.value) > abs(best.mix.value)):
-            best = split
-    features = [f for f in evidence.drift if f.kind == "number" and _explains(f.mix, total)]
-    if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):
-        text = (
-            f"Mix: the shares of {best.column} changed, which explains {best.mix.value:+.4f} of "
-            f"{total:+.4f} (within segments {best.within.value:+.4f})"
-        )
-        if best.improved_inside:
-            text += "; segments improved, and the whole fell all the same"
-        return "mix", text + "."
-    if features:
-        first = features[0]
-        return (
-            "covariate",
-            (
-                f"Queries changed: {first.name} moved (PSI {first.psi:.2f}), and its mix explains "
-                f"{first.mix.value:+.4f} of {total:+.4f}."
-            ),
-        )
-    columns = evidence.config.columns
-    if evidence.slices:
-        both = columns.segments and columns.features
-        looked = (
-            "Neither the mix of segments nor a drifted feature explains it"
-            if both
-            else (
-                "The mix of segments does not explain it"
-                if columns.segments
-                else "No drifted feature explains it"
-            )
-        )
-        return "slice", f"{_slices_sentence(evidence)} {looked}: the ranking is the first suspect."
-    if not (columns.segments or columns.features):
-        return "everywhere", "No segments or features were named in which to look for the cause."
-    tail = " Not explained by feature drift." if columns.features else ""
-    return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
-
-
-def _explains(mix: Interval, total: float) -> bool:
-    same_way = np.sign(mix.value) == np.sign(total) != 0
-    excludes_zero = mix.low > 0 or mix.high < 0
-    return bool(same_way and excludes_zero and abs(mix.value) >= _EXPLAINS * abs(total))
-
-
-def _slices_sentence(evidence: Evidence) -> str:
-    if not evidence.slices:
-        return ""
-    alone = evidence.change is None
-    said = [
-        f"{s.predicate} ("
-        + (
-            f"{s.now:.3f}, {s.excess.value:+.3f} against the rest"
-            if alone
-            else f"{s.before:.3f} -> {s.now:.3f}"
-        )
-        + f", {100 * s.share:.1f} % of queries)"
-        for s in evidence.slices[:3]
-    ]
-    return f"It is worst in {' and in '.join(said)}."
 
 
 def _untold(evidence: Evidence) -> str:
