@@ -62,7 +62,7 @@ def decompose(
         one_cells, other_cells: codes >= 0, the same coding.
         other: values of the other side.
         confidence: of the intervals.
-        apart: bool (cells,), cells that are not to be compared although both sides have them.
+        apart: bool (n_cells,), cells that are not to be compared although both sides have them.
 
     Example:
         Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.

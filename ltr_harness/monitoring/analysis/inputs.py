@@ -102,6 +102,9 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     """A feature of queries.
 
     Args:
+        name: of the feature, or of what was made of it.
+        now, before: (n,) and (m,), a value per query, NaN where missing.
+        periods: production and baseline.
         alpha: of one input's tests.
     """
     edges = bin_edges(before, periods.config.drift.bins)
@@ -123,7 +126,13 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> Column:
-    """A segment of queries."""
+    """A segment of queries.
+
+    Args:
+        name: of the segment.
+        periods: production and baseline, which have it.
+        alpha: of one input's tests.
+    """
     one, two = (periods.now.segments or {})[name], (periods.before.segments or {})[name]
     ours, theirs = together([one, two])
     size = ours.names.size
