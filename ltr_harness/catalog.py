@@ -23,18 +23,27 @@ _named: dict[str, Path] = {}
 _OWN_MODULE = "ltr_harness_own_"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
     """A cure naming the closest known name and the full list.
+
+    Args:
+        name: what was written.
+        known: what could have been.
+        synonyms: names in small letters that mean a known one although they do not look like it.
 
     Example:
         >>> did_you_mean("ndgc", ["ndcg", "mrr"])
         "did you mean 'ndcg'? (known: mrr, ndcg)"
+        >>> did_you_mean("Persistence", ["k", "p"], {"persistence": "p"})
+        "did you mean 'p'? (known: k, p)"
     """
     names = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in names}
+    meant = (synonyms or {}).get(name.lower())
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     listing = f"known: {', '.join(names)}"
-    return f"did you mean {lowered[close[0]]!r}? ({listing})" if close else listing
+    best = meant if meant in names else lowered[close[0]] if close else None
+    return listing if best is None else f"did you mean {best!r}? ({listing})"
 
 
 class Catalog:
@@ -45,13 +54,22 @@ class Catalog:
         table: name to ``"module:attribute"``; nothing is imported before it is asked for.
         entry_point_group: where installed packages may add names.
         base: ``"module:attribute"`` of the class that all of them inherit from; empty where there is none.
+        synonyms: names in small letters that do not look like the one they mean: suggested, not accepted.
     """
 
-    def __init__(self, family: str, table: Mapping[str, str], entry_point_group: str, base: str = "") -> None:
+    def __init__(
+        self,
+        family: str,
+        table: Mapping[str, str],
+        entry_point_group: str,
+        base: str = "",
+        synonyms: Mapping[str, str] | None = None,
+    ) -> None:
         self.family = family
         self.table = table
         self.entry_point_group = entry_point_group
         self._base = base
+        self._synonyms = synonyms
 
     def names(self) -> list[str]:
         """All names, built in and installed, sorted."""
@@ -75,7 +93,7 @@ class Catalog:
             except Exception as problem:
                 raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
         else:
-            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names())}")
+            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names(), self._synonyms)}")
         if self._base:
             self._require_family(found, name.rpartition(":")[0] or name, error)
         return found

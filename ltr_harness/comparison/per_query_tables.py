@@ -14,8 +14,9 @@ from ltr_harness.catalog import is_own_file
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS, Definition
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
-from ltr_harness.metrics import ALIASES, METRICS, parse_metric
+from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
+from ltr_harness.metrics.table import built_in
 from ltr_harness.readers.column_names import column_of
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
     except MetricError:
         return None
     name = Definition.of(text).name.strip()
-    ours = name in METRICS or name.lower() not in {*METRICS, *ALIASES}
+    ours = built_in(name) in (name, None)
     return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
 
 

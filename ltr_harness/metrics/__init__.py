@@ -1,4 +1,4 @@
-"""The metrics: one file each, one line in `METRICS` each.
+"""The metrics: one file each, one line in `table.METRICS` each.
 
 A class is imported when its name is first asked for; the imports under TYPE_CHECKING only tell editors so.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.binding import Binding as Binding
 from ltr_harness.metrics.core.binding import bind as bind
 from ltr_harness.metrics.core.custom import function_metric as function_metric
@@ -15,9 +14,13 @@ from ltr_harness.metrics.core.grammar import parse_metric as parse_metric
 from ltr_harness.metrics.core.metric import Metric as Metric
 from ltr_harness.metrics.core.tie_interval import TieAudit as TieAudit
 from ltr_harness.metrics.core.tie_interval import tie_audit as tie_audit
+from ltr_harness.metrics.table import ALIASES as ALIASES
+from ltr_harness.metrics.table import METRICS as METRICS
+from ltr_harness.metrics.table import catalog as catalog
 
 if TYPE_CHECKING:
     from ltr_harness.metrics.bpref import BPref as BPref
+    from ltr_harness.metrics.cg import CG as CG
     from ltr_harness.metrics.dcg import DCG as DCG
     from ltr_harness.metrics.err import ERR as ERR
     from ltr_harness.metrics.f1 import F1 as F1
@@ -36,49 +39,6 @@ if TYPE_CHECKING:
     from ltr_harness.metrics.rprec import RPrec as RPrec
     from ltr_harness.metrics.success import Success as Success
     from ltr_harness.metrics.tau_ap import TauAP as TauAP
-
-METRICS = {
-    "bpref": "ltr_harness.metrics.bpref:BPref",
-    "dcg": "ltr_harness.metrics.dcg:DCG",
-    "err": "ltr_harness.metrics.err:ERR",
-    "f1": "ltr_harness.metrics.f1:F1",
-    "judged": "ltr_harness.metrics.judged:Judged",
-    "kendall_tau_distance": "ltr_harness.metrics.kendall_tau_distance:KendallTauDistance",
-    "map": "ltr_harness.metrics.map:MAP",
-    "mrr": "ltr_harness.metrics.mrr:MRR",
-    "n_relevant": "ltr_harness.metrics.n_relevant:NRelevant",
-    "ndcg": "ltr_harness.metrics.ndcg:NDCG",
-    "nerr": "ltr_harness.metrics.nerr:NERR",
-    "precision": "ltr_harness.metrics.precision:Precision",
-    "q": "ltr_harness.metrics.q:Q",
-    "rbp": "ltr_harness.metrics.rbp:RBP",
-    "rbp_residual": "ltr_harness.metrics.rbp_residual:RBPResidual",
-    "recall": "ltr_harness.metrics.recall:Recall",
-    "rprec": "ltr_harness.metrics.rprec:RPrec",
-    "success": "ltr_harness.metrics.success:Success",
-    "tau_ap": "ltr_harness.metrics.tau_ap:TauAP",
-}
-
-# Other tools' names for the same thing; they parse to the canonical one.
-ALIASES = {
-    "ap": "map",
-    "f": "f1",
-    "hit": "success",
-    "hit_rate": "success",
-    "hitrate": "success",
-    "num_rel": "n_relevant",
-    "p": "precision",
-    "pre": "precision",
-    "q_measure": "q",
-    "r": "recall",
-    "r_precision": "rprec",
-    "recip_rank": "mrr",
-    "rprecision": "rprec",
-    "rr": "mrr",
-    "tauap": "tau_ap",
-}
-
-catalog = Catalog("metric", METRICS, "ltr_harness.metrics")
 
 _CLASSES = {target.rpartition(":")[2]: name for name, target in METRICS.items()}
 

@@ -11,6 +11,7 @@ from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import (
+    CG,
     DCG,
     ERR,
     MRR,
@@ -37,6 +38,15 @@ def of_one_query(metric: Metric, labels: list[float], scores: list[float] | None
 def test_letors_discount_leaves_two_ranks_whole() -> None:
     dcg = DCG(gain="linear", discount="letor")
     assert of_one_query(dcg, [1, 1, 1, 1]) == pytest.approx(1 + 1 + 1 / log2(3) + 1 / log2(4))
+
+
+def test_cumulative_gain_is_dcg_without_a_discount() -> None:
+    assert of_one_query(CG(k=2), [2, 0, 1]) == 3.0
+    assert of_one_query(CG(), [2, 0, 1]) == 4.0
+    assert of_one_query(CG(k=2, gain="linear"), [2, 1, 1]) == 3.0
+    assert of_one_query(CG(k=2, gain=[0, 1, 5]), [2, 1, 1]) == 6.0
+    assert of_one_query(CG(k=1), [2, 0], [1.0, 1.0]) == 1.5  # tied: the mean of 3 and 0
+    assert of_one_query(CG(k=2), [2, 0, 1]) == of_one_query(DCG(k=2, discount=[1, 1]), [2, 0, 1])
 
 
 def test_a_list_is_never_shorter_than_itself() -> None:

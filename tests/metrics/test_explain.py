@@ -22,6 +22,7 @@ NAMES = [
     "ndcg@50",
     "ndcg(gain=linear,ties=worst)@4",
     "ndcg(as=letor)@6",
+    "cg@2",
     "dcg@3",
     "err(max_grade=4)@4",
     "nerr(max_grade=3)@4",

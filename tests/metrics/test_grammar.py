@@ -67,6 +67,68 @@ def test_aliases_parse_to_the_canonical_name() -> None:
     assert str(parse_metric("NDCG@5")) == "ndcg@5"
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("mean_reciprocal_rank@10", "mrr@10"),
+        ("reciprocal_rank", "mrr"),
+        ("expected_reciprocal_rank@20", "err@20"),
+        ("mean_average_precision", "map"),
+        ("average_precision@5", "map@5"),
+        ("rank_biased_precision(p=0.8)", "rbp(p=0.8)"),
+        ("discounted_cumulative_gain@5", "dcg@5"),
+        ("normalized_discounted_cumulative_gain@5", "ndcg@5"),
+        ("cumulative_gain@5", "cg@5"),
+        ("Mean-Average-Precision", "map"),
+        ("r-precision", "rprec"),
+        ("hit-rate@3", "success@3"),
+        ("ndcg(gain=exponential)@5", "ndcg@5"),
+        ("q(gain=exponential)", "q(gain=exp)"),
+    ],
+)
+def test_names_that_people_type(typed: str, meant: str) -> None:
+    assert parse_metric(typed) == parse_metric(meant)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("kendall", "unknown metric 'kendall'; did you mean 'kendall_tau_distance'?"),
+        ("kendalltau", "unknown metric 'kendalltau'; did you mean 'kendall_tau_distance'?"),
+        ("kendall_tau", "unknown metric 'kendall_tau'; did you mean 'kendall_tau_distance'?"),
+        ("xe_ndcg@10", "xe_ndcg is an objective that models are trained for, no metric; did you mean 'ndcg'?"),
+        ("xendcg", "xendcg is an objective that models are trained for, no metric; did you mean 'ndcg'?"),
+        ("LambdaMART@5", "LambdaMART is an objective that models are trained for, no metric; did you mean 'ndcg'?"),
+        ("lambdarank", "lambdarank is an objective that models are trained for, no metric; did you mean 'ndcg'?"),
+        ("rbp(persistence=0.8)", "rbp has no parameter 'persistence'; did you mean 'p'?"),
+        ("err(gmax=4)", "err has no parameter 'gmax'; did you mean 'max_grade'?"),
+        ("map(threshold=2)", "map has no parameter 'threshold'; did you mean 'relevant'?"),
+        ("map(rel=2)", "map has no parameter 'rel'; did you mean 'relevant'?"),
+        ({"metric": "ndcg", "cutoff": 10}, "ndcg has no parameter 'cutoff'; did you mean 'k'?"),
+        ("ndcg(gain=exponentail)", "gain='exponentail'; expected exp, linear, or a table"),
+    ],
+)  # fmt: skip
+def test_what_other_names_are_answered_with(typed: Any, said: str) -> None:
+    with pytest.raises(MetricError) as caught:
+        parse_metric(typed)
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind.takes_cutoff])
+def test_the_cutoff_may_be_positional(kind: type[Metric]) -> None:
+    needed = {"p": 0.8} if "rbp" in kind.name else {}
+    assert kind(10, **needed) == kind(k=10, **needed)
+    with pytest.raises(TypeError):
+        kind(10, "expected")
+
+
+def test_a_positional_cutoff_is_checked_like_any_other() -> None:
+    with pytest.raises(MetricError, match="rprec@10: rprec is defined on the whole list"):
+        catalog.load("rprec")(10)
+    with pytest.raises(MetricError, match=r"ndcg: k='10'; expected an integer"):
+        NDCG("10")  # type: ignore[arg-type]
+
+
 def test_metrics_are_values() -> None:
     assert NDCG(k=10) == NDCG(k=10)
     assert hash(NDCG(k=10)) == hash(NDCG(k=10))
@@ -123,8 +185,8 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: bpref, dcg, err"),
-        ("nonsense", r"unknown metric 'nonsense'; known: bpref, dcg"),
+        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: bpref, cg, dcg, err"),
+        ("nonsense", r"unknown metric 'nonsense'; known: bpref, cg, dcg"),
         (
             "ndcg(gian=exp)@10",
             r"ndcg has no parameter 'gian'; did you mean 'gain'\? \(known: discount, empty",

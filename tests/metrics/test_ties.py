@@ -154,6 +154,8 @@ def tau_ap(labels: Sequence[float], k: int | None) -> float:
 PLAIN: dict[str, Plain] = {
     "ndcg": ndcg,
     "ndcg(discount=letor)": ndcg_letor,
+    "cg": lambda labels, k: sum(2**g - 1 for g in labels[:k]),
+    "cg(gain=linear)": lambda labels, k: sum(labels[:k]),
     "dcg": dcg,
     "dcg(gain=linear)": lambda labels, k: dcg(labels, k, lambda g: g),
     "dcg(gain=0_1_5_5_6)": lambda labels, k: dcg(labels, k, lambda g: [0, 1, 5, 5, 6][int(g)]),

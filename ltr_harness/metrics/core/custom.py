@@ -20,6 +20,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.table import built_in
 
 PerQuery = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
@@ -165,14 +166,12 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
 
 def check_name(name: str) -> None:
     """Refuse a name that the grammar cannot read or that already means something else."""
-    from ltr_harness.metrics import ALIASES, METRICS
-
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
         raise MetricError(
             f"{name!r} cannot name a metric; expected letters, digits and _ only, such as "
             f"name={re.sub(r'[^A-Za-z0-9_]+', '_', name).strip('_') or 'my_metric'!r}"
         )
-    if name.lower() in METRICS or name.lower() in ALIASES:
+    if built_in(name) is not None:
         raise MetricError(f"{name!r} already names another metric; choose a name of your own")
 
 

@@ -13,6 +13,8 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import plain_number
 from ltr_harness.wording import count_of
 
+_WRITTEN_OUT = {"exponential": "exp"}
+
 TableLike = str | Mapping[int, float] | Sequence[float]
 
 
@@ -31,6 +33,7 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
     """
     expected = f"{', '.join(named)}, or a table such as {{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
     if isinstance(value, str):
+        value = _WRITTEN_OUT.get(value, value)
         if value in named:
             return value
         try:

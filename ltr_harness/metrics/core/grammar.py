@@ -12,6 +12,7 @@ from typing import Any
 from ltr_harness.catalog import did_you_mean, is_own_file, own_file_digest
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
+from ltr_harness.metrics.table import OBJECTIVES, built_in, catalog
 
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
@@ -104,12 +105,15 @@ def _cutoff(metric: object, text: str) -> int:
 
 def _class_or_function(name: str) -> Any:
     """The metric's class, or a user's own function."""
-    from ltr_harness.metrics import ALIASES, METRICS, catalog
     from ltr_harness.metrics.core.custom import adopt
 
-    small = name.lower()  # NDCG@10 and P@5 are how papers write them
-    if small in ALIASES or small in METRICS:
-        return catalog.load(ALIASES.get(small, small), MetricError)
+    ours = built_in(name)  # NDCG@10 and P@5 are how papers write them
+    if ours is not None:
+        return catalog.load(ours, MetricError)
+    if name.lower() in OBJECTIVES and name not in catalog.names():
+        raise MetricError(
+            f"{name} is an objective that models are trained for, no metric; did you mean 'ndcg'?"
+        )
     found = catalog.load(name, MetricError)
     if isinstance(found, type) and issubclass(found, Metric):
         if is_own_file(name):

@@ -53,7 +53,7 @@ class Metric:
         score_precision: ``float32`` lets scores tie that XGBoost could not tell apart.
     """
 
-    k: int | None = None
+    k: int | None = dataclasses.field(default=None, kw_only=False)
     ties: Ties = "expected"
     empty: Literal["skip", "zero", "one"] = "skip"
     score_precision: Literal["float64", "float32"] = "float64"
@@ -304,6 +304,18 @@ class BinaryMetric(Metric):
 
 _REFUSED: Any = object()
 
+# How other tools and papers call a parameter.
+_OTHER_NAMES = {
+    "cutoff": "k",
+    "gmax": "max_grade",
+    "max_rel": "max_grade",
+    "patience": "p",
+    "persistence": "p",
+    "rel": "relevant",
+    "threshold": "relevant",
+    "top": "k",
+}
+
 
 _HINTS: dict[str, dict[str, Any]] = {}
 
@@ -375,9 +387,12 @@ def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
         MetricError: the metric has no such parameter; the message lists those it has.
     """
     accepted = _accepted(metric)
-    fields = {field.name for field in dataclasses.fields(metric)} - {"k"}
+    fields = {field.name for field in dataclasses.fields(metric)}
     if parameter not in fields:
-        raise MetricError(f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, fields)}")
+        known = fields if metric.takes_cutoff else fields - {"k"}
+        raise MetricError(
+            f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, known, _OTHER_NAMES)}"
+        )
     options = get_args(accepted[parameter]) or (accepted[parameter],)
     if bool in options and text in ("true", "false"):
         return text == "true"

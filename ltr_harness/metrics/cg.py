@@ -1,0 +1,65 @@
+"""CG: cumulative gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.gains import gains_of, table_text
+from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.dcg import cumulated
+
+
+@dataclass(frozen=True, kw_only=True)
+class CG(Metric):
+    """How much graded relevance the first K documents deliver, in whatever order: DCG without a discount.
+
+    CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.
+
+    Attributes:
+        gain: ``exp`` 2^g - 1 (integer grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+
+    Source: Järvelin & Kekäläinen 2002, whose gain is the grade itself: ``gain=linear``.
+
+    When to use: The first K are shown at once, in no order that matters, and grades differ: `precision` for
+        graded labels.
+
+    When not: Where the order within the first K matters: use `dcg`. To average over queries or to compare data
+        sets: like DCG it has no upper bound and grows with a query's relevant documents; `ndcg` divides by the best.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> ev = evaluate([3, 2, 0], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["cg@2"])
+        >>> ev.means["cg@2"]  # 7 + 3
+        10.0
+    """
+
+    gain: Any = "exp"
+
+    name: ClassVar[str] = "cg"
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
+        super().__post_init__()
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        gain = gains_of(judgments, self.gain, self.name)
+        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        is_empty = np.maximum.reduceat(gain, judgments.groups.boundaries[:-1]) <= 0.0
+
+        def values(ranking: Ranking) -> Values:
+            return self.apply_empty(cumulated(ranking, cutoffs, gain, even, by_grade=True), is_empty)
+
+        return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"gain": gains_of(judgments, self.gain, self.name)}

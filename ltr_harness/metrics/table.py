@@ -1,0 +1,75 @@
+"""Which metrics there are: a name, the class behind it, and what else the name is spelt as."""
+
+from __future__ import annotations
+
+from ltr_harness.catalog import Catalog
+
+METRICS = {
+    "bpref": "ltr_harness.metrics.bpref:BPref",
+    "cg": "ltr_harness.metrics.cg:CG",
+    "dcg": "ltr_harness.metrics.dcg:DCG",
+    "err": "ltr_harness.metrics.err:ERR",
+    "f1": "ltr_harness.metrics.f1:F1",
+    "judged": "ltr_harness.metrics.judged:Judged",
+    "kendall_tau_distance": "ltr_harness.metrics.kendall_tau_distance:KendallTauDistance",
+    "map": "ltr_harness.metrics.map:MAP",
+    "mrr": "ltr_harness.metrics.mrr:MRR",
+    "n_relevant": "ltr_harness.metrics.n_relevant:NRelevant",
+    "ndcg": "ltr_harness.metrics.ndcg:NDCG",
+    "nerr": "ltr_harness.metrics.nerr:NERR",
+    "precision": "ltr_harness.metrics.precision:Precision",
+    "q": "ltr_harness.metrics.q:Q",
+    "rbp": "ltr_harness.metrics.rbp:RBP",
+    "rbp_residual": "ltr_harness.metrics.rbp_residual:RBPResidual",
+    "recall": "ltr_harness.metrics.recall:Recall",
+    "rprec": "ltr_harness.metrics.rprec:RPrec",
+    "success": "ltr_harness.metrics.success:Success",
+    "tau_ap": "ltr_harness.metrics.tau_ap:TauAP",
+}
+
+# Other names for the same thing, written out or as other tools have them; they parse to the canonical one.
+ALIASES = {
+    "ap": "map",
+    "average_precision": "map",
+    "cumulative_gain": "cg",
+    "discounted_cumulative_gain": "dcg",
+    "expected_reciprocal_rank": "err",
+    "f": "f1",
+    "hit": "success",
+    "hit_rate": "success",
+    "hitrate": "success",
+    "mean_average_precision": "map",
+    "mean_reciprocal_rank": "mrr",
+    "normalized_discounted_cumulative_gain": "ndcg",
+    "num_rel": "n_relevant",
+    "p": "precision",
+    "pre": "precision",
+    "q_measure": "q",
+    "r": "recall",
+    "r_precision": "rprec",
+    "rank_biased_precision": "rbp",
+    "recip_rank": "mrr",
+    "reciprocal_rank": "mrr",
+    "rprecision": "rprec",
+    "rr": "mrr",
+    "tauap": "tau_ap",
+}
+
+# What is asked for under another name, and is not the same: a distance for a correlation.
+SIMILAR = dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance")
+
+# What models are trained for, and some would measure.
+OBJECTIVES = ("lambdamart", "lambdarank", "rank_xendcg", "xe_ndcg", "xendcg", "yetirank")
+
+catalog = Catalog("metric", METRICS, "ltr_harness.metrics", synonyms=SIMILAR)
+
+
+def built_in(name: str) -> str | None:
+    """The metric of ours that a name stands for, in capitals, with hyphens or by an alias; None for any other.
+
+    Example:
+        >>> built_in("NDCG"), built_in("Hit-Rate"), built_in("./my.py:Mine")
+        ('ndcg', 'success', None)
+    """
+    small = name.lower().replace("-", "_")
+    return ALIASES.get(small, small if small in METRICS else None)
