@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,38 @@ class RankingDataset:
     def file_order(self) -> NDArray[np.int64] | None:
         """int64 (n_rows,): ``labels[file_order]`` are the labels in the order of the files; None where `labels` are."""
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
+
+    def judged_only(self) -> RankingDataset:
+        """The documents that somebody judged; what nobody judged is nothing to learn from."""
+        judgments, groups = self.judgments, self.groups
+        if judgments.judged is None:
+            return self
+        rows = np.flatnonzero(judgments.judged)
+        if not rows.size:
+            raise DataError(
+                Problem(self.source, "nobody judged any document", "judged documents to learn from")
+            )
+        sizes = np.add.reduceat(judgments.judged, groups.boundaries[:-1], dtype=np.int64)
+        queries = np.flatnonzero(sizes)
+        weights, ids = judgments.query_weights, judgments.document_ids
+        n_left_out = self.n_rows - rows.size
+        return replace(
+            self,
+            features=self.features[rows],
+            judgments=Judgments(
+                judgments.labels[rows],
+                QueryGroups.from_sizes(sizes[queries], groups.ids[queries]),
+                None if weights is None else weights[queries],
+                None if ids is None else ids[rows],
+            ),
+            positions=None if self.positions is None else self.positions[rows],
+            query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
+            notes=(
+                *self.notes,
+                f"nothing is learned from {count_of(n_left_out, 'document')} that nobody judged",
+            ),
+            file_rows=rows if self.file_rows is None else self.file_rows[rows],
+        )
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
         """The given queries alone; a query is never split. Features of neighbouring queries are not copied.

@@ -94,6 +94,9 @@ class FoldReader:
             parts, files = self._made(name) if self._data.folds is not None else self._explicit(name)
             for part in parts.values():
                 self._check(part.dataset)
+            learned = parts["train"]
+            if learned.dataset.judgments.judged is not None:
+                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.judged_only)
             aligned = self._aligned(parts)
             facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)

@@ -13,10 +13,12 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, query_ids
-from ltr_harness.readers.svmlight.read import documents_by_words, read_svmlight
+from ltr_harness.readers.svmlight.documents import documents_by_words
+from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.values import ValueOptions
 
 
-class Letor(FileReader):
+class Letor(FileReader, ValueOptions):
     """Text rows ``label qid:id index:value … # comment``, dense or sparse, plain or compressed (gzip, zstd, bzip2, xz).
 
     As LETOR 3/4, MSLR-WEB10K/30K, Istella, Yahoo LTRC and ClueWeb09 publish them. Features that a row leaves
@@ -24,6 +26,7 @@ class Letor(FileReader):
     that a row repeats the last value counts, and a note says so. Document ids come from comments ``# docid = ID`` or
     ``# docid:ID`` (also ``doc_id``, ``docno``, ``doc``) where every row has one; else from the first words of the
     comments, as in ``# 7555 Rambo``, where every row has one that stands alone or has a digit, none twice in a query.
+    Rows may begin with ``label:weight``, as XGBoost's do; a query's weight is the mean of its rows'.
     """
 
     n_features: int | None = Field(
@@ -39,7 +42,11 @@ class Letor(FileReader):
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         read = read_svmlight(
-            located(files, root), with_qid=True, n_features=self.n_features, first_index=self.first_index
+            located(files, root),
+            with_qid=True,
+            n_features=self.n_features,
+            first_index=self.first_index,
+            options=self,
         )
         documents, notes = read.document_ids, read.notes
         if read.words is not None:
@@ -54,7 +61,9 @@ class Letor(FileReader):
             query_ids(read.block_ids),
             read.place,
             read.feature_names,
+            read.weights,
             document_ids=documents,
+            judged=read.judged,
             sparse=True,
             notes=notes,
         )

@@ -16,14 +16,16 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited, query_ids
-from ltr_harness.readers.svmlight.read import IGNORED, read_svmlight
+from ltr_harness.readers.svmlight.documents import IGNORED
+from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 
 _SIZES = (".query", ".group")
 _OTHERS = (".weight", ".position")
 
 
-class LightGbm(Reader):
+class LightGbm(Reader, ValueOptions):
     """Files as LightGBM's command line takes them: LibSVM, CSV or TSV rows, the label first, no query id.
 
     Beside each file stands ``<file>.query`` (or ``.group``) with the number of rows of each query, one per
@@ -69,6 +71,7 @@ class LightGbm(Reader):
             document_ids=main.document_ids,
             sparse=main.sparse,
             notes=(*main.notes, *companions.notes),
+            judged=main.judged,
         )
         return assembled(rows, ", ".join(files), regroup=False)
 
@@ -83,8 +86,14 @@ class LightGbm(Reader):
             )
         separator = separators[paths[0]]
         if separator is not None:
-            return _table_rows(paths, separator, header=self.header)
-        read = read_svmlight(paths, with_qid=False, n_features=self.n_features, first_index=self.first_index)
+            return _table_rows(paths, separator, self, header=self.header)
+        read = read_svmlight(
+            paths,
+            with_qid=False,
+            n_features=self.n_features,
+            first_index=self.first_index,
+            options=self,
+        )
         return _Main(
             read.features,
             read.labels,
@@ -94,6 +103,7 @@ class LightGbm(Reader):
             sparse=True,
             notes=read.notes if read.words is None else (*read.notes, IGNORED),
             document_ids=read.document_ids,
+            judged=read.judged,
         )
 
 
@@ -112,6 +122,7 @@ class _Main:
     sparse: bool
     notes: tuple[str, ...] = ()
     document_ids: NDArray[np.str_] | None = None
+    judged: NDArray[np.bool_] | None = None
 
 
 def _separator(line: str) -> str | None:
@@ -121,7 +132,7 @@ def _separator(line: str) -> str | None:
     return "\t" if "\t" in line else "," if "," in line else None
 
 
-def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main:
+def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> _Main:
     from ltr_harness.readers.delimited import Delimited
     from ltr_harness.readers.table_part import Part, place_in
 
@@ -144,19 +155,23 @@ def _table_rows(paths: Sequence[Path], separator: str, *, header: bool) -> _Main
                     )
                 )
                 continue
-            parts.append(Part(table, label=label, features=names))
+            parts.append(Part(table, label=label, features=names, options=options))
         except DataError as problem:
             problems += problem.problems
     problems += [problem for part in parts for problem in part.problems]
     if problems:
         raise DataError(limited(problems, noun="problem"))
+    labels, judged, said = without_unjudged(np.concatenate([part.labels for part in parts]), options.unjudged)
+    n_beyond = sum(part.n_beyond for part in parts)
     return _Main(
         np.concatenate([part.features for part in parts]),
-        np.concatenate([part.labels for part in parts]),
+        labels,
         names or (),
         np.cumsum([0, *(part.n_rows for part in parts)]),
         place_in(parts),
         sparse=False,
+        notes=(*said, *beyond_notes(n_beyond, options.beyond_float32)),
+        judged=judged,
     )
 
 

@@ -41,6 +41,7 @@ class Rows:
         sparse: see `RankingDataset`.
         notes: see `RankingDataset`.
         columns: see `RankingDataset`.
+        judged: bool (n_rows,), or None where somebody judged every row.
     """
 
     features: NDArray[np.float32]
@@ -56,6 +57,7 @@ class Rows:
     sparse: bool = False
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    judged: NDArray[np.bool_] | None = None
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
@@ -82,6 +84,7 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
         groups,
         query_weights=None if weights is None else _means(weights, starts, groups.sizes),
         document_ids=ordered(rows.document_ids),
+        judged=ordered(rows.judged),
     )
     attributes = {
         name: _per_query(name, ordered(values), groups, lambda row: rows.place(_before(order, row)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
-from ltr_harness.readers.arrow_columns import numbers_of, texts_of
+from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import column_of
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.table_part import Table
@@ -111,13 +111,14 @@ def _refuse_unused(table: Table, query: str | None, columns: Sequence[str]) -> N
     )
 
 
-def _could_name(values: NDArray[np.str_] | None, queries: NDArray[np.int64] | None) -> bool:
+def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
     """Whether a column may say which query, or within the queries which document, a row is.
 
     Text and integers may, in every row; not where they only count the rows, and not numbers with fractions.
     """
-    if values is None or (values == "").any():
+    if texts is None or unfit_ids(texts).any():
         return False
+    values = texts.to_numpy(zero_copy_only=False).astype(np.str_)
     codes = np.unique(values, return_inverse=True)[1]
     n_values = int(codes.max()) + 1
     try:

@@ -20,6 +20,7 @@ from ltr_harness.readers.arrow_columns import (
 )
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited, query_ids
+from ltr_harness.readers.values import ValueOptions, within_float32
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
@@ -60,8 +61,11 @@ class Part:
         position: str | None = None,
         document_id: str | None = None,
         attributes: Sequence[str] = (),
+        options: ValueOptions | None = None,
     ) -> None:
         self.table = table
+        self._options = options or ValueOptions()
+        self.n_beyond = 0
         self.problems: list[Problem] = []
         numbers = [name for name in (label, weight, position) if name]
         texts = [*(name for name in (query, document_id) if name), *attributes]
@@ -74,7 +78,9 @@ class Part:
 
         self.query_ids = self._texts(columns, query, "a query id") if query else None
         self.labels = (
-            self._grades(columns, label, "a label >= 0, such as 0, 1, 2") if label else np.zeros(self.n_rows)
+            self._grades(columns, label, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
+            if label
+            else np.zeros(self.n_rows)
         )
         self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
         for j, name in enumerate(features):
@@ -82,8 +88,11 @@ class Part:
             values = columns if table.schema is None else table.read([name], [])
             with np.errstate(over="ignore", under="ignore"):
                 self.features[:, j] = numbers_of(values[name])
-            infinite = np.isinf(self.features[:, j])
-            self._report(infinite, name, values, _FINITE)
+            beyond = np.isinf(self.features[:, j])
+            if self._options.beyond_float32 == "error":
+                self._report(beyond, name, values, _FINITE)
+            else:
+                self.n_beyond += within_float32(self.features[:, j], self._options.beyond_float32)
         self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
         self.positions = self._positions(columns, position) if position else None
         self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
@@ -138,9 +147,12 @@ class Part:
         Bound.of_file(self.table.size).refuse(str(self.table.path), found, 4 * longest * self.n_rows)
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
-    def _grades(self, columns: Any, name: str, expected: str) -> NDArray[np.float64]:
+    def _grades(
+        self, columns: Any, name: str, expected: str, besides: float | None = None
+    ) -> NDArray[np.float64]:
         values = numbers_of(columns[name])
-        self._report(~(np.isfinite(values) & (values >= 0)), name, columns, expected)
+        good = np.isfinite(values) & (values >= 0)
+        self._report(~(good if besides is None else good | (values == besides)), name, columns, expected)
         return values
 
     def _positions(self, columns: Any, name: str) -> NDArray[np.int32]:

@@ -21,12 +21,13 @@ from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
 from ltr_harness.readers.table_part import Part, Table, place_in
+from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 
 _DOCUMENT = "document_id"
 
 
-class TableReader(FileReader):
+class TableReader(FileReader, ValueOptions):
     """A reader of tables with one row per document of a query."""
 
     query: str = Field(default="query_id", description="Column that says which query a row belongs to.")
@@ -107,6 +108,7 @@ class TableReader(FileReader):
                         position=self.position,
                         document_id=self.document_id,
                         attributes=self.attributes,
+                        options=self,
                     )
                 )
             except DataError as problem:
@@ -114,7 +116,10 @@ class TableReader(FileReader):
         problems += [problem for part in parts for problem in part.problems]
         if problems:
             raise DataError(limited(problems, noun="problem"))
-        rows = replace(_joined(parts, features, notes), columns=self._columns())
+        rows = _joined(parts, features)
+        labels, judged, said = without_unjudged(rows.labels, self.unjudged)
+        notes += said + beyond_notes(sum(part.n_beyond for part in parts), self.beyond_float32)
+        rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
         return assembled(rows, source, regroup=self.regroup)
 
     def _with_documents(self, tables: Sequence[Table]) -> Self:
@@ -189,7 +194,7 @@ class TableReader(FileReader):
         return features, notes
 
 
-def _joined(parts: Sequence[Part], features: tuple[str, ...], notes: tuple[str, ...]) -> Rows:
+def _joined(parts: Sequence[Part], features: tuple[str, ...]) -> Rows:
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def joined(columns: Sequence[NDArray[Any] | None]) -> Any:
@@ -208,5 +213,4 @@ def _joined(parts: Sequence[Part], features: tuple[str, ...], notes: tuple[str, 
         joined([part.positions for part in parts]),
         joined([part.document_ids for part in parts]),
         {name: joined([part.attributes[name] for part in parts]) for name in parts[0].attributes},
-        notes=notes,
     )

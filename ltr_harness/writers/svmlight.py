@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.compression import opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.writers.labels import labels_to_write
 from ltr_harness.writers.places import Temporary
 
 _BLOCK = 1 << 20  # values written together
@@ -29,7 +30,8 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
     Raises:
         DataError: query or document ids that the format cannot hold.
     """
-    notes = []
+    labels, said = labels_to_write(dataset)
+    notes = list(said)
     first = _first_index(dataset.feature_names)
     if first is None:
         first = 1
@@ -48,7 +50,7 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
         left_out |= {"query ids": True, "document ids": documents is not None}
         _companions(dataset, path, temporary)
     with opened_for_writing(temporary(path), path.name) as stream:
-        for text in _blocks(dataset, first, with_qid):
+        for text in _blocks(dataset, labels, first, with_qid):
             stream.write(text.encode("utf-8"))
     missing = [what for what, there in left_out.items() if there]
     if missing:
@@ -94,8 +96,10 @@ def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> No
         lines(".position", dataset.positions.tolist())
 
 
-def _blocks(dataset: RankingDataset, first: int, with_qid: bool) -> Iterator[str]:
-    labels = number_texts(dataset.labels)
+def _blocks(
+    dataset: RankingDataset, labels: NDArray[np.float64], first: int, with_qid: bool
+) -> Iterator[str]:
+    grades = number_texts(labels)
     keys = [f"{first + j}:" for j in range(dataset.n_features)]
     queries = np.repeat(np.arange(dataset.n_queries), dataset.groups.sizes)
     ids = [f" qid:{name} " if with_qid else " " for name in dataset.groups.ids.tolist()]
@@ -107,7 +111,7 @@ def _blocks(dataset: RankingDataset, first: int, with_qid: bool) -> Iterator[str
         rows = []
         for i in range(len(block)):
             pairs = " ".join([key + next(values) for key in keys])
-            rows.append(f"{labels[start + i]}{ids[queries[start + i]]}{pairs}")
+            rows.append(f"{grades[start + i]}{ids[queries[start + i]]}{pairs}")
         if documents is not None:
             rows = [
                 f"{row} # docid = {name}"

@@ -10,6 +10,7 @@ import numpy as np
 from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.writers.labels import labels_to_write
 from ltr_harness.writers.places import Temporary
 
 
@@ -38,7 +39,7 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
         feather.write_feather(table, target, compression="uncompressed")
     else:
         _write_csv(table, target, path)
-    notes = []
+    notes = list(labels_to_write(dataset)[1])
     options = [
         f"{role}={role}" for role in ("weight", "position", "document_id") if role in table.column_names
     ]
@@ -54,7 +55,7 @@ def arrow_table(dataset: RankingDataset, path: Path) -> Any:
     import pyarrow
 
     sizes, judgments = dataset.groups.sizes, dataset.judgments
-    labels = dataset.labels
+    labels, _ = labels_to_write(dataset)
     whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
     columns: list[tuple[str, Any]] = [
         ("query_id", np.repeat(dataset.groups.ids, sizes)),

@@ -41,9 +41,18 @@ BAD_LINES = {
     "NULL qid:1 1:1": "the label is 'NULL'",
     "inf qid:1 1:1": "the label is 'inf'",
     "1e400 qid:1 1:1": "the label is '1e400'",
-    "-1 qid:1 1:1": "the label is '-1'; expected a label >= 0, such as 0, 1, 2; map negative grades to 0",
+    "-1 qid:1 1:1": "the label is '-1'; expected a label >= 0, such as 0, 1, 2; set `unjudged: -1` if nobody",
     "-0.5 qid:1 1:1": "the label is '-0.5'",
     "-1e-400 qid:1 1:1": "the label is '-1e-400'",  # negative, however little
+    "1: qid:1 1:1": "the weight of '1:' is not a number >= 0; expected label:weight, such as 1:0.5",
+    "1:x qid:1 1:1": "the weight of '1:x' is not a number >= 0",
+    "1:-1 qid:1 1:1": "the weight of '1:-1' is not a number >= 0",
+    "1:nan qid:1 1:1": "the weight of '1:nan' is not a number >= 0",
+    "1:inf qid:1 1:1": "the weight of '1:inf' is not a number >= 0",
+    "1:1e400 qid:1 1:1": "the weight of '1e400' is not a number >= 0",
+    "1:1:1 qid:1 1:1": "the weight of '1:1:1' is not a number >= 0",
+    "x:1 qid:1 1:1": "the label is 'x:1'",
+    "1:0.5 1:1": "'1:1' where the query id should be",
     "1": "the end of the row where the query id should be; expected qid:… as the second entry",
     "1 ": "the end of the row where the query id should be",
     "1 # comment": "the end of the row where the query id should be",
@@ -200,18 +209,24 @@ tokens = st.sampled_from(
 def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | None:
     """A second, slow reading of the grammar; None where a line is bad."""
     number = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-    parsed = []
+    parsed: list[tuple[float, str, dict[int, np.float32]]] = []
+    weights: list[float | None] = []
     for line in text.split("\n"):
         row = line.split("#")[0].strip(" \t\r")
         if not row:
             continue
         label, *rest = re.split(r"[ \t\r]+", row)
-        if not re.fullmatch(number, label, re.ASCII) or float(label) < 0 or not rest:
+        label, colon, weight = label.partition(":")
+        for one in (label, *([weight] if colon else [])):
+            if not re.fullmatch(number, one, re.ASCII) or float(one) < 0 or np.isinf(float(one)):
+                return None
+        if not rest:
             return None
+        weights.append(float(weight) if colon else None)
         if not rest[0].startswith("qid:") or rest[0] == "qid:" or "\0" in rest[0]:
             return None
         comment = re.match(r"[ \t\r]*docid[ \t\r]*=[ \t\r]*([^ \t\r]*)", line.partition("#")[2])
-        if np.isinf(float(label)) or (comment and "\0" in comment[1]):
+        if comment and "\0" in comment[1]:
             return None
         values: dict[int, np.float32] = {}
         for pair in rest[1:]:
@@ -224,7 +239,9 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | N
             if np.isinf(values[int(match[1])]):
                 return None
         parsed.append((float(label), rest[0][4:], values))
-    return parsed
+    if None in weights:
+        return parsed if set(weights) == {None} else None
+    return parsed if any(weights) else None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)

@@ -13,7 +13,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.svmlight import chunks
-from ltr_harness.readers.svmlight.read import IGNORED
+from ltr_harness.readers.svmlight.documents import IGNORED
 from ltr_harness.writers import write_dataset
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -152,6 +152,17 @@ def test_what_has_no_place_is_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
+    data = from_arrays([[1.0], [2.0]], [1, 0], query_ids=["a", "a"])
+    data = replace(data, judgments=replace(data.judgments, judged=np.array([True, False])))
+    said = write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
+    assert said[0] == "documents that nobody judged have the label -1: read it with the option unjudged=-1"
+    judgments = FILES[file](unjudged=-1).read([file], tmp_path).judgments
+    assert judgments.labels.tolist() == [1, 0]
+    assert judgments.judged.tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [

@@ -39,13 +39,21 @@ from ltr_harness.readers.rows import LONGEST_ID
     VALUE_NOT_A_NUMBER,
     VALUE_INFINITE,
     RETURN_IN_COMMENT,
-) = range(16)
+    WEIGHT_WRONG,
+) = range(17)
+
+# What becomes of values beyond float32.
+BEYOND_IS_AN_ERROR, BEYOND_IS_CLIPPED, BEYOND_IS_MISSING = range(3)
+
+# Columns of hard numbers that are not features.
+LABEL, WEIGHT, REPLACED = -1, -3, -2
 
 _EXACT, _CLOSE, _HARD, _MISSING, _INFINITE, _BAD = range(6)
 
 _LOWEST, _HIGHEST = -300, 280
 _POWERS = np.array([float(f"1e{power}") for power in range(_LOWEST, _HIGHEST + 1)])
 _BELOW, _ABOVE = 1 - 2.0**-50, 1 + 2.0**-50
+_LARGEST = float(np.finfo(np.float32).max)
 _LONGEST_INDEX = 9  # digits; more would not fit the boosters' int32 columns
 
 # Before `=` or `:` in a comment: what follows names the document.
@@ -104,7 +112,10 @@ def parse(
     block_spans: NDArray[np.int64],
     document_spans: NDArray[np.int64],
     problems: NDArray[np.int64],
-) -> tuple[int, int, int, int, int, int, int, NDArray[np.int64]]:
+    weights: NDArray[np.float64],
+    unjudged: float,
+    beyond: int,
+) -> tuple[int, int, int, int, int, int, int, int, int, NDArray[np.int64]]:
     """Fill the arrays from the text.
 
     Args:
@@ -119,15 +130,20 @@ def parse(
         document_spans: int64 (n_rows, 2), where each row's document id stands, or the first word of a comment that
             names none; filled only for rows with a comment.
         problems: int64 (n_limit, 3), line, code, offset of what was found.
+        weights: float64 (n_rows,), NaN on entry; filled where the label is ``label:weight``. Without query ids that is
+            not looked for: a row that lacks its label would look like one.
+        unjudged: a label that may be negative; NaN where there is none.
+        beyond: what becomes of values beyond float32.
 
     Returns:
         Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
-        problem; rows that repeat a feature, the line of the first such row; and the hard numbers, int64 (n, 5): row,
-        column (-1 for the label, -2 where a later value replaced it), start, end, line.
+        problem; rows that repeat a feature, the line of the first such row; rows with a weight; values beyond float32
+        that were put in their place; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or
+        `REPLACED` by a later value), start, end, line.
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0
-    n_hard = 0
+    n_weights, n_beyond, n_hard = 0, 0, 0
     hard = np.empty((16, 5), dtype=np.int64)
     n_features = features.shape[1]
     seen = np.full(n_features, -1, dtype=np.int64)  # the last row in which a column was set
@@ -150,21 +166,34 @@ def parse(
         lines[row] = line
         problem, at = -1, i
 
-        kind, value, i = _number(data, i)
+        end = _colon_in_token(data, i) if with_qid else n
+        kind, value, i = _number(data[:end], i)
         if kind == _BAD:
             problem = LABEL_NOT_A_NUMBER
         elif kind == _MISSING:
             problem = LABEL_MISSING
         elif kind == _INFINITE:
             problem = LABEL_INFINITE
-        elif value < 0:
+        elif value < 0 and value != unjudged:
             problem = LABEL_NEGATIVE
         else:
             labels[row] = value + 0.0  # -0 becomes 0
             if kind != _EXACT:
                 hard = _with_room(hard, n_hard)
-                hard[n_hard] = row, -1, at, i, line
+                hard[n_hard] = row, LABEL, at, i, line
                 n_hard += 1
+            if i < n and data[i] == _COLON:
+                start = i + 1
+                kind, value, i = _number(data, start)
+                if kind in (_BAD, _MISSING, _INFINITE) or value < 0:
+                    problem = WEIGHT_WRONG
+                else:
+                    weights[row] = value
+                    n_weights += 1
+                    if kind != _EXACT:
+                        hard = _with_room(hard, n_hard)
+                        hard[n_hard] = row, WEIGHT, start, i, line
+                        n_hard += 1
 
         if problem < 0:
             i = _skip_blanks(data, i)
@@ -245,14 +274,19 @@ def parse(
                 problem = VALUE_NOT_A_NUMBER
                 break
             if kind == _INFINITE:
-                problem = VALUE_INFINITE
-                break
+                if beyond == BEYOND_IS_AN_ERROR:
+                    problem = VALUE_INFINITE
+                    break
+                n_beyond += 1
+                if beyond == BEYOND_IS_MISSING:
+                    kind = _MISSING
+                single = np.float32(_LARGEST if value > 0 else -_LARGEST)
             if seen[column] == row:
                 repeated = True
                 earlier = n_hard - 1
                 while earlier >= 0 and hard[earlier, 0] == row:
                     if hard[earlier, 1] == column:
-                        hard[earlier, 1] = -2
+                        hard[earlier, 1] = REPLACED
                     earlier -= 1
             seen[column] = row
             if kind == _HARD:
@@ -270,7 +304,18 @@ def parse(
                 problems[n_problems] = line, problem, at
             n_problems += 1
         i = _line_end(data, i) + 1
-    return n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, hard[:n_hard]
+    return (
+        n_blocks,
+        n_documents,
+        n_words,
+        n_alone,
+        n_problems,
+        n_repeats,
+        first_repeat,
+        n_weights,
+        n_beyond,
+        hard[:n_hard],
+    )
 
 
 @compiled
@@ -352,7 +397,8 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
 def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
     """A number spelt as a word: NULL and NaN mean missing, Inf and Infinity infinite."""
     end = _token_end(data, i)
-    if i < end and (data[i] == _MINUS or data[i] == _PLUS):
+    negative = i < end and data[i] == _MINUS
+    if negative or (i < end and data[i] == _PLUS):
         i += 1
     length = end - i
     if length == 3 or length == 4 or length == 8:
@@ -362,8 +408,16 @@ def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
         if length == 4 and a == 110 and b == 117 and c == 108 and data[i + 3] | 32 == 108:  # null
             return _MISSING, 0.0, end
         if length != 4 and a == 105 and b == 110 and c == 102:  # inf, infinity
-            return _INFINITE, 0.0, end
+            return _INFINITE, -np.inf if negative else np.inf, end
     return _BAD, 0.0, end
+
+
+@compiled
+def _colon_in_token(data: NDArray[np.uint8], i: int) -> int:
+    """Where the first colon of the token at `i` stands; where the token ends if it has none."""
+    while i < len(data) and data[i] != _COLON and not _ends_token(data[i]):
+        i += 1
+    return i
 
 
 @compiled

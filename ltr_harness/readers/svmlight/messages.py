@@ -24,7 +24,7 @@ _WORDS = {
     kernels.LABEL_NEGATIVE: (
         "the label is {0}",
         _GRADE,
-        "map negative grades to 0, or leave out rows that nobody judged",
+        "set `unjudged: -1` if nobody judged such rows, or map negative grades to 0",
     ),
     kernels.QID_MISSING: (
         "{0} where the query id should be",
@@ -59,13 +59,14 @@ _WORDS = {
     kernels.VALUE_INFINITE: (
         "the value of {0} is infinite or beyond the range of float32",
         "a finite number",
-        "write NULL where a value is missing",
+        "write NULL where a value is missing, or set `beyond_float32: clip` or `missing`",
     ),
     kernels.RETURN_IN_COMMENT: (
         "{0} after a carriage return in a comment, which hides it",
         "lines that end with LF or CRLF",
         LINE_ENDS,
     ),
+    kernels.WEIGHT_WRONG: ("the weight of {0} is not a number >= 0", "label:weight, such as 1:0.5", ""),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,16 @@ from ltr_harness.readers.files import release
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.svmlight import kernels
 from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
+from ltr_harness.readers.svmlight.documents import documents_of
 from ltr_harness.readers.svmlight.messages import problem_in
+from ltr_harness.readers.values import ValueOptions, beyond_notes, within_float32, without_unjudged
 from ltr_harness.wording import count_of
 
-IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
+_BEYOND = {
+    "error": kernels.BEYOND_IS_AN_ERROR,
+    "clip": kernels.BEYOND_IS_CLIPPED,
+    "missing": kernels.BEYOND_IS_MISSING,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +35,8 @@ class SvmlightRows:
     Attributes:
         features: float32 (n_rows, n_features); 0.0 where a row leaves a feature out.
         labels: float64 (n_rows,), finite and >= 0.
+        judged: bool (n_rows,), or None where somebody judged every row.
+        weights: float64 (n_rows,) where every label is ``label:weight``, else None.
         feature_names: the files' own indices.
         block_starts: int64 (n_blocks,), first row of each run of equal query ids; empty without qid.
         block_ids: text (n_blocks,).
@@ -42,6 +51,8 @@ class SvmlightRows:
 
     features: NDArray[np.float32]
     labels: NDArray[np.float64]
+    judged: NDArray[np.bool_] | None
+    weights: NDArray[np.float64] | None
     feature_names: tuple[str, ...]
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
@@ -70,18 +81,26 @@ class _Parsed:
     n_problems: int
     n_repeats: int
     first_repeat: int
+    n_weights: int
+    n_beyond: int
 
 
 def read_svmlight(
-    paths: Sequence[Path], *, with_qid: bool, n_features: int | None = None, first_index: int | None = None
+    paths: Sequence[Path],
+    *,
+    with_qid: bool,
+    n_features: int | None = None,
+    first_index: int | None = None,
+    options: ValueOptions | None = None,
 ) -> SvmlightRows:
-    """Parse ``label [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
+    """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
 
     Args:
         paths: existing files, plain or compressed.
         with_qid: rows carry a query id; otherwise one is an error.
         n_features: number of columns; default: as many as the largest index asks for.
         first_index: index of the first column, 0 or 1; default: 0 if any row has an index 0, else 1.
+        options: what becomes of odd labels and values.
 
     Raises:
         DataError: every bad line of every file (the first few listed, the rest counted).
@@ -96,10 +115,13 @@ def read_svmlight(
     features = _matrix(n_rows, n_features, chunks, meant=meant)
     labels = np.empty(n_rows, dtype=np.float64)
     lines = np.empty(n_rows, dtype=np.int64)
+    weights = np.full(n_rows if with_qid else 0, np.nan)
+    options = options or ValueOptions()
 
     def parse(chunk: Chunk) -> _Parsed:
         rows = chunk.rows
-        return _parse(chunk, with_qid, first_index, features[rows], labels[rows], lines[rows])
+        into = _Arrays(features[rows], labels[rows], lines[rows], weights[rows if with_qid else slice(0)])
+        return _parse(chunk, with_qid, first_index, into, options)
 
     parsed = on_all_cores(parse, chunks)
     if any(part.n_problems for part in parsed):
@@ -109,12 +131,23 @@ def read_svmlight(
     files = [chunk.file for chunk in chunks]
     starts = np.searchsorted(files, np.arange(len(paths)))
     notes = _repeats(chunks, parsed)
-    documents, words, said = _documents(parsed, n_rows)
+    documents, words, said = documents_of(
+        [part.documents for part in parsed],
+        n_rows,
+        n_named=sum(part.n_documents for part in parsed),
+        n_words=sum(part.n_words for part in parsed),
+        n_alone=sum(part.n_alone for part in parsed),
+    )
     notes += said
+    labels, judged, said_of_labels = without_unjudged(labels, options.unjudged)
+    n_beyond = sum(part.n_beyond for part in parsed)
+    notes += [*said_of_labels, *beyond_notes(n_beyond, options.beyond_float32)]
     block_starts, block_ids = _blocks(chunks, parsed)
     return SvmlightRows(
         features,
         labels,
+        judged,
+        weights if _weighted(chunks, parsed, weights) else None,
         tuple(str(first_index + column) for column in range(n_features)),
         block_starts,
         block_ids,
@@ -127,48 +160,24 @@ def read_svmlight(
     )
 
 
-def _documents(
-    parsed: Sequence[_Parsed], n_rows: int
-) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
-    """What comments name, and their first words, each where every row has one; and a note on what is ignored."""
-    n_named, n_words = (sum(part.n_documents for part in parsed), sum(part.n_words for part in parsed))
-    if not n_named and not n_words:
-        return None, None, []
-    given = [part.documents for part in parsed if part.documents is not None]
-    texts = np.concatenate(given) if len(given) == len(parsed) else None
-    if n_named == n_rows:
-        return texts, None, []
-    if n_named:
-        return (
-            None,
-            None,
-            [f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"],
-        )
-    if texts is not None and (sum(part.n_alone for part in parsed) == n_rows or _have_digits(texts)):
-        return None, texts, []
-    return None, None, [IGNORED]
+def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
+    """Whether rows have weights.
 
-
-def documents_by_words(
-    words: NDArray[np.str_], queries: NDArray[np.int64]
-) -> tuple[NDArray[np.str_] | None, str]:
-    """The first words of comments as document ids, if no query has one twice; and a note that says so.
-
-    Args:
-        words: text (n_rows,).
-        queries: int64 (n_rows,), a number for each row's query.
+    Raises:
+        DataError: some have, some have not.
     """
-    _, codes = np.unique(words, return_inverse=True)
-    pairs = queries * (int(codes.max()) + 1) + codes
-    if np.unique(pairs).size < pairs.size:
-        return None, IGNORED
-    return words, f"document ids are the first words of the comments, such as {str(words[0])!r}"
-
-
-def _have_digits(texts: NDArray[np.str_]) -> bool:
-    """Whether each has one."""
-    letters = texts.view(np.uint32).reshape(len(texts), -1)
-    return bool(((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all())
+    n_weights = sum(part.n_weights for part in parsed)
+    if n_weights in (0, len(weights)):
+        return n_weights > 0
+    without = int(np.flatnonzero(np.isnan(weights))[0])
+    chunk = next(chunk for chunk in chunks if chunk.rows.start <= without < chunk.rows.stop)
+    raise DataError(
+        Problem(
+            str(chunk.path),
+            f"only {n_weights:,} of {count_of(len(weights), 'row')} have a weight",
+            "label:weight in every row or in none",
+        )
+    )
 
 
 def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
@@ -229,39 +238,45 @@ def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: boo
         raise DataError(Problem(place, f"{found} {in_words(needed)}", fits, cure)) from None
 
 
-def _parse(
-    chunk: Chunk,
-    with_qid: bool,
-    first_index: int,
-    features: NDArray[np.float32],
-    labels: NDArray[np.float64],
-    lines: NDArray[np.int64],
-) -> _Parsed:
+class _Arrays(NamedTuple):
+    """The rows of a chunk, to be filled."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:
     # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
     block_rows = np.empty(chunk.n_rows, dtype=np.int64)
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     found = np.empty((SHOWN, 3), dtype=np.int64)
-    n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, hard = kernels.parse(
+    *counts, hard = kernels.parse(
         chunk.data,
         with_qid,
         first_index,
-        features,
-        labels,
-        lines,
+        into.features,
+        into.labels,
+        into.lines,
         block_rows,
         block_spans,
         document_spans,
         found,
+        into.weights,
+        np.nan if options.unjudged is None else options.unjudged,
+        _BEYOND[options.beyond_float32],
     )
-    last = first_index + features.shape[1] - 1
+    n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, n_weights, n_beyond = counts
+    last = first_index + into.features.shape[1] - 1
     problems = [
         (int(line), problem_in(chunk, int(line), int(code), int(at), last))
         for line, code, at in found[: min(n_problems, SHOWN)]
     ]
-    late = _settle_hard(chunk, hard, features, labels, last)
+    late, settled = _settle_hard(chunk, hard, into, options, last)
     problems = sorted(problems + late, key=lambda item: item[0])
-    lines += chunk.first_line
+    into.lines[:] += chunk.first_line
     complete = n_problems == 0 and chunk.n_rows in (n_documents, n_words)
     parsed = _Parsed(
         block_rows[:n_blocks].copy(),
@@ -274,34 +289,40 @@ def _parse(
         n_problems + len(late),
         n_repeats,
         chunk.first_line + first_repeat,
+        n_weights,
+        n_beyond + settled,
     )
     release(chunk.data)
     return parsed
 
 
 def _settle_hard(
-    chunk: Chunk,
-    hard: NDArray[np.int64],
-    features: NDArray[np.float32],
-    labels: NDArray[np.float64],
-    last: int,
-) -> list[tuple[int, Problem]]:
-    """The few numbers whose rounding the kernel could not decide, by Python's exact conversion."""
-    problems = []
+    chunk: Chunk, hard: NDArray[np.int64], into: _Arrays, options: ValueOptions, last: int
+) -> tuple[list[tuple[int, Problem]], int]:
+    """The few numbers whose rounding the kernel could not decide, by Python's exact conversion.
+
+    Returns:
+        The problems, each with its line, and how many values beyond float32 were put in their place.
+    """
+    problems, n_beyond = [], 0
     for row, column, start, end, line in hard.tolist():
         value = float(chunk.data[start:end].tobytes())
-        if column == -1:
-            labels[row] = value
-            code = kernels.LABEL_INFINITE if np.isinf(value) else -1
+        code = -1
+        if column in (kernels.LABEL, kernels.WEIGHT):
+            (into.labels if column == kernels.LABEL else into.weights)[row] = value
+            if np.isinf(value):
+                code = kernels.LABEL_INFINITE if column == kernels.LABEL else kernels.WEIGHT_WRONG
         else:
             with np.errstate(over="ignore", under="ignore"):
-                single = np.float32(value)
-            code = kernels.VALUE_INFINITE if np.isinf(single) else -1
+                single = np.array([value], dtype=np.float32)
+            if within_float32(single, options.beyond_float32):
+                n_beyond += 1
+                code = kernels.VALUE_INFINITE if options.beyond_float32 == "error" else -1
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
-                features[row, column] = single
+                into.features[row, column] = single[0]
         if code >= 0:
             problems.append((line, problem_in(chunk, line, code, start, last)))
-    return problems
+    return problems, n_beyond
 
 
 def _texts(chunk: Chunk, spans: NDArray[np.int64]) -> NDArray[np.str_]:

@@ -1,0 +1,193 @@
+"""Documents that nobody judged, values that no float32 holds, and weights in rows: the same options in every format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.known_sets import SETS
+from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.lightgbm import LightGbm
+from ltr_harness.readers.parquet import Parquet
+
+LARGEST = float(np.finfo(np.float32).max)
+LABELS = [2, -1, 0, -1, -1]
+QUERIES = ["a", "a", "a", "b", "b"]
+
+
+def written(folder: Path, values: list[str], labels: list[Any]) -> None:
+    """The same rows in every format: one feature."""
+    rows = list(zip(labels, QUERIES, values, strict=True))
+    (folder / "rows.txt").write_text(
+        "".join(f"{label} qid:{query} 1:{value}\n" for label, query, value in rows)
+    )
+    (folder / "rows").write_text("".join(f"{label} 1:{value}\n" for label, _, value in rows))
+    (folder / "table").write_text("".join(f"{label},{value}\n" for label, _, value in rows))
+    for name in ("rows", "table"):
+        (folder / f"{name}.query").write_text("3\n2\n")
+    (folder / "rows.csv").write_text(
+        "query_id,label,1\n" + "".join(f"{query},{label},{value}\n" for label, query, value in rows)
+    )
+    pq.write_table(
+        pa.table({"query_id": QUERIES, "label": labels, "1": [float(value) for value in values]}),
+        folder / "rows.parquet",
+    )
+
+
+READERS: dict[str, type] = {
+    "rows.txt": Letor,
+    "rows": LightGbm,
+    "table": LightGbm,
+    "rows.csv": Csv,
+    "rows.parquet": Parquet,
+}
+
+
+def read(folder: Path, file: str, **options: Any) -> RankingDataset:
+    data: RankingDataset = READERS[file](**options).read([file], folder)
+    return data
+
+
+@pytest.mark.parametrize("file", READERS)
+def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
+    with pytest.raises(DataError, match=r"-1.*expected a label >= 0"):
+        read(tmp_path, file)
+    data = read(tmp_path, file, unjudged=-1)
+    assert data.labels.tolist() == [2, 0, 0, 0, 0]
+    assert data.judgments.judged is not None
+    assert data.judgments.judged.tolist() == [True, False, True, False, False]
+    assert data.notes == ("3 of 5 documents are not judged (unjudged: -1)",)
+    learned = data.judged_only()
+    assert learned.labels.tolist() == [2, 0]
+    assert learned.features[:, 0].tolist() == [5, 3]
+    assert learned.groups.ids.tolist() == data.groups.ids[:1].tolist()
+    assert learned.groups.sizes.tolist() == [2]
+    assert learned.judgments.judged is None
+    assert learned.notes[-1] == "nothing is learned from 3 documents that nobody judged"
+    # judged@2 of a: of its first two one is judged; bpref knows one judged non-relevant document, below the relevant
+    found = evaluate_bound(
+        bind([parse_metric("judged@2"), parse_metric("bpref")], data.judgments), data.features[:, 0]
+    )
+    assert found["judged@2"].per_query.tolist() == [0.5, 0.0]
+    assert found["bpref"].per_query[0] == 1.0
+
+
+def test_where_everything_is_judged_nothing_changes(tmp_path: Path) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], [2, 1, 0, 1, 0])
+    data = read(tmp_path, "rows.txt", unjudged=-1)
+    assert data.judgments.judged is None
+    assert data.judged_only() is data
+    written(tmp_path, ["5", "4", "3", "2", "1"], [-2, -1, 0, 1, 0])
+    with pytest.raises(DataError, match=r"rows\.txt:1: the label is '-2'"):
+        read(tmp_path, "rows.txt", unjudged=-1)
+    written(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
+    with pytest.raises(DataError, match=r"rows\.txt: nobody judged any document"):
+        read(tmp_path, "rows.txt", unjudged=-1).judged_only()
+
+
+def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], [9, 1, 0, 1, 0])
+    data = read(tmp_path, "rows.txt", unjudged=9)
+    assert data.labels.tolist() == [0, 1, 0, 1, 0]
+    assert data.notes == ("1 of 5 documents is not judged (unjudged: 9)",)
+
+
+def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:
+    from ltr_harness.config import load_experiment
+    from ltr_harness.experiment.folds import FoldReader
+
+    written(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
+    data: dict[str, Any] = {"reader": "letor", "root": str(tmp_path), "unjudged": -1}
+    (tmp_path / "test.txt").write_bytes((tmp_path / "rows.txt").read_bytes())
+    data["splits"] = {"train": "rows.txt", "test": "test.txt"}
+    experiment = load_experiment({"name": "e", "data": data, "models": {"r": {"ranker": "random"}}})
+    fold = FoldReader(experiment.data).read("all")
+    assert fold.train.labels.tolist() == [2, 0]
+    assert fold.facts["train"].n_rows == 2
+    assert fold.test.labels.tolist() == [2, 0, 0, 0, 0]
+    assert "nothing is learned from 3 documents that nobody judged" in fold.train.notes
+
+
+HUGE = ["1e137", "-inf", "1", "-3.5e38", "1.7976931348623157e+400"]
+
+
+@pytest.mark.parametrize("file", READERS)
+def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
+    written(tmp_path, HUGE, [1, 0, 1, 0, 0])
+    with pytest.raises(DataError, match="float32") as caught:
+        read(tmp_path, file)
+    assert len(caught.value.problems) == 4
+    clipped = read(tmp_path, file, beyond_float32="clip")
+    assert clipped.features[:, 0].tolist() == [LARGEST, -LARGEST, 1, -LARGEST, LARGEST]
+    assert clipped.notes == ("4 values beyond float32 are clipped to its range (beyond_float32: clip)",)
+    missing = read(tmp_path, file, beyond_float32="missing")
+    np.testing.assert_array_equal(missing.features[:, 0], [np.nan, np.nan, 1, np.nan, np.nan])
+    assert missing.notes == ("4 values beyond float32 are taken as missing (beyond_float32: missing)",)
+    written(tmp_path, ["1", "2", "3", "4", "5e99"], [1, 0, 1, 0, 0])
+    assert read(tmp_path, file, beyond_float32="clip").notes == (
+        "1 value beyond float32 is clipped to its range (beyond_float32: clip)",
+    )
+    written(tmp_path, ["1", "2", "3", "4", "5"], [1, 0, 1, 0, 0])
+    assert read(tmp_path, file, beyond_float32="clip").notes == ()
+
+
+def test_a_value_beyond_float32_that_a_later_one_replaces(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1e39 1:7\n0 qid:1 1:1e400 1:8\n0 qid:1 1:9 1:-1e400\n")
+    data = Letor(beyond_float32="clip").read(["a.txt"], tmp_path)
+    assert data.features[:, 0].tolist() == [7, 8, -LARGEST]
+
+
+def test_istella_as_published(tmp_path: Path) -> None:
+    """Sample rows on the pages of those who publish it hold 120:1e137."""
+    for name in ("istella", "istella-s", "istella-x"):
+        options = {key: value for key, value in SETS[name].reader.items() if key != "reader"}
+        (tmp_path / "a.txt").write_text("1 qid:1 119:1 120:1e137\n")
+        assert Letor(**options).read(["a.txt"], tmp_path).features[0, 119] == np.float32(LARGEST)
+
+
+def test_weights_of_rows_as_xgboost_has_them(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1:2 qid:1 1:1\n0:4 qid:1 1:2\n2:0.5 qid:2 1:3\n")
+    data = Letor().read(["a.txt"], tmp_path)
+    assert data.labels.tolist() == [1, 0, 2]
+    assert data.judgments.query_weights is not None
+    assert data.judgments.query_weights.tolist() == [(2 + 4) / 2, 0.5]
+    (tmp_path / "a.txt").write_text(
+        "1:1.00000005960464477539062500 qid:1 1:1\n"
+    )  # Python decides its last bit
+    weights = Letor().read(["a.txt"], tmp_path).judgments.query_weights
+    assert weights is not None
+    assert weights.tolist() == [float("1.00000005960464477539062500")]
+    (tmp_path / "a.txt").write_text("1:2 qid:1 1:1\n0 qid:1 1:2\n")
+    with pytest.raises(
+        DataError, match=r"a\.txt: only 1 of 2 rows have a weight; expected label:weight in every"
+    ):
+        Letor().read(["a.txt"], tmp_path)
+
+
+def test_without_query_ids_a_colon_in_the_label_is_a_label_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1:0.5 2:0.5\n")
+    (tmp_path / "a.query").write_text("1\n")
+    with pytest.raises(DataError, match=r"a:1: the label is '1:0\.5'"):
+        LightGbm().read(["a"], tmp_path)
+
+
+def test_xgboost_reads_the_same_weights(tmp_path: Path) -> None:
+    import xgboost
+
+    text = "1:2 qid:1 1:1\n0:4 qid:1 1:2\n2:0.5 qid:2 1:3\n"
+    (tmp_path / "a.txt").write_text(text)
+    with xgboost.config_context(verbosity=0):  # it warns that its text loader will go
+        theirs = xgboost.DMatrix(f"{tmp_path}/a.txt?format=libsvm")
+    assert theirs.get_weight().tolist() == [2, 4, 0.5]
+    assert theirs.get_label().tolist() == Letor().read(["a.txt"], tmp_path).labels.tolist()
