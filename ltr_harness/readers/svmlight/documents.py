@@ -18,7 +18,7 @@ def documents_of(
     """What comments name, and their first words, each where every row has one; and a note on what is ignored.
 
     Args:
-        found: of each piece of the files, a name or a word for each row; None where rows lack one.
+        found: of each piece of the files text (n_rows_of_it,), a name or a word for each row; None where rows lack one.
         n_rows: of all pieces.
         n_named, n_words, n_alone: rows whose comment names a document, is another one, is another one of one word.
     """
