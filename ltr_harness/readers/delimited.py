@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,26 @@ class Delimited:
                 if record:
                     yield before + 1, record
                 before = reader.line_num
+
+    def records_as_they_stand(self) -> Iterator[bytes]:
+        """The text of each record that is not blank, its line end included, the header first."""
+        csv.field_size_limit(_FIELD_LIMIT)
+        lines: list[str] = []
+
+        def read(text: Iterable[str]) -> Iterator[str]:
+            for line in text:
+                lines.append(line)
+                yield line
+
+        with io.TextIOWrapper(
+            self._stream(), encoding="utf-8-sig", errors="surrogateescape", newline=""
+        ) as text:
+            for record in csv.reader(read(text), delimiter=self.separator):
+                if record:
+                    whole = "".join(lines)
+                    ended = whole if whole.endswith(("\n", "\r")) else f"{whole}\n"
+                    yield ended.encode("utf-8", "surrogateescape")
+                lines.clear()
 
     def _lines(self, records: Sequence[int]) -> list[int]:
         """The lines in which the given records start, counted from 0, the header included."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ltr_harness.cli.data_source import guessed_reader, read_files, reader_option, reader_options
+from ltr_harness.cli.data_source import guessed_reader, made_reader, read_files, reader_option, reader_options
 from ltr_harness.cli.output import say
 from ltr_harness.compression import bare_name, suffix_of
 from ltr_harness.wording import count_of
@@ -70,6 +70,7 @@ def split_command(
 
     Columns named here describe the query and must be the same in all its rows.
     """
+    from ltr_harness.cli.copied_rows import copy_rows, tables_of
     from ltr_harness.errors import UsageError
 
     column = by_time or together or stratify
@@ -83,10 +84,19 @@ def split_command(
     if folds is not None and shares:
         raise UsageError("--folds with --valid or --test; expected one of them")
     name = reader_name or guessed_reader(files[0])
-    dataset = read_files(files, name, _with_attribute(reader_options, name, column))
+    options = _with_attribute(reader_options, name, column)
+    dataset = read_files(files, name, options)
+    form = name if name == "lightgbm" and suffix is None else None
+    suffix = _suffix(files[0]) if suffix is None else suffix
+    tables = tables_of(made_reader(name, options), files, suffix)
     for fold, parts in _divided(dataset, shares, folds, by_time, together, stratify, seed).items():
-        form = name if name == "lightgbm" and suffix is None else None
-        _write(dataset, parts, output / fold, _suffix(files[0]) if suffix is None else suffix, form)
+        paths = {part: output / fold / f"{part}{suffix}" for part in parts}
+        if tables:
+            copy_rows(tables, dataset, parts, paths)
+            notes = [f"read it with the options {' '.join(options)}"] if options else []
+        else:
+            notes = _write(dataset, parts, paths, form)
+        _say_parts(dataset, parts, paths, notes)
     return 0
 
 
@@ -138,21 +148,28 @@ def _divided(
     }
 
 
-def _write(dataset: RankingDataset, parts: Parts, folder: Path, suffix: str, form: str | None) -> None:
+def _write(dataset: RankingDataset, parts: Parts, paths: dict[str, Path], form: str | None) -> list[str]:
+    """Write the parts; notes on what their format cannot hold."""
     from ltr_harness.writers import write_dataset
-    from ltr_harness.writers.places import whole_files
 
     said: dict[str, None] = {}
+    for part, queries in parts.items():
+        said |= dict.fromkeys(write_dataset(dataset.take(queries), paths[part], form))
+    return list(said)
+
+
+def _say_parts(dataset: RankingDataset, parts: Parts, paths: dict[str, Path], notes: list[str]) -> None:
+    """What was written, and beside it which query went where."""
+    from ltr_harness.writers.places import whole_files
+
     part_of: dict[int, str] = {}
     for part, queries in parts.items():
-        path = folder / f"{part}{suffix}"
-        chosen = dataset.take(queries)
-        said |= dict.fromkeys(write_dataset(chosen, path, form))
+        n_rows = int(dataset.groups.sizes[queries].sum())
         part_of |= dict.fromkeys(queries.tolist(), part)
-        say(f"wrote {path}: {count_of(chosen.n_queries, 'query')}, {count_of(chosen.n_rows, 'row')}")
-    for note in said:
+        say(f"wrote {paths[part]}: {count_of(len(queries), 'query')}, {count_of(n_rows, 'row')}")
+    for note in notes:
         say(f"note: {note}", err=True)
-    assignment = folder / "splits.tsv"
+    assignment = next(iter(paths.values())).with_name("splits.tsv")
     with whole_files(assignment) as temporary:
         lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))
         temporary(assignment).write_text("query_id\tpart\n" + "".join(lines), encoding="utf-8")
