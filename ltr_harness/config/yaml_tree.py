@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -303,6 +303,8 @@ class _Reading:
             cure = "indent with spaces" if "'\\t'" in what else ""
             if "could not find expected ':'" in what:
                 cure = "is a ':' or a space after it missing?"
+            elif mark is not None and ("mapping values" in what or "got ':'" in what):
+                cure = _cure_of_colon(text.splitlines()[mark.line : mark.line + 1])
             elif "single document" in (problem.context or ""):
                 what, cure = "a second document ('---')", "one experiment per file"
             self.problems.append(Problem(place, f"not valid YAML: {what}", cure=cure))
@@ -325,6 +327,15 @@ class _Reading:
                 if told:
                     self.problem(problem, section)
                 told = True
+
+
+def _cure_of_colon(lines: Sequence[str]) -> str:
+    """``objective: rank: ndcg``: to YAML, a colon before a blank ends a key."""
+    form = re.search(r"([\w.]+): +([^\s'\"{\[,:]+): +([^\s,}\]]+)", "".join(lines))
+    if form is None:
+        return ""
+    key, first, second = form.groups()
+    return f"a value with a colon and a blank needs quotes; or is it {key}: {first}:{second}?"
 
 
 def _sections(text: str) -> Iterator[str]:

@@ -16,6 +16,11 @@ RANKERS = {
     "xgboost": "ltr_harness.rankers.xgboost.ranker:XGBoostRanker",
 }
 
-catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.rankers.ranker:Ranker")
+# What does not look like the library that it means; LambdaMART is an objective of several.
+_SYNONYMS = dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb"), "lightgbm")
+
+catalog = Catalog(
+    "ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.rankers.ranker:Ranker", synonyms=_SYNONYMS
+)
 
 __all__ = ["RANKERS", "Facts", "FittedModel", "Ranker", "Training", "catalog"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,6 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.rankers.objectives import objective_problems
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
 from ltr_harness.rankers.spaces import SPACES
@@ -30,6 +31,8 @@ class BoostedRanker(Ranker):
 
     boosted: ClassVar[bool] = True
     library: ClassVar[str]
+    objectives: ClassVar[Collection[str]]
+    """Those of the library that an experiment may name."""
 
     objective: str
     params: dict[str, Any] = Field(
@@ -183,13 +186,14 @@ class BoostedRanker(Ranker):
 
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
-        found = []
-        known = PRESETS.get((self.library, self.objective), {})
-        if self.preset is not None and self.preset not in known:
+        found = objective_problems(self.objective, self.objectives)
+        is_known = not found  # what depends on an objective that is none cannot be judged
+        presets = PRESETS.get((self.library, self.objective), {})
+        if self.preset is not None and is_known and self.preset not in presets:
             found.append(
-                Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, known))
+                Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets))
             )
-        if self.drop_blank and self.objective != "rank_xendcg":
+        if self.drop_blank and is_known and self.objective != "rank_xendcg":
             found.append(
                 Problem(
                     "drop_blank",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,6 @@ from pydantic import Field
 
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError, Problem
 from ltr_harness.metrics import bind
@@ -80,6 +79,7 @@ class CatBoostRanker(BoostedRanker):
 
     packages: ClassVar[tuple[str, ...]] = ("catboost",)
     library: ClassVar[str] = "catboost"
+    objectives: ClassVar[Collection[str]] = OBJECTIVES
     model_file: ClassVar[str] = "model.cbm"
 
     objective: str = Field("YetiRank", description="YetiRank, QueryRMSE or PairLogit.")
@@ -90,9 +90,6 @@ class CatBoostRanker(BoostedRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         _catboost()
-        if self.objective not in OBJECTIVES:
-            cure = did_you_mean(self.objective, OBJECTIVES)
-            return [Problem("objective", f"unknown objective {self.objective!r}", cure=cure)]
         found = self.field_problems(facts)
         found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:

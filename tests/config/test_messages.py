@@ -154,6 +154,28 @@ def changed(small: str, old: str, new: str) -> str:
         ("models:", "compare: {correction: max-t, test: t}\nmodels:", "exp.yaml:6:10: compare: correction max-t with test t: max-T takes its p-values from sign flips"),
         ("ranker: random", "ranker: random, rounds: 9", "exp.yaml:8:36: models.chance.rounds: ranker 'random' is not trained in rounds; leave it out"),
         (
+            "{ranker: lightgbm}",
+            "\n    ranker: xgboost\n    objective: rank: ndcg",
+            "exp.yaml:9:20: not valid YAML: mapping values are not allowed here; a value with a colon and a blank needs "
+            "quotes; or is it objective: rank:ndcg?",
+        ),
+        (
+            "{ranker: lightgbm}",
+            "{ranker: xgboost, objective: rank: ndcg, preset: small}",
+            "exp.yaml:7:43: not valid YAML: expected ',' or '}', but got ':'; a value with a colon and a blank needs "
+            "quotes; or is it objective: rank:ndcg?",
+        ),
+        (
+            "{ranker: lightgbm}",
+            "{ranker: xgboost, objective: lambdarank, preset: small}",
+            "exp.yaml:7:28: models.trees.objective: unknown objective 'lambdarank'; did you mean 'rank:ndcg'?",
+        ),
+        (
+            "{ranker: lightgbm}",
+            "{ranker: lambdamart}",
+            "exp.yaml:7:19: models.trees.ranker: unknown ranker 'lambdamart'; did you mean 'lightgbm'?",
+        ),
+        (
             "reader: letor",
             "reader: letor\n  first_index: a",
             "exp.yaml:4:16: data.first_index is 'a'; expected 0 or 1",

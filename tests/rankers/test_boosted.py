@@ -18,6 +18,7 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.boosted import TreeModel, by_position
+from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
@@ -65,6 +66,43 @@ class TestPresets:
         assert said(XGBoostRanker(preset="smal").check())["preset"] == (
             "preset: unknown preset 'smal'; did you mean 'small'? (known: small, web)"
         )
+
+
+class TestObjectivesByOtherNames:
+    @pytest.mark.parametrize(
+        ("kind", "objective", "meant"),
+        [
+            (XGBoostRanker, "lambdarank", "rank:ndcg"),
+            (XGBoostRanker, "LambdaMART", "rank:ndcg"),
+            (XGBoostRanker, "pairwise", "rank:pairwise"),
+            (XGBoostRanker, "map", "rank:map"),
+            (XGBoostRanker, "xe_ndcg", "rank_xendcg"),
+            (LightGBMRanker, "lambdamart", "lambdarank"),
+            (LightGBMRanker, "rank:ndcg", "lambdarank"),
+            (LightGBMRanker, "xendcg", "rank_xendcg"),
+            (LightGBMRanker, "rmse", "regression"),
+            (CatBoostRanker, "lambdamart", "YetiRank"),
+            (CatBoostRanker, "rank:pairwise", "PairLogit"),
+        ],
+    )
+    def test_what_they_are_called_here_is_said(
+        self, kind: Any, objective: str, meant: str, said: Any
+    ) -> None:
+        if kind is CatBoostRanker:
+            pytest.importorskip("catboost")
+        assert said(kind(objective=objective).check())["objective"].startswith(
+            f"objective: unknown objective {objective!r}; did you mean {meant!r}? (known: "
+        )
+
+    @pytest.mark.parametrize("kind", [LightGBMRanker, XGBoostRanker, CatBoostRanker])
+    def test_nothing_is_said_of_what_depends_on_an_unknown_one(
+        self, kind: Any, said: Any, facts: Any
+    ) -> None:
+        """It was followed by "unknown preset 'small'; known: " and nothing."""
+        if kind is CatBoostRanker:
+            pytest.importorskip("catboost")
+        ranker = kind(objective="lambdaloss", preset="small", drop_blank=True)
+        assert list(said(ranker.check())) == list(said(ranker.check(facts()))) == ["objective"]
 
 
 class TestFeatures:

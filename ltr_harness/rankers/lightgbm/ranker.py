@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -39,6 +40,7 @@ class LightGBMRanker(DataParallelRanker):
 
     packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
     library: ClassVar[str] = "lightgbm"
+    objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.txt"
 
     objective: str = Field("lambdarank", description="lambdarank, rank_xendcg or regression.")
@@ -49,6 +51,8 @@ class LightGBMRanker(DataParallelRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         found = self.field_problems(facts) + self.across_problems(facts)
+        if self.objective not in self.objectives:
+            return found
         params = self.library_params(None if facts is None or found else facts.feature_names)
         besides = {
             **({"categorical_feature": self.categorical} if self.categorical else {}),

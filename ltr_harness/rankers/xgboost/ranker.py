@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -35,6 +35,7 @@ class XGBoostRanker(DataParallelRanker):
 
     packages: ClassVar[tuple[str, ...]] = ("xgboost",)
     library: ClassVar[str] = "xgboost"
+    objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.ubj"
 
     objective: str = Field("rank:ndcg", description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg.")
@@ -54,6 +55,8 @@ class XGBoostRanker(DataParallelRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         found = self.field_problems(facts) + self.across_problems(facts)
+        if self.objective not in self.objectives:
+            return found
         params = self.library_params(None if facts is None or found else facts.feature_names)
         besides = {"feature_types": self.categorical} if self.categorical else {}
         if self.position_bias and self.objective == parameters.XENDCG:

@@ -1,0 +1,32 @@
+"""What other libraries and papers call an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Problem
+
+# Names, in small letters, for the same thing or for what stands in its place in another library.
+_ALIKE = (
+    {"lambda_mart", "lambda_rank", "lambdamart", "lambdarank", "ndcg", "rank:ndcg", "yetirank"},
+    {"rank:xendcg", "rank_xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg", "xendcg_mart"},
+    {"pairlogit", "pairwise", "rank:pairwise", "ranknet"},
+    {"lambdamap", "map", "rank:map"},
+    {"l2", "mse", "pointwise", "queryrmse", "reg:squarederror", "regression", "rmse"},
+)
+
+
+def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
+    """Says that a library has no such objective, and which one was probably meant.
+
+    Example:
+        >>> print(*objective_problems("LambdaMART", ["rank:map", "rank:ndcg"]))
+        objective: unknown objective 'LambdaMART'; did you mean 'rank:ndcg'? (known: rank:map, rank:ndcg)
+    """
+    if objective in known:
+        return []
+    alike: set[str] = next((names for names in _ALIKE if objective.lower() in names), set())
+    meant = next((one for one in known if one.lower() in alike), "")
+    cure = did_you_mean(objective, known, dict.fromkeys(alike, meant))
+    return [Problem("objective", f"unknown objective {objective!r}", cure=cure)]
