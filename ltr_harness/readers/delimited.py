@@ -50,9 +50,31 @@ class Delimited:
             self._check_header(first[0])
         self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
         if twice := repeated(self.columns):
+            if self.lacks_header:
+                raise DataError(self.no_header())
             raise DataError(
                 Problem(f"{path}:{first[0]}", f"the header names {', '.join(map(repr, twice))} twice")
             )
+
+    @property
+    def lacks_header(self) -> bool:
+        """Whether the first row looks like values: at least half of it numbers, which do not merely count columns."""
+        if not self.header:
+            return False
+        numbers = [name for name in self.columns if name and _is_number(name)]
+        counted = [str(at) for start in (0, 1) for at in range(start, start + len(numbers))]
+        n = len(numbers)
+        return 2 * n >= len(self.columns) and numbers not in (counted[:n], counted[n:])
+
+    def no_header(self) -> Problem:
+        """That there is no header, as a message says it."""
+        shown = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
+        return Problem(
+            str(self.path),
+            f"the first row has values, not names: {shown}",
+            "a header with the names of the columns",
+            "write one above the rows, or use `reader: lightgbm` for rows that begin with the label",
+        )
 
     def numeric_columns(self) -> set[str]:
         """Columns that hold numbers, or nothing, in the first megabyte."""

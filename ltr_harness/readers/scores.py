@@ -21,6 +21,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.readers.arrow_columns import numbers_of
 from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import SHOWN, limited
@@ -135,6 +136,8 @@ def _from_table(
     other_queries: bool,
 ) -> NDArray[np.float64]:
     if "score" not in table.columns:
+        if isinstance(table, Delimited) and table.lacks_header:
+            raise DataError(table.no_header())
         raise DataError(
             Problem(str(table.path), "has no column 'score'", cure=did_you_mean("score", table.columns))
         )

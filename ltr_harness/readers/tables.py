@@ -179,6 +179,9 @@ class TableReader(FileReader, ValueOptions):
                     problems += table.decimal_commas([name for name in left_out if name in table.columns])
         for table in tables:
             there = set(table.columns)
+            if isinstance(table, Delimited) and table.lacks_header and not there.issuperset(roles):
+                problems.append(table.no_header())
+                continue
             problems += [
                 Problem(
                     str(table.path),

@@ -160,3 +160,10 @@ def test_an_array_with_any_one_byte_of_another_value(tmp_path: Path) -> None:
             except DataError:
                 told += 1
     assert told > 100
+
+
+def test_a_table_without_a_header_says_so(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"s\.csv: the first row has values, not names: 0\.5; expected a header"
+    ):
+        read_scores(put(tmp_path, "s.csv", NUMBERS), judgments())

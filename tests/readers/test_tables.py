@@ -163,7 +163,10 @@ def test_attributes_belong_to_queries(tmp_path: Path) -> None:
 HEAD = "query_id,label,x,y\n"
 BROKEN: dict[str, tuple[str, str]] = {
     "label name": ("query_id,lable,x\n1,1,1\n", ": has no column 'label'; did you mean 'lable'? (known: lable, "),
-    "no header": ("1,0,0.5,0.7\n", ": has no column 'query_id'; known: 0, 0.5, 0.7, 1"),
+    "no header": ("1,0,0.5,0.7\n", ": the first row has values, not names: 1, 0, 0.5, 0.7; expected a header with"),
+    "no header, equal values": ("1,0,0,0\n", ": the first row has values, not names: 1, 0, 0, 0; expected a header"),
+    "no header, a text": ("q1,0,0.5,0.7\n1,2,3,4\n", ": the first row has values, not names: q1, 0, 0.5, 0.7;"),
+    "numbered columns": ("qid,label,1,2,3\n1,0,1,2,3\n", ": has no column 'query_id'; known: 1, 2, 3, label, qid"),
     "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
     "decimal commas": (
         'query_id,label,x,url\n1,1,"-0,5",a\n1,0,"1.234,25",b\n',
