@@ -116,12 +116,13 @@ class _Part(BaseModel):
 
 
 class Holdout(_Part):
-    """A share of the training queries, set aside for validation; a query is never split."""
+    """A share of the training files' queries, set aside for validation or test; a query is never split."""
 
-    holdout: float = Field(gt=0, lt=1, description="Share of the training queries, such as 0.2.")
+    holdout: float = Field(gt=0, lt=1, description="Share of the training files' queries, such as 0.2.")
     seed: Seed = Field(default=1, description="Decides which queries; the same for every model and seed.")
     by_time: str | None = Field(
-        default=None, description="Query attribute with times: the newest queries are set aside."
+        default=None,
+        description="Query attribute with times: the newest queries are set aside, for test those after validation's.",
     )
     together: str | None = Field(
         default=None, description="Query attribute, such as user: its queries stay on one side."
@@ -139,7 +140,21 @@ class SplitConfig(_Part):
         default=None,
         description="Validation files, or {holdout: 0.2, seed: 1}: a share of the training queries.",
     )
-    test: Files = Field(description="The files that judge the models; never used for any choice.")
+    test: Files | Holdout = Field(
+        description="The files that judge the models, never used for any choice; or {holdout: 0.2, by_time: day}: a "
+        "share of the training files' queries, which then neither train nor validate."
+    )
+
+    @model_validator(mode="after")
+    def _divided_once(self) -> Self:
+        if isinstance(self.valid, Holdout) and isinstance(self.test, Holdout):
+            own = {"holdout"}
+            if self.valid.model_dump(exclude=own) != self.test.model_dump(exclude=own):
+                raise ValueError(
+                    "valid and test are held out in different ways; expected the same by_time, together, stratify and "
+                    "seed, because the queries are divided once"
+                )
+        return self
 
 
 class DataLayout(_Part):

@@ -54,7 +54,9 @@ def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Finding]:
 
 
 def _leaks(where: Path, split: SplitConfig) -> Iterator[Finding]:
-    sides = {"train": _files(split.train), "test": _files(split.test)}
+    sides = {"train": _files(split.train)}
+    if isinstance(split.test, tuple):
+        sides["test"] = _files(split.test)
     if isinstance(split.valid, tuple):
         sides["valid"] = _files(split.valid)
     reasons = {

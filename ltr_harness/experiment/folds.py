@@ -104,18 +104,19 @@ class FoldReader:
 
     def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
         split: SplitConfig = self._data.splits[name]
-        parts = {"train": self._file_set(split.train)}
-        files = {"train": split.train, "test": split.test}
-        if isinstance(split.valid, Holdout):
-            whole = parts["train"]
-            kept, held = _held_out(whole.dataset, split.valid)
-            parts["train"] = self._taken(whole, kept)
-            parts["valid"] = self._taken(whole, held, f"{whole.dataset.source} (held out)")
-            files["valid"] = split.train
-        elif split.valid is not None:
-            parts["valid"] = self._file_set(split.valid)
-            files["valid"] = split.valid
-        parts["test"] = self._file_set(split.test)
+        whole = self._file_set(split.train)
+        sides = {"valid": split.valid, "test": split.test}
+        held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
+        queries = _held_out(whole.dataset, held) if held else {}
+        parts = {"train": self._taken(whole, queries["train"]) if held else whole}
+        files = {"train": split.train}
+        for side, how in sides.items():
+            if isinstance(how, Holdout):
+                parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
+                files[side] = split.train
+            elif how is not None:
+                parts[side] = self._file_set(how)
+                files[side] = how
         return parts, files
 
     def _made(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
@@ -189,18 +190,18 @@ class FoldReader:
         )
 
 
-def _held_out(dataset: RankingDataset, how: Holdout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Queries to train on, and queries to stop on."""
-    share = {"valid": how.holdout}
+def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str, NDArray[np.int64]]:
+    """Queries to train on, to stop on and to judge by, as `ltr-harness data split` divides them."""
+    shares = {side: how.holdout for side, how in held.items()}
+    how = next(iter(held.values()))  # they differ in their shares alone
     times = _attribute(dataset, how.by_time)
     if times is not None:
-        parts = divided_by_time(dataset.groups, share, times)
-    elif how.together is not None or how.stratify is not None:
-        together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify)
-        parts = divided(dataset.groups, share, how.seed, together=together, strata=strata)
-    else:
-        return holdout(dataset.groups, how.holdout, how.seed)
-    return parts["train"], parts["valid"]
+        return divided_by_time(dataset.groups, shares, times)
+    if how.together is None and how.stratify is None and set(held) == {"valid"}:
+        kept, valid = holdout(dataset.groups, how.holdout, how.seed)
+        return {"train": kept, "valid": valid}
+    together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify)
+    return divided(dataset.groups, shares, how.seed, together=together, strata=strata)
 
 
 def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None:

@@ -172,9 +172,10 @@ def _inner(experiment: Experiment, train: RankingDataset) -> Iterator[tuple[Rank
     assert experiment.tune.inner_folds is not None
     together = experiment.data.fold_together or next(
         (
-            split.valid.together
+            how.together
             for split in experiment.data.splits.values()
-            if isinstance(split.valid, Holdout) and split.valid.together
+            for how in (split.valid, split.test)
+            if isinstance(how, Holdout) and how.together
         ),
         None,
     )
