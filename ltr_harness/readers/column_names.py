@@ -1,4 +1,4 @@
-"""What columns go by: the usual names of the query, the label, the document and the position."""
+"""What columns go by: the usual names of the query, the label, the document, the position, and of ids."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ ROLES = {
     ),
     "position": ("position", "pos", "rank"),
 }
+
+
+# Beside the queries and documents: who searched, in which visit, and when.
+_OTHER_IDS = ("id", "uuid", "guid", "user", "uid", "session", "visitor", "timestamp", "ts", "datetime")
+_ID_ENDINGS = ("_id", "_uuid", "_guid", "_timestamp")
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is called as ids and times are, from which nothing holds for new queries.
+
+    Example:
+        >>> [name for name in ("user_id", "Session", "bm25", "valid", "brand-id") if is_id(name)]
+        ['user_id', 'Session', 'brand-id']
+    """
+    plain = _plain(name)
+    return plain in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS) or plain.endswith(_ID_ENDINGS)
 
 
 def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str | None:

@@ -16,6 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import names_all, texts_of
+from ltr_harness.readers.column_names import is_id
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
@@ -34,7 +35,8 @@ class TableReader(FileReader, ValueOptions):
     label: str = Field(default="label", description="Column with the grade of the row, a number >= 0.")
     features: tuple[str, ...] | None = Field(
         default=None,
-        description="Columns to use as features. Default: every numeric column that has no other role.",
+        description="Columns to use as features. Default: every numeric column that has no other role and no name of "
+        "an id or a time, such as user_id, session or timestamp.",
     )
     weight: str | None = Field(
         default=None,
@@ -170,10 +172,14 @@ class TableReader(FileReader, ValueOptions):
             first = tables[0]
             numeric = first.numeric_columns()
             rest = [name for name in first.columns if name not in set(roles)]
-            features = tuple(name for name in rest if name in numeric)
+            ids = [name for name in rest if name in numeric and is_id(name)]
+            features = tuple(name for name in rest if name in numeric and name not in ids)
             left_out = [name for name in rest if name not in numeric]
             if left_out:
                 notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
+            if ids:
+                ignored = f"ignored ids and times of {first.path.name}: {', '.join(ids)}"
+                notes += (f"{ignored}; `features:` with their names would learn from them",)
             for table in tables:
                 if isinstance(table, Delimited):
                     problems += table.decimal_commas([name for name in left_out if name in table.columns])

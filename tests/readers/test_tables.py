@@ -325,3 +325,16 @@ def test_columns_of_other_types_are_told_together(tmp_path: Path) -> None:
         "column 'x' has the type string",
         "column 'label' has the type string",
     ]
+
+
+def test_ids_and_times_are_features_only_where_they_are_named(tmp_path: Path) -> None:
+    text = "query_id,label,bm25,user_id,session,timestamp,brand-id,valid\n1,1,0.5,7,8,1700000000,3,1\n"
+    data = from_csv(tmp_path, text)
+    assert data.feature_names == ("bm25", "valid")
+    assert data.notes == (
+        "ignored ids and times of a.csv: user_id, session, timestamp, brand-id; `features:` with their names would "
+        "learn from them",
+    )
+    assert from_csv(tmp_path, text, features=("user_id", "bm25")).feature_names == ("user_id", "bm25")
+    columns = {"query_id": [1], "label": [1], "bm25": [0.5], "docid": [3]}
+    assert from_parquet(tmp_path, columns).feature_names == ("bm25",)

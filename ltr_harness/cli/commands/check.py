@@ -39,7 +39,9 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     from ltr_harness.metrics.core.cautions import cautions
 
     prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None)
+    notes: dict[str, None] = {}
     for name in prepared.reader.names():
+        notes |= dict.fromkeys(prepared.reader.read(name).train.notes)
         for split, facts in prepared.reader.read(name).facts.items():
             place = split if name == "all" else f"{name} {split}"
             blank = (
@@ -51,6 +53,8 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
                 f"{place}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
                 f"{count_of(facts.n_features, 'feature')}{blank}"
             )
+    for note in notes:
+        say(f"note: {note}")
     memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
     say(f"memory: {memory}")
     if memory.short:

@@ -140,6 +140,7 @@ def _on(
             f"{split}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
             f"{count_of(facts.n_features, 'feature')}"
         )
+    said += rows["train"].notes
     check_alignment(rows)
     best = best_single_feature(rows["train"])
     said.append(f"one-feature: {best!r} ranks best by itself")

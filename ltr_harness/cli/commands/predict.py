@@ -67,7 +67,7 @@ def command(
     stored = load_run(run, trust=trust)
     if stored.record.status != "complete":
         raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
-    split = _read(data, reader_name, reader_options)
+    split = _read(data, reader_name, reader_options, tuple(stored.record.features))
     if output.suffix == ".run":
         _refuse_for_run(output, data, split)
     scores = stored.score_split(split, threads)
@@ -81,14 +81,21 @@ def command(
     return 0
 
 
-def _read(data: Path, reader_name: str | None, reader_options: tuple[str, ...]) -> RankingDataset:
-    """The rows; in a table they need no labels."""
+def _read(
+    data: Path, reader_name: str | None, reader_options: tuple[str, ...], features: tuple[str, ...]
+) -> RankingDataset:
+    """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
+    from ltr_harness.cache import DataCache
     from ltr_harness.readers.tables import TableReader
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
-    if isinstance(reader, TableReader) and data.is_file() and reader.label not in reader.opened(data).columns:
-        return reader.without_labels().read([str(data)], Path())
-    return data_source.read_files([data], reader_name, reader_options)
+    if isinstance(reader, TableReader) and data.is_file():
+        columns = reader.opened(data).columns
+        if reader.features is None and features and set(features) <= set(columns):
+            reader = reader.model_copy(update={"features": features})
+        if reader.label not in columns:
+            return reader.without_labels().read([str(data)], Path())
+    return DataCache().read(reader, [str(data)], Path()).dataset
 
 
 def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
