@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import importlib
-import importlib.util
 import inspect
-import sys
-import traceback
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.errors import Problem, UsageError
-
-_named: dict[str, Path] = {}
-"""The own files that the caller has named in this process, by their digests."""
-
-_OWN_MODULE = "ltr_harness_own_"
+from ltr_harness.errors import UsageError
+from ltr_harness.own_files import is_own_file, own_module
 
 
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
@@ -135,80 +126,25 @@ def require_methods(kind: type, place: str, error: type[UsageError] = UsageError
         )
 
 
-def is_own_file(name: str) -> bool:
-    """True for ``./my_metric.py:MyMetric``."""
-    return ".py:" in name
-
-
-def own_file_digest(name: str) -> str:
-    """SHA-256 of the file in ``path.py:Attribute``: it belongs to the identity of whatever uses it."""
-    return hashlib.sha256(Path(name.rpartition(":")[0]).expanduser().read_bytes()).hexdigest()
-
-
-def admitted(name: str, folder: Path, trust: bool) -> str:
-    """What a stored folder names, as it may be loaded: code of somebody else's is not executed unasked.
-
-    Args:
-        name: of the catalog, or ``path.py:Attribute``.
-        folder: the stored folder, for the message.
-        trust: the caller trusts whatever the folder names.
-
-    Returns:
-        The name; for a file whose content is that of a file that the caller has named, the caller's file.
+def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
+    """The attribute behind ``path.py:Attribute``.
 
     Raises:
-        UsageError: it is any other file.
+        UsageError: (or the subclass given as `error`) no such file or attribute, or its code fails.
     """
-    if trust or not is_own_file(name):
-        return name
-    with suppress(OSError):
-        known = _named.get(own_file_digest(name))
-        if known is not None:
-            return f"{known}:{name.rpartition(':')[2]}"
-    raise UsageError(
-        Problem(
-            str(folder),
-            f"needs code from {name.rpartition(':')[0]}, which is executed only if you trust it",
-            cure="read that file, then add --trust (in Python: trust=True)",
-        )
-    )
-
-
-def own_line(error: BaseException) -> str:
-    """The last line of a user's own file that an error passed through, as ``path.py:31``; empty where none did."""
-    lines = [
-        f"{frame.f_code.co_filename}:{line}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULE)
-    ]
-    return lines[-1] if lines else ""
-
-
-def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
-    """Import ``path.py:Attribute`` under a module name that two different files never share."""
-    path_text, _, attribute = name.rpartition(":")
-    path = Path(path_text).expanduser().resolve()
+    text, _, attribute = name.rpartition(":")
+    path = Path(text).expanduser()
     if not path.is_file():
-        raise error(f"{path_text}: no such file; expected a Python file that defines {attribute!r}")
-    module_name = f"{_OWN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None  # a .py path always has a loader
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        try:
-            spec.loader.exec_module(module)
-        except Exception as problem:
-            del sys.modules[module_name]
-            raise error(f"{path_text}: cannot be imported: {type(problem).__name__}: {problem}") from problem
-        _named[own_file_digest(name)] = path
+        raise error(f"{text}: no such file; expected a Python file that defines {attribute!r}")
+    try:
+        module = own_module(path)
+    except (Exception, SystemExit) as problem:
+        raise error(f"{text}: cannot be imported: {type(problem).__name__}: {problem}") from problem
     try:
         return getattr(module, attribute)
     except AttributeError:
         public = [key for key in vars(module) if not key.startswith("_")]
-        raise error(f"{path_text}: has no {attribute!r}; {did_you_mean(attribute, public)}") from None
+        raise error(f"{text}: has no {attribute!r}; {did_you_mean(attribute, public)}") from None
 
 
 def _load_target(target: str) -> Any:

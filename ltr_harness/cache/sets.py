@@ -18,6 +18,8 @@ from ltr_harness import readers
 from ltr_harness.cache.digests import FileDigests
 from ltr_harness.cache.entries import Fingerprints, open_entry, storable, write_entry
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.fingerprint import file_digest
+from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 
 VARIABLE = "LTR_HARNESS_CACHE"
@@ -170,6 +172,12 @@ def _code_digest() -> str:
     return digest.hexdigest()
 
 
+def _code_from_outside(module: str, file: Path) -> str:
+    if is_own_module(module):
+        return code_digest(file)
+    return f"{file_digest(file)} {installed_version(module)}"  # what it imports goes by the package's version
+
+
 @cache
 def _code_of(kind: type[Reader]) -> str | None:
     """The source of a reader, one from outside included; None where there is no file of it."""
@@ -181,7 +189,7 @@ def _code_of(kind: type[Reader]) -> str | None:
         try:
             file = Path(inspect.getsourcefile(base) or "")
             if own not in file.parents:
-                digest.update(file.read_bytes())
+                digest.update(_code_from_outside(base.__module__, file).encode())
         except (TypeError, OSError):
             return None
     return digest.hexdigest()

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import click
 
-from ltr_harness.catalog import own_line
 from ltr_harness.cli.output import Notes, say
 from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.own_files import own_line
 from ltr_harness.wording import count_of
 
 INTERRUPTED = 130

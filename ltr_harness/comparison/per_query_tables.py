@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import is_own_file
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS, Definition
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
 from ltr_harness.metrics.table import built_in
+from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.column_names import column_of
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_harness.catalog import is_own_file
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.own_files import is_own_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.catalog import is_own_file
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
 from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.known_sets import SETS
+from ltr_harness.own_files import is_own_file
 
 
 def normal_form(tree: Node) -> Node:

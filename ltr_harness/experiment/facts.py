@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.catalog import is_own_file, own_file_digest
-from ltr_harness.config.experiment import ModelConfig
+from ltr_harness.config.experiment import Experiment, ModelConfig
+from ltr_harness.errors import Problem, UsageError
+from ltr_harness.fingerprint import file_digest
 from ltr_harness.metrics import Metric
+from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 
 
 def ranker_facts(config: ModelConfig) -> dict[str, Any]:
-    """A ranker's name and every field, with the digest of the file it comes from if it is the user's own."""
+    """A ranker's name and every field, with the digest or the version of its code if that is not the harness's own."""
     facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.facts()}
+    module = type(config.ranker).__module__
     if is_own_file(config.ranker_name):
         facts["ranker"] = own_file_digest(config.ranker_name)
+    elif not module.startswith("ltr_harness."):
+        facts["ranker"] = f"{config.ranker_name} {module} {installed_version(module)}"
     return facts
 
 
@@ -33,3 +40,27 @@ def stopping_facts(rule: StoppingRule) -> dict[str, Any]:
         "every": rule.every,
         "max_rounds": rule.max_rounds,
     }
+
+
+def other_files(experiment: Experiment) -> dict[str, str]:
+    """Files besides the data that models, metrics and code of the user's own come from, and their digests."""
+    paths = {path for model in experiment.models.values() for path in model.ranker.inputs()}
+    names = [experiment.data.reader_name, *(model.ranker_name for model in experiment.models.values())]
+    metrics = [*experiment.metrics.metrics, *([experiment.stopping.metric] if experiment.stopping else [])]
+    names += [metric.origin or "" for metric in metrics]
+    for own in {Path(name.rpartition(":")[0]) for name in names if is_own_file(name)}:
+        paths |= {own, *imported_modules(own)}
+    return {str(path): file_digest(path) for path in sorted(paths)}
+
+
+def other_than(files: Mapping[str, str]) -> list[str]:
+    """Those of the files whose content is another here and now, or that are not there."""
+    return [path for path, digest in files.items() if not Path(path).is_file() or file_digest(path) != digest]
+
+
+def refuse_changed(paths: Sequence[str]) -> None:
+    """Raises UsageError where there are files that are not what they were when the plan was made."""
+    if paths:
+        raise UsageError(
+            [Problem(path, "has changed since the command began", cure="run it again") for path in paths]
+        )

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.catalog import is_own_file
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.dataset import RankingDataset
@@ -29,6 +28,7 @@ from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, is_data_parallel, load_distributed
 from ltr_harness.experiment.dispatch import Said, dispatch, now_and_then
 from ltr_harness.experiment.execute import execute
+from ltr_harness.experiment.facts import other_than
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
@@ -186,9 +186,10 @@ class DaskCrew:
         packages = {"ltr-harness"}.union(*(model.ranker.packages for model in experiment.models.values()))
         here = package_versions(sorted(packages))
         inputs = self._inputs()
-        needed = _other_files(experiment, self._plan)
         try:
-            answer = self._client.run(look_around, sorted(packages), inputs, needed, workers=[worker])
+            answer = self._client.run(
+                look_around, sorted(packages), inputs, dict(self._plan.files), workers=[worker]
+            )
         except OSError:
             answer = {}
         except ModuleNotFoundError as problem:
@@ -197,13 +198,13 @@ class DaskCrew:
             ) from None
         if worker not in answer:  # it went away while it was asked
             return
-        versions, sees_data, missing = answer[worker]
+        versions, sees_data, wrong = answer[worker]
         problems = [
             Problem(worker, f"has {name} {versions.get(name, 'not at all')}", f"{version}, as here")
             for name, version in here.items()
             if versions.get(name) != version
         ]
-        problems += [Problem(worker, f"does not see {path}", cure="share its folder") for path in missing]
+        problems += [Problem(worker, found, cure="share its folder") for found in wrong]
         if problems:
             raise UsageError(problems)
         self._sees_data[worker] = sees_data
@@ -229,16 +230,6 @@ class DaskCrew:
         return sent[1]
 
 
-def _other_files(experiment: Experiment, plan: Plan) -> list[str]:
-    """Files besides the data that the models and metrics come from."""
-    paths = {path for model in experiment.models.values() for path in model.ranker.inputs()}
-    stopping = [] if plan.stopping is None else [plan.stopping.metric]
-    names = [model.ranker_name for model in experiment.models.values()]
-    names += [str(metric) for metric in (*plan.metrics, *stopping)]
-    own = {f"{name.partition('.py:')[0]}.py" for name in names if is_own_file(name)}
-    return sorted(own | {str(path) for path in paths})
-
-
 # --- what happens on a worker ---
 
 _one_at_a_time = threading.Lock()  # two experiments may use the same cluster
@@ -247,17 +238,21 @@ _stopped: set[str] = set()
 
 
 def look_around(
-    packages: Sequence[str], inputs: Sequence[tuple[str, int]], needed: Sequence[str]
+    packages: Sequence[str], inputs: Sequence[tuple[str, int]], needed: Mapping[str, str]
 ) -> tuple[dict[str, str], bool, list[str]]:
-    """A worker's versions, whether it sees the data files, and which other files it does not see.
+    """A worker's versions, whether it sees the data files, and what is wrong with the other files there.
 
     Args:
         packages: whose versions are asked for.
         inputs: data files and their sizes.
-        needed: other files.
+        needed: other files and their digests.
     """
     sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
-    return package_versions(packages), sees_data, [path for path in needed if not Path(path).exists()]
+    wrong = [
+        f"sees another {path} than there is here" if Path(path).exists() else f"does not see {path}"
+        for path in other_than(needed)
+    ]
+    return package_versions(packages), sees_data, wrong
 
 
 def stop(topic: str) -> None:

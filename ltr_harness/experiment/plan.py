@@ -13,7 +13,7 @@ from ltr_harness.config.point import model_at
 from ltr_harness.config.tune import probes
 from ltr_harness.errors import HarnessError, Problem, UsageError
 from ltr_harness.experiment.estimate import time_left
-from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
+from ltr_harness.experiment.facts import definition, other_files, ranker_facts, stopping_facts
 from ltr_harness.experiment.folds import Fold, FoldReader, largest_label
 from ltr_harness.experiment.studies import study_of
 from ltr_harness.experiment.task import Plan as Plan
@@ -78,7 +78,16 @@ def plan(
     ]
     choices = {(study.model, study.fold): study.choice for study in studies if study.choice is not None}
     unknown = {(study.model, study.fold) for study in studies if study.choice is None}
-    listed = Plan((), metrics, primary, stopping, folder=parent, studies=tuple(studies), choices=choices)
+    listed = Plan(
+        (),
+        metrics,
+        primary,
+        stopping,
+        folder=parent,
+        studies=tuple(studies),
+        choices=choices,
+        files=other_files(experiment),
+    )
     # a search may end in chance on one fold and not on another: then every fold has every seed
     matters = {
         model: any(listed.config(experiment, model, fold.name).ranker.seed_matters for fold in folds)

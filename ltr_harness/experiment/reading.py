@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.catalog import admitted
 from ltr_harness.config import DataConfig, data_mapping, load_experiment, plain_tree
 from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.own_files import admitted
 from ltr_harness.runs import Run
 
 

@@ -95,6 +95,7 @@ class Plan:
         studies: the searches of models that are tuned. The runs of one that is not over are not among the tasks:
             what they would train is not known yet.
         choices: model and fold to what was chosen.
+        files: those besides the data that models, metrics and code come from, and their digests.
     """
 
     tasks: tuple[Task, ...]
@@ -105,6 +106,7 @@ class Plan:
     folder: Path = Path()
     studies: tuple[Study, ...] = ()
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)

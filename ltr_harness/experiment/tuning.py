@@ -12,6 +12,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
+from ltr_harness.experiment.facts import other_than, refuse_changed
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
 from ltr_harness.experiment.progress import Progress
@@ -109,11 +110,12 @@ class _Here(Executor):
 
 
 _worker: tuple[Experiment, StoppingRule | None, FoldReader, int] | None = None
+_changed: list[str] = []
 
 
 @contextmanager
 def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Iterator[Executor]:
-    settings = (as_mapping(experiment), plan.stopping, threads)
+    settings = (as_mapping(experiment), plan.stopping, threads, plan.files)
     pool = new_pool(workers, worker_context(), _start, settings)
     try:
         yield pool
@@ -124,13 +126,18 @@ def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Ite
         let_go(pool)
 
 
-def _start(settings: Mapping[str, Any], stopping: StoppingRule | None, threads: int) -> None:
-    global _worker
-    experiment = load_experiment(settings, check_rankers=False)
-    _worker = (experiment, stopping, FoldReader(experiment.data), threads)
+def _start(
+    settings: Mapping[str, Any], stopping: StoppingRule | None, threads: int, files: Mapping[str, str]
+) -> None:
+    global _worker, _changed
+    _changed = other_than(files)
+    if not _changed:
+        experiment = load_experiment(settings, check_rankers=False)
+        _worker = (experiment, stopping, FoldReader(experiment.data), threads)
 
 
 def _try(study: Study, asked: Asked) -> Outcome:
+    refuse_changed(_changed)
     assert _worker is not None
     return _run(*_worker, study, asked)
 

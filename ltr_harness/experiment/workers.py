@@ -16,6 +16,7 @@ from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.dispatch import Said, dispatch, now_and_then
 from ltr_harness.experiment.execute import execute
+from ltr_harness.experiment.facts import other_than, refuse_changed
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
@@ -167,16 +168,20 @@ class LocalCrew:
 
 
 _worker: tuple[Experiment, Plan, FoldReader, int, Rounds] | None = None
+_changed: list[str] = []
 
 
 def _start(settings: Mapping[str, Any], plan: Plan, threads: int, rounds: Rounds) -> None:
-    global _worker
+    global _worker, _changed
     rounds.cancel_join_thread()  # words that nobody reads must not keep a worker from ending
-    experiment = load_experiment(settings, check_rankers=False)
-    _worker = (experiment, plan, FoldReader(experiment.data), threads, rounds)
+    _changed = other_than(plan.files)
+    if not _changed:
+        experiment = load_experiment(settings, check_rankers=False)
+        _worker = (experiment, plan, FoldReader(experiment.data), threads, rounds)
 
 
 def _work(task: Task) -> Run:
+    refuse_changed(_changed)  # what it would train is not what the plan says
     assert _worker is not None
     experiment, plan, reader, threads, rounds = _worker
     on_round = now_and_then(task, rounds.put)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ltr_harness.catalog import is_own_file
+from ltr_harness.own_files import is_own_file
 
 SCHEMA_VERSION: Final = 1
 

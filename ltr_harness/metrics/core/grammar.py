@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.catalog import did_you_mean, is_own_file, own_file_digest
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
 from ltr_harness.metrics.table import OBJECTIVES, built_in, catalog
+from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
@@ -118,7 +118,7 @@ def _class_or_function(name: str) -> Any:
     if isinstance(found, type) and issubclass(found, Metric):
         if is_own_file(name):
             return adopt(found, _absolute(name), own_file_digest(name))
-        return adopt(found, None, f"{found.__module__} {_version_of(found.__module__)}")
+        return adopt(found, None, f"{found.__module__} {installed_version(found.__module__)}")
     if isinstance(found, type) or not callable(found) or not is_own_file(name):
         raise MetricError(
             f"{name} is a {type(found).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
@@ -149,11 +149,3 @@ def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metr
 def _absolute(name: str) -> str:
     path, _, attribute = name.rpartition(":")
     return f"{Path(path).resolve()}:{attribute}"
-
-
-def _version_of(module: str) -> str:
-    package = module.partition(".")[0]
-    try:
-        return version(packages_distributions()[package][0])
-    except (KeyError, PackageNotFoundError):
-        return "of unknown version"

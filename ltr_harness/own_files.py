@@ -1,0 +1,240 @@
+"""Code from outside, mostly Python files of the user's own: what it is, and when it may be executed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from ltr_harness.errors import Problem, UsageError
+
+_PREFIX = "ltr_harness_own_"
+
+
+class _Loaded(NamedTuple):
+    digest: str
+    modules: tuple[Path, ...]
+    module: ModuleType
+
+
+_loaded: dict[Path, _Loaded] = {}
+_named: dict[str, Path] = {}
+"""The files that the caller has named in this process, by the digest of each alone."""
+
+
+def is_own_file(name: str) -> bool:
+    """True for ``./my_metric.py:MyMetric``."""
+    return ".py:" in name
+
+
+def is_own_module(name: str) -> bool:
+    """True for the name of a module that `own_module` has made."""
+    return name.startswith(_PREFIX)
+
+
+def own_file_digest(name: str) -> str:
+    """SHA-256 of the code behind ``path.py:Attribute``, which belongs to the identity of whatever uses it.
+
+    That of the file; if it imports modules of its own folder, that of all of them.
+    """
+    return code_digest(Path(name.rpartition(":")[0]).expanduser().resolve())
+
+
+def code_digest(path: Path) -> str:
+    """SHA-256 of a Python file and the modules of its folder that it imports, directly or not."""
+    own = hashlib.sha256(path.read_bytes()).hexdigest()
+    modules = imported_modules(path)
+    if not modules:
+        return own
+    lines = [
+        f"{file.relative_to(path.parent).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
+        for file in modules
+    ]
+    return hashlib.sha256("".join([f"{own}\n", *lines]).encode()).hexdigest()
+
+
+def installed_version(module: str) -> str:
+    """The version of the installed package that a module belongs to."""
+    package = module.partition(".")[0]
+    try:
+        return version(packages_distributions()[package][0])
+    except (KeyError, PackageNotFoundError):
+        return "of unknown version"
+
+
+def imported_modules(path: Path) -> tuple[Path, ...]:
+    """The files of a Python file's folder, and below it, that it imports, directly or not; sorted.
+
+    As written in the code, so that an import within a function counts before it is made. One whose name is only made
+    up while the code runs is not seen.
+    """
+    folder, found, left = path.parent, {path}, [path]
+    while left:
+        file = left.pop()
+        for name in _imports(file.read_bytes(), _package(folder, file)):
+            new = [one for one in _files_of(folder, name) if one not in found]
+            found.update(new)
+            left += new
+    return tuple(sorted(found - {path}))
+
+
+def admitted(name: str, folder: Path, trust: bool) -> str:
+    """What a stored folder names, as it may be loaded: code of somebody else's is not executed unasked.
+
+    Args:
+        name: of a catalog, or ``path.py:Attribute``.
+        folder: the stored folder, for the message.
+        trust: the caller trusts whatever the folder names.
+
+    Returns:
+        The name; for a file whose content is that of a file that the caller has named, the caller's file.
+
+    Raises:
+        UsageError: it is any other file.
+    """
+    if trust or not is_own_file(name):
+        return name
+    path, _, attribute = name.rpartition(":")
+    with suppress(OSError):
+        known = _named.get(hashlib.sha256(Path(path).expanduser().read_bytes()).hexdigest())
+        if known is not None:
+            return f"{known}:{attribute}"
+    raise UsageError(
+        Problem(
+            str(folder),
+            f"needs code from {path}, which is executed only if you trust it",
+            cure="read that file, then add --trust (in Python: trust=True)",
+        )
+    )
+
+
+def own_module(path: Path) -> ModuleType:
+    """The module that a file is, under a name that two different files never share.
+
+    A file that has changed since, or that imports a module which has, is executed again: its digest is a new one too.
+
+    Raises:
+        Exception: whatever its code raises.
+    """
+    path = path.resolve()
+    source = path.read_bytes()
+    digest = code_digest(path)
+    known = _loaded.get(path)
+    if known is not None and known.digest == digest:
+        return known.module
+    modules = imported_modules(path)
+    _forget(modules, () if known is None else known.modules)
+    name = f"{_PREFIX}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # a .py path always has a loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with (
+            _no_bytecode()
+        ):  # compiled from what the digest is of: Python's own cache goes by size and second
+            exec(compile(source, str(path), "exec"), vars(module))
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _loaded[path] = _Loaded(digest, modules, module)
+    _named[hashlib.sha256(source).hexdigest()] = path
+    return module
+
+
+def own_line(error: BaseException) -> str:
+    """The last line of a user's own file that an error passed through, as ``path.py:31``; empty where none did."""
+    lines = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_own_module(str(frame.f_globals.get("__name__", "")))
+    ]
+    return lines[-1] if lines else ""
+
+
+def _forget(wanted: tuple[Path, ...], before: tuple[Path, ...]) -> None:
+    """Have modules imported anew: those that a file imported before it changed, and their namesakes of other files."""
+    importlib.invalidate_caches()
+    others = {file for known in _loaded.values() for file in known.modules} - {*wanted}
+    names = {_stem(file) for file in (*before, *wanted)}
+    stale = {file.resolve() for file in (*before, *others) if _stem(file) in names}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is None or name == "__main__" or name.rpartition(".")[2] not in names:
+            continue
+        if Path(file).resolve() in stale:
+            del sys.modules[name]
+
+
+def _stem(file: Path) -> str:
+    return file.parent.name if file.stem == "__init__" else file.stem
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+@lru_cache(maxsize=1024)
+def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    """The names of modules that a source imports, or may: after ``from a import b``, a and a.b."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):  # said where it is executed
+        return frozenset()
+    names: set[tuple[str, ...]] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names.update(tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level > len(package) + 1:
+                continue
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            base += tuple(node.module.split(".")) if node.module else ()
+            names.add(base)
+            names.update((*base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node.func) in ("import_module", "__import__"):
+            names.update(
+                tuple(given.value.split("."))
+                for given in node.args[:1]
+                if isinstance(given, ast.Constant) and isinstance(given.value, str)
+            )
+    return frozenset(
+        name for name in names if name and name[0] != "ltr_harness"
+    )  # its version counts already
+
+
+def _called(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _package(folder: Path, file: Path) -> tuple[str, ...]:
+    """What a relative import in the file is relative to."""
+    return file.relative_to(folder).parent.parts
+
+
+def _files_of(folder: Path, name: tuple[str, ...]) -> Iterator[Path]:
+    """The files that importing a.b.c executes, as far as they are in the folder."""
+    place = folder
+    for part in name:
+        place = place / part
+        for file in (place / "__init__.py", place.with_name(f"{part}.py")):
+            if file.is_file():
+                yield file
+                break
+        if not place.is_dir():
+            return
