@@ -74,7 +74,7 @@ def test_queries_out_of_the_files_order_are_refused(ltr: Cli) -> None:
     code, _, err = ltr("evaluate", *data)
     assert code == 2
     assert "grouped.csv:3: query 'a' where the data has 'b' (2 such rows)" in err
-    assert "a column beside query_id that names the row" in err
+    assert "a second column that names the row" in err
 
 
 @pytest.mark.parametrize("file", FILES)
