@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import multiprocessing
-import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
+
+from ltr_harness.atomic import write_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,13 +132,7 @@ class _Files:
         from numba.core.serialize import dumps
 
         content = pickle.dumps((self._made_of(key), dumps(data)))
-        path = self._path(key)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        try:
-            temporary.write_bytes(hashlib.sha256(content).digest() + content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(self._path(key), hashlib.sha256(content).digest() + content)
 
     def _path(self, key: Any) -> Path:
         return self._folder / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.nbk"

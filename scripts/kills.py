@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from example_files import examples
 
-UNFINISHED = ".unfinished"  # the next `run` removes it; elsewhere a hidden file of a killed command may stay
+UNFINISHED = ".unfinished"  # the next command that writes there removes it
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 GONE_WITHIN = 60  # seconds after which no process of a command that was hit may be left
 

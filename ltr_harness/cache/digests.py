@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ltr_harness.cache.atomic import write_atomically
+from ltr_harness.atomic import write_whole
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import file_digest
 
@@ -104,7 +104,7 @@ class FileDigests:
         text = json.dumps({"path": str(path), "stamp": dict(now), "digest": digest})
         # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
         with suppress(OSError):
-            write_atomically(note, text)
+            write_whole(note, text)
 
 
 def _settled(seen: Stamp, now: int) -> bool:

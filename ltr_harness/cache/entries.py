@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.cache.atomic import write_atomically
+from ltr_harness.atomic import UNFINISHED, unfinished, write_whole
 from ltr_harness.cache.digests import stamp
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
@@ -30,7 +29,6 @@ from ltr_harness.groups import Judgments, QueryGroups
 
 FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
-UNFINISHED = ".new-"
 _ABANDONED_S = 24 * 3600
 
 
@@ -57,10 +55,8 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
     Raises:
         OSError: the disk is full or read-only; nothing is left behind.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder.parent)
-    making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=UNFINISHED))
-    try:
+    with unfinished(folder.parent, private=True) as making:
         files = {}
         for name, array in _arrays(dataset).items():
             files[name] = _save(making / f"{name}.npy", array)
@@ -81,13 +77,9 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             stream.flush()
             os.fsync(stream.fileno())
         if folder.exists():  # damaged, or another process was faster; either way ours is whole
-            aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=UNFINISHED))
-            os.rename(folder, aside / "old")
-            shutil.rmtree(aside, ignore_errors=True)
+            with unfinished(folder.parent, private=True) as aside:
+                os.rename(folder, aside / "old")
         os.rename(making, folder)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
 
 
 def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, Fingerprints] | None:
@@ -112,7 +104,7 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
             if not same:
                 facts["files"] = {name: dict(stamp(folder / f"{name}.npy")) for name in facts["files"]}
                 with suppress(OSError):  # else it is compared again the next time
-                    write_atomically(folder / FACTS, _page(facts))
+                    write_whole(folder / FACTS, _page(facts))
         with suppress(OSError):
             os.utime(folder / FACTS)  # when it was last used, for whoever makes room
     except Exception:  # damaged: NumPy lets whatever its parser of headers meets pass

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ltr_harness.cache.entries import FACTS, UNFINISHED
+from ltr_harness.atomic import unfinished
+from ltr_harness.cache.entries import FACTS
 from ltr_harness.wording import count_of
 
 
@@ -58,10 +58,10 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
         OSError: they cannot be removed.
     """
     if entries:
-        with tempfile.TemporaryDirectory(dir=folder / "sets", prefix=UNFINISHED) as aside:
+        with unfinished(folder / "sets", private=True) as aside:
             for number, entry in enumerate(entries):
                 with suppress(FileNotFoundError):  # another process was faster
-                    os.rename(entry.folder, Path(aside) / str(number))
+                    os.rename(entry.folder, aside / str(number))
     if everything:
         shutil.rmtree(folder / "files", ignore_errors=True)
 

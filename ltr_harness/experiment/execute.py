@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.atomic import unfinished
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import HarnessError, TrainingError
@@ -22,7 +23,7 @@ from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.boosted import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training, Workers
-from ltr_harness.runs.folder import LOG, finish, replace_files, unfinished
+from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.packages import stood_on
 from ltr_harness.runs.record import MetricSummary, OwnMetric, Record, StoppingFacts

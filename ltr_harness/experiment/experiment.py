@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ltr_harness.atomic import sweep_unfinished, write_whole
 from ltr_harness.cache import DataCache
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import Experiment, load_experiment, outline_of, resolved_yaml
@@ -30,7 +31,7 @@ from ltr_harness.experiment.workers import (
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import encoded, sweep_unfinished, write_whole
+from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.run import write_plan
 
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ltr_harness.atomic import write_whole
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.cache.atomic import write_atomically
 from ltr_harness.config.search import TuneConfig
 from ltr_harness.config.space import Range
 from ltr_harness.errors import MissingExtraError, Problem
@@ -130,8 +130,7 @@ class Search:
     def write(self) -> StudyRecord:
         """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
         record = self.record()
-        write_atomically(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
-        (self.study.folder / STUDY).chmod(0o644)  # a temporary file is private; records are to be read
+        write_whole(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
         return record
 
     def record(self) -> StudyRecord:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import lzma
 import os
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from ltr_harness.atomic import unfinished
 from ltr_harness.errors import DataError, Problem
 
 _BLOCK = 1 << 20
@@ -43,10 +43,9 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
         DataError: no archive, a damaged one, a file that is in it twice, or one that never ends.
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as scratch:
+    with unfinished(folder) as scratch:
         try:
             with _members(archive) as members:
                 for path, stream in members:
@@ -60,7 +59,7 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
                         raise DataError(
                             Problem(f"{archive}: {path}", f"is a second {name}", "one of each file")
                         )
-                    written[name] = Path(scratch) / str(len(written))
+                    written[name] = scratch / str(len(written))
                     allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
         except (
             zipfile.BadZipFile,

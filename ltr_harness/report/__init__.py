@@ -7,12 +7,11 @@ same runs give the same bytes: no clock, no random identifiers.
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from ltr_harness.atomic import whole_files
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.comparison import saved
 from ltr_harness.errors import UsageError
@@ -127,19 +126,21 @@ def write_report(
         The path of ``report.html``, or of the first file written when HTML is not asked for.
 
     Raises:
-        UsageError: an unknown format, none at all, or a folder that cannot be written.
+        UsageError: an unknown format, none at all, or a file where the folder should be.
+        OSError: the folder cannot be written; an earlier report is still there.
     """
     chosen = _checked_formats(formats)
-    files = _files(report, chosen)
     folder = Path(folder).expanduser()
-    try:
-        for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
-            if wanted in chosen:
-                _clear(folder / sub, wanted, keep=files)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: the report cannot be written: a file has the name of its folder")
+    files = _files(report, chosen)
+    with whole_files(folder / "report.html") as temporary:  # all are written before the first is put in place
         for name, content in files.items():
-            _write_whole(folder / name, content)
-    except OSError as problem:
-        raise UsageError(f"{folder}: the report cannot be written: {problem.strerror or problem}") from None
+            whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+            temporary(folder / name).write_bytes(whole)
+    for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
+        if wanted in chosen:
+            _clear(folder / sub, wanted, keep=files)
     return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
 
 
@@ -221,18 +222,3 @@ def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:
     for path in sorted(folder.glob(f"*.{suffix}")):
         if f"{folder.name}/{path.name}" not in keep and OURS.encode() in path.read_bytes():
             path.unlink()
-
-
-def _write_whole(path: Path, content: str | bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # Data may hold lone surrogates (a mangled file name); they must not stop a report.
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-        temporary.chmod(0o644)  # a temporary file is private; a report is to be read
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from ltr_harness.atomic import write_whole
 from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
@@ -44,12 +45,11 @@ def write_card(page: Page, folder: Path, formats: Sequence[str] = FORMATS) -> li
     Raises:
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for form in formats:
         text = html.render_page(page) if form == "html" else markdown.render(page)
         path = folder / f"data_card.{form}"
-        path.write_bytes(text.encode("utf-8", "replace"))
+        write_whole(path, text)
         written.append(path)
     return written
 

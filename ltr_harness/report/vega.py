@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from ltr_harness.atomic import write_whole
 from ltr_harness.report import engine
 
 
@@ -53,12 +54,5 @@ def _kept(path: Path) -> str | None:
 
 
 def _keep(path: Path, script: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, delete=False, encoding="utf-8", newline="\n"
-        ) as file:
-            file.write(f"{hashlib.sha256(script.encode()).hexdigest()}\n{script}")
-        Path(file.name).replace(path)
-    except OSError:  # read-only or full disk: the next run bundles again
-        return
+    with suppress(OSError):  # read-only or full disk: the next run bundles again
+        write_whole(path, f"{hashlib.sha256(script.encode()).hexdigest()}\n{script}")

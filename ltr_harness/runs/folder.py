@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import socket
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from ltr_harness.atomic import unfinished
 from ltr_harness.errors import TrainingError
 from ltr_harness.runs.record import Record
 
 RECORD = "record.json"
 LOG = "log.txt"
-_UNFINISHED = ".unfinished-"
 
 
 def folder_name(model: str, fold: str, seed: int, identity: str) -> str:
@@ -56,19 +53,6 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def unfinished(parent: Path) -> Iterator[Path]:
-    """A folder to fill; gone again on any error, and never taken for a run."""
-    parent.mkdir(parents=True, exist_ok=True)
-    owner = f"{_UNFINISHED}{socket.gethostname()}-{os.getpid()}-"
-    folder = Path(tempfile.mkdtemp(prefix=owner, dir=parent))
-    folder.chmod(0o777 & ~_umask())
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def finish(folder: Path, target: Path, record: Record) -> Path:
@@ -136,16 +120,6 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
     _fsync(target)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put a text file in place in one step; on any error an older one is untouched."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def read_record(folder: Path) -> Record | None:
     """The record of a run folder; None where there is none that can be read."""
     try:
@@ -168,17 +142,6 @@ def damaged_files(folder: Path, record: Record) -> list[str]:
     return damaged
 
 
-def sweep_unfinished(parent: Path) -> int:
-    """Remove what killed processes of this machine left behind; returns how many folders."""
-    removed = 0
-    for folder in parent.glob(f"{_UNFINISHED}*"):
-        host, _, rest = folder.name.removeprefix(_UNFINISHED).rpartition("-")[0].rpartition("-")
-        if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):
-            shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
-    return removed
-
-
 def try_rename(folder: Path, target: Path) -> bool:
     """Rename unless the target exists as a non-empty folder."""
     try:
@@ -187,16 +150,6 @@ def try_rename(folder: Path, target: Path) -> bool:
         if target.is_dir():
             return False
         raise
-    return True
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
     return True
 
 
@@ -218,9 +171,3 @@ def _fsync(path: Path) -> None:
         pass
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

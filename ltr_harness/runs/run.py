@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.atomic import write_whole
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.align import check_alignment, with_columns
-from ltr_harness.runs.folder import RECORD, file_sha256, read_record, write_whole
+from ltr_harness.runs.folder import RECORD, file_sha256, read_record
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.wording import count_of
 

@@ -96,7 +96,7 @@ def test_the_command(
     assert said("--unused", "30")[1].startswith("removed 1 of 2 entries, ")
     assert titles(folder) == ["new.txt (1 feature)"]
     assert said("--unused", "30", "--clear") == ["2", "error: --clear and --unused; expected one of them"]
-    assert said("--clear")[1].startswith("removed 1 of 1 entries, ")
+    assert said("--clear")[1].startswith("removed 1 of 1 entry, ")
     assert said()[1:] == [f"0 entries, 0 B: {folder}"]
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
     assert said()[1] == "the data cache is off (LTR_HARNESS_CACHE=off)"

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.atomic import unfinished
 from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import finish, folder_name, unfinished
+from ltr_harness.runs.folder import finish, folder_name
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts
 
 WriteRun = Callable[..., Run]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.errors import UsageError
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
 from ltr_harness.runs import find_runs
 
 
@@ -60,7 +62,7 @@ def test_a_disk_that_fills_at_many_points(
         disk.resize(runs * (point + 1) // points)
         try:
             run_experiment(small, runs=disk.folder)
-        except (OSError, UsageError):  # the latter where it is the report that does not fit
+        except OSError:
             full += 1
         finished = (
             [run for run in find_runs(disk.folder / "small") if run.record.status == "complete"]
@@ -80,6 +82,24 @@ def test_a_disk_that_fills_at_many_points(
     assert not list((disk.folder / "small").glob(".*"))
     assert done.report_path is not None
     assert done.report_path.read_text().rstrip().endswith("</html>")
+
+
+def test_a_report_that_does_not_fit_costs_the_report_alone(
+    small: dict[str, Any], disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small["models"] = {"random": {"ranker": "random"}, "feature": {"ranker": "feature", "feature": "match_1"}}
+    (tmp_path / "e.yaml").write_text(json.dumps(small))
+    command = ["run", str(tmp_path / "e.yaml"), "--runs", str(disk.folder), "--workers", "1"]
+    disk.resize(600)  # the page alone has more
+    assert run_command(cli, command) == 1
+    out, err = capsys.readouterr()
+    assert "feature  " in out  # the results come first
+    assert f"error: {disk.folder}/small/report/report.html: No space left on device; free some space" in err
+    assert len(find_runs(disk.folder / "small")) == 3
+    assert not list((disk.folder / "small" / "report").iterdir())
+    disk.resize(20_000)
+    assert run_command(cli, command) == 0
+    assert "every run exists already" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_said_in_words(small_file: Path, disk: SmallDisk) -> None:

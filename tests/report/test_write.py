@@ -114,7 +114,7 @@ def test_a_write_that_fails_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full_disk)
-    with pytest.raises(UsageError, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device"):
         write_report(data, tmp_path, ["json"])
     assert contents(tmp_path) == before
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ltr_harness.atomic import unfinished
 from ltr_harness.errors import DataError
 from ltr_harness.runs import Record, load_run
 from ltr_harness.runs.folder import (
@@ -20,8 +19,6 @@ from ltr_harness.runs.folder import (
     folder_name,
     read_record,
     replace_files,
-    sweep_unfinished,
-    unfinished,
 )
 from ltr_harness.runs.identity import evaluation_identity, training_identity
 
@@ -145,28 +142,6 @@ def test_a_replacement_that_is_killed_half_way_is_seen(tmp_path: Path) -> None:
     # killed between the new table and the new record: the table does not fit the record
     (target / "per_query.parquet").write_text("newer")
     assert damaged_files(target, again) == ["per_query.parquet"]
-
-
-def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
-    code = (
-        "import sys, time\nfrom pathlib import Path\nfrom ltr_harness.runs.folder import unfinished\n"
-        "with unfinished(Path(sys.argv[1])) as folder:\n print(folder, flush=True)\n time.sleep(60)"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path.parent
-    )
-    assert process.stdout is not None
-    left = Path(process.stdout.readline().strip())
-    try:
-        assert sweep_unfinished(tmp_path) == 0
-        assert left.is_dir()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    assert left.is_dir()
-    assert sweep_unfinished(tmp_path) == 1
-    assert not left.exists()
 
 
 @given(st.text(min_size=1, max_size=300))

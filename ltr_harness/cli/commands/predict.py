@@ -59,6 +59,7 @@ def command(
     query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row, in the
     order of the file.
     """
+    from ltr_harness.atomic import whole_files
     from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
 
@@ -71,12 +72,8 @@ def command(
     if output.suffix == ".run":
         _refuse_for_run(output, data, split)
     scores = stored.score_split(split, threads)
-    temporary = output.with_name(f".{output.name}.tmp{output.suffix}")
-    try:
-        _write(temporary, split, scores, stored.record.model)
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_files(output) as temporary:
+        _write(temporary(output), split, scores, stored.record.model)
     say(f"{count_of(split.n_rows, 'score')} of {count_of(split.n_queries, 'query')}: {output}", err=True)
     return 0
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.errors import UsageError
+from ltr_harness.atomic import whole_files, write_whole
 from ltr_harness.fingerprint import file_digest
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.log import files_of
@@ -26,25 +26,21 @@ def write_tables(watched: Watched, folder: Path) -> None:
     """``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv``, ``config.yaml``.
 
     Raises:
-        UsageError: the folder cannot be written.
+        OSError: the folder cannot be written.
     """
     import pyarrow.parquet as parquet
     import yaml
 
     result = watched.result
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".{PER_QUERY}"
-        parquet.write_table(watched.production.to_arrow(), temporary, compression="zstd")
-        temporary.replace(folder / PER_QUERY)
-        _write(folder / "windows.csv", _csv(windows_table(result)))
-        _write(folder / "slices.csv", _csv(slices_table(result)))
-        _write(
-            folder / "config.yaml",
-            yaml.safe_dump(watched.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
-        )
-    except OSError as problem:
-        raise UsageError(f"{folder}: cannot be written: {problem.strerror or problem}") from None
+    with whole_files(folder / PER_QUERY) as temporary:
+        table = watched.production.to_arrow()
+        parquet.write_table(table, temporary(folder / PER_QUERY), compression="zstd")
+    write_whole(folder / "windows.csv", _csv(windows_table(result)))
+    write_whole(folder / "slices.csv", _csv(slices_table(result)))
+    write_whole(
+        folder / "config.yaml",
+        yaml.safe_dump(watched.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
+    )
 
 
 def write_provenance(
@@ -82,7 +78,7 @@ def write_provenance(
         "python": platform.python_version(),
         "packages": {name: version(name) for name in _PACKAGES},
     }
-    _write(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+    write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _input_files(path: Path) -> list[Path]:
@@ -166,9 +162,3 @@ def _csv(rows: list[dict[str, Any]]) -> str:
         for row in rows:
             writer.writerow({k: "" if v is None or v != v else v for k, v in row.items()})
     return text.getvalue()
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from ltr_harness.atomic import write_whole
 from ltr_harness.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -114,17 +113,9 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
     if not rows:
         return None
     text = json.dumps({"version": VERSION, "key": key, "windows": rows}, indent=1, sort_keys=True) + "\n"
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"windows-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
-    if target.exists():
-        return target
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".windows-")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).chmod(0o644)
-    Path(name).replace(target)
+    if not target.exists():
+        write_whole(target, text)
     return target
 
 

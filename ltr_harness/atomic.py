@@ -1,0 +1,111 @@
+"""Files and folders that are there whole or not at all, and what is left of those that were never finished.
+
+Everything is made in a hidden folder beside what it will become. A killed process leaves that folder; the next one
+that writes there removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+UNFINISHED = ".unfinished-"
+
+Temporary = Callable[[Path], Path]
+
+
+@contextmanager
+def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
+    """A folder to fill; gone again at the end, and never taken for anything else.
+
+    Args:
+        parent: made if missing; what becomes of the folder is renamed into it.
+        private: for nobody but its owner; otherwise as the umask says.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    _swept(parent.resolve())
+    folder = parent / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700 if private else 0o777)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def whole_files(main: Path) -> Iterator[Temporary]:
+    """Gives a function from a final path to the one to write to; at the end all are put in place.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    final: dict[Path, Path] = {}
+    try:
+        with unfinished(main.parent) as folder:
+
+            def temporary(path: Path) -> Path:
+                final[path] = folder / path.name
+                return final[path]
+
+            yield temporary
+            for path, written in reversed(final.items()):  # companions first: the main file announces them
+                path.parent.mkdir(exist_ok=True)
+                written.replace(path)
+    except OSError as problem:
+        if problem.filename is None or UNFINISHED in str(problem.filename):
+            problem.filename = str(main)  # nobody has heard of the hidden folder
+        raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put a file in place in one step; on any error an older one is untouched.
+
+    What is no regular file, such as a pipe, is written to as it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    if path.exists() and not path.is_file():
+        path.write_bytes(whole)
+        return
+    with whole_files(path) as temporary, temporary(path).open("wb") as file:
+        file.write(whole)
+        file.flush()
+        os.fsync(file.fileno())  # else a power cut could leave an empty file under its name
+
+
+def sweep_unfinished(parent: Path) -> int:
+    """Remove what killed processes of this machine left behind; returns how many folders."""
+    removed = 0
+    for folder in parent.glob(f"{UNFINISHED}*"):
+        host, _, rest = folder.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
+        if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+    return removed
+
+
+@cache
+def _swept(parent: Path) -> None:
+    """Once is enough for a process."""
+    sweep_unfinished(parent)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
