@@ -127,9 +127,10 @@ def tuned() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def one_core() -> Iterator[None]:
-    """Trainings of one thread each: on a busy machine, several threads of a tiny model mostly wait for each other."""
+    """A machine of one core, where a test is not about workers: to start two takes longer than a tiny model trains."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ltr_harness.experiment.experiment.available_cores", lambda: 1)
+        for module in ("experiment", "workers"):
+            patch.setattr(f"ltr_harness.experiment.{module}.available_cores", lambda: 1)
         yield
 
 

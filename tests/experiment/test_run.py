@@ -16,6 +16,8 @@ from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
 
+pytestmark = pytest.mark.usefixtures("one_core")
+
 
 class Log(Progress):
     """Remembers which tasks ran."""
