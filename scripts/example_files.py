@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import copy
 import json
+import lzma
 import random
 import subprocess
 import sys
@@ -46,7 +48,8 @@ MONITOR: dict[str, Any] = {
 # Synthetic logs for the monitor, written once by the command line's own generator.
 LOG: dict[str, Any] = {"seed": 1, "start": "2026-01-05", "days": 2, "queries_per_day": 60}
 TOKENS = """nan inf -inf 1e400 -1 -0 0x10 1e-320 null NULL None true ~ 1_000 2147483648 18446744073709551616
-999999999999999999999999999999 qid: qid:1 # : , - ' " ` { } [ ] & * ! | > %s {0} $HOME ../../x =1+1 <script> é 🦆 \u202e
+999999999999999999999999999999 1e137 999999999:1 1:0.5
+qid: qid:1 # : , - ' " ` { } [ ] & * ! | > %s {0} $HOME ../../x =1+1 <script> é 🦆 \u202e
 2026-13-45 2026-03-29T02:30 ndcg@0 ndcg@-1 ndcg@1e9 @ ndcg()@3 rank:ndcg"""
 NASTY = [*TOKENS.split(), "", " ", "\0", "\t", "\n", "\r\n", "\ufeff"]
 NUMBERS: list[Any] = [0, -1, 1, 1.5, 2**63, -(2**63), 10**30, 1e308, 1e-308, float("nan"), float("inf")]
@@ -80,6 +83,12 @@ def examples(folder: Path) -> None:
     with (folder / "rows.txt").open("w") as file:
         for row in table.itertuples():
             file.write(f"{row.label} qid:{row.query} 1:{row.f1} 2:{row.f2} 3:{row.f3} # d{row.Index}\n")
+    with (folder / "semi.txt").open("w") as file:
+        for row in table.itertuples():
+            label = row.label if row.Index % 3 else -1
+            file.write(f"{label}:2 qid:{row.query} 1:1e137 2:{row.f1}\n")
+    (folder / "rows.csv.bz2").write_bytes(bz2.compress((folder / "rows.csv").read_bytes()))
+    (folder / "rows.txt.xz").write_bytes(lzma.compress((folder / "rows.txt").read_bytes()))
     (folder / "qrels").write_text(
         "".join(f"{row.query} 0 d{row.Index} {row.label}\n" for row in table.itertuples())
     )
@@ -187,7 +196,7 @@ def mangled_table(path: Path, draw: random.Random) -> None:
     table = pd.read_parquet(path)
     name = draw.choice(list(table.columns))
     n = len(table)
-    match draw.randrange(9):
+    match draw.randrange(11):
         case 0:
             table = table.drop(columns=name)
         case 1:
@@ -206,6 +215,10 @@ def mangled_table(path: Path, draw: random.Random) -> None:
             table[name] = [[1, 2]] * n
         case 7:
             table[name] = pd.Categorical(table[name].astype(str))
+        case 8:
+            table[name] = [{"view": 1}] * n
+        case 9:
+            table[name] = ["x" * draw.choice([10, 1001, 100_000])] * n
         case _:
             table = table.sample(frac=1, random_state=draw.randrange(1000))
     table.to_parquet(path)

@@ -74,6 +74,13 @@ CASES = [
     Case("check", ["e.yaml"], ["e.yaml", "rows.csv"]),
     Case("run", ["e.yaml", "--quiet"], ["e.yaml", "rows.csv"]),
     Case("data", ["describe", "rows.txt"], ["rows.txt"]),
+    Case("data", ["describe", "rows.txt.xz"], ["rows.txt.xz"]),
+    Case(
+        "data",
+        ["describe", "semi.txt", "--set", "unjudged=-1", "--set", "beyond_float32=clip"],
+        ["semi.txt"],
+    ),
+    Case("data", ["convert", "rows.csv.bz2", "--set", "query=query", "-o", "out.parquet"], ["rows.csv.bz2"]),
     Case("data", ["describe", "rows.parquet", "--set", "query=query"], ["rows.parquet"]),
     Case("data", ["convert", "rows.csv", "--set", "query=query", "-o", "out.txt"], ["rows.csv"]),
     Case("data", ["split", "rows.txt", "-o", "parts", "--folds", "3"], ["rows.txt"]),

@@ -1,0 +1,30 @@
+"""`predict` reads the features that the model was trained on, whatever they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.experiment import run_experiment
+
+
+def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{query},{label},{query + label},{label}\n" for query in range(6) for label in (1, 0)]
+    (tmp_path / "rows.csv").write_text("query_id,label,bm25,user_id\n" + "".join(rows))
+    data = {"reader": "csv", "root": str(tmp_path), "files": "rows.csv", "folds": 3}
+    configuration = {
+        "name": "e",
+        "data": {**data, "features": ["bm25", "user_id"]},
+        "metrics": {"cutoffs": [1], "report": ["ndcg"], "primary": "ndcg@1"},
+        "models": {"user": {"ranker": "feature", "feature": "user_id"}},
+    }
+    result = run_experiment(configuration, runs=tmp_path / "runs", workers=1)
+    run = result.runs[0].path
+    out = tmp_path / "scores.npy"
+    assert run_command(cli, ["predict", str(run), str(tmp_path / "rows.csv"), "-o", str(out)]) == 0
+    assert np.load(out).tolist() == [1.0, 0.0] * 6
+    capsys.readouterr()
