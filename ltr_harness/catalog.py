@@ -74,7 +74,7 @@ class Catalog:
                 or lacks a method.
         """
         if name in self.table:
-            return _load_target(self.table[name])
+            return load_target(self.table[name])
         installed = self._installed()
         if is_own_file(name):
             found = load_own_file(name, error)
@@ -90,7 +90,7 @@ class Catalog:
         return found
 
     def _require_family(self, found: Any, place: str, error: type[UsageError]) -> None:
-        base = _load_target(self._base)
+        base = load_target(self._base)
         if not (isinstance(found, type) and issubclass(found, base)):
             called = getattr(found, "__name__", type(found).__name__)
             raise error(
@@ -147,6 +147,7 @@ def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
         raise error(f"{text}: has no {attribute!r}; {did_you_mean(attribute, public)}") from None
 
 
-def _load_target(target: str) -> Any:
+def load_target(target: str) -> Any:
+    """What ``"module:attribute"`` names, imported now."""
     module_name, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module_name), attribute)

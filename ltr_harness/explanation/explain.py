@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.explanation.conventions import as_measured_by, differing, in_words
-from ltr_harness.explanation.explanation import Explanation, PresetValue, number
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
+from ltr_harness.metrics.core.explanation import Explanation, PresetValue, number
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker

@@ -144,7 +144,7 @@ def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
     assert out.startswith("first, query 7: err(max_grade=4)@2 = 0.1875\n")  # the run's own scale: 3 / 16
     assert "expected document_ids" not in out  # nothing ties in this query
     code, _, err = ltr("explain", "err@2", "--query", "7", folder, *FILES)
-    assert (code, "beside --data; expected a run folder or files, not both" in err) == (2, True)
+    assert (code, "with --data; expected a run folder or files, not both" in err) == (2, True)
 
 
 def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from ltr_harness.printable import printable
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.explanation.explanation import Explanation
     from ltr_harness.groups import QueryGroups
+    from ltr_harness.metrics.core.explanation import Explanation
 
 
 @click.command(
@@ -105,7 +105,7 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     from rich.console import Console
     from rich.table import Table
 
-    from ltr_harness.explanation.explanation import cell
+    from ltr_harness.metrics.core.explanation import cell
 
     buffer = io.StringIO()
     console = Console(

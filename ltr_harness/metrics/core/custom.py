@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import math
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import require_methods
+from ltr_harness.catalog import load_own_file, require_methods
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric, Values
@@ -119,14 +120,31 @@ def _function_class(
         "higher_is_better": higher_is_better,
         "origin": origin,
         "digest": own_file_digest(origin) if origin else _code_digest(function),
-        "__reduce__": lambda self: (_again, (function, name, higher_is_better, self.empty)),
+        "__reduce__": lambda self: (
+            _function_again,
+            (origin or function, name, higher_is_better, self.empty),
+        ),
         "spelling": property(lambda self: _spelling(self, function)),
     }
     return dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
 
 
-def _again(function: PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:
-    return _function_class(function, name, higher_is_better, None)(empty=empty)  # type: ignore[arg-type]
+def _function_again(source: str | PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:
+    """An unpickled metric; in another process a user's own file has to be loaded first."""
+    origin = source if isinstance(source, str) else None
+    function = load_own_file(source, MetricError) if isinstance(source, str) else source
+    return _function_class(function, name, higher_is_better, origin)(empty=empty)  # type: ignore[arg-type]
+
+
+def _class_again(origin: str, values: dict[str, Any]) -> Metric:
+    """An unpickled metric of a class in a user's own file, which has no module to import."""
+    kind = adopt(load_own_file(origin, MetricError), origin, own_file_digest(origin))
+    return kind(**values)
+
+
+def _reduced(metric: Metric) -> tuple[Any, ...]:
+    values = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
+    return _class_again, (metric.origin, values)
 
 
 def _spelling(metric: FunctionMetric, function: PerQuery) -> str:
@@ -162,6 +180,8 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
     if not hasattr(kind, "source"):
         kind.source = FunctionMetric.source
     kind.origin, kind.digest = origin, digest
+    if origin is not None:
+        kind.__reduce__ = _reduced  # type: ignore[assignment,method-assign]
     return kind
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
+from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
 from ltr_harness.metrics.table import OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
@@ -105,8 +106,6 @@ def _cutoff(metric: object, text: str) -> int:
 
 def _class_or_function(name: str) -> Any:
     """The metric's class, or a user's own function."""
-    from ltr_harness.metrics.core.custom import adopt
-
     ours = built_in(name)  # NDCG@10 and P@5 are how papers write them
     if ours is not None:
         return catalog.load(ours, MetricError)
@@ -127,8 +126,6 @@ def _class_or_function(name: str) -> Any:
 
 
 def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metric:
-    from ltr_harness.metrics.core.custom import function_metric
-
     fields = dict(parameters)
     known = {"higher_is_better", "name", "empty"}
     unknown = sorted(set(fields) - known)

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
     Self,
-    SupportsIndex,
     get_args,
     get_origin,
     get_type_hints,
@@ -23,16 +21,18 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness.catalog import did_you_mean, load_target
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.explanation import Explanation
+from ltr_harness.metrics.core.numbers import plain_number
+from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
-
-if TYPE_CHECKING:
-    from ltr_harness.explanation.explanation import Explanation
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
+
+_EXPLAIN = "ltr_harness.explanation.explain:explain"  # by name: it stands above the metrics
 
 Values = NDArray[np.float64]
 """float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
@@ -110,8 +110,6 @@ class Metric:
             >>> str(NDCG.like("catboost", k=10, gain="exp"))
             'ndcg(empty=one,ties=worst)@10'
         """
-        from ltr_harness.metrics.core.presets import conventions
-
         return cls(**{**conventions(tool, cls.name), **chosen})
 
     def __str__(self) -> str:
@@ -126,14 +124,6 @@ class Metric:
     def spelling(self) -> str:
         """What `parse_metric` reads back in any process: `str()`, with the path of a user's own file for its name."""
         return self._spelt(self.origin or self.name)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        # A class from a user's own file has no importable module: another process has to load the file.
-        if self.origin is None:
-            return super().__reduce_ex__(protocol)
-        from ltr_harness.metrics.core.grammar import parse_metric
-
-        return parse_metric, (self.spelling,)
 
     def _spelt(self, name: str) -> str:
         said = [
@@ -258,9 +248,10 @@ class Metric:
             >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
             '3.0000 / 8.8928 = 0.3374'
         """
-        from ltr_harness.explanation.explain import explain
-
-        return explain(self, labels, scores, document_ids, judged=judged, retrieved=retrieved)
+        found: Explanation = load_target(_EXPLAIN)(
+            self, labels, scores, document_ids, judged=judged, retrieved=retrieved
+        )
+        return found
 
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
         """Give queries without relevant documents what `empty` says, in place.
@@ -363,16 +354,6 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return plain_number(value)
     return str(value)
-
-
-def plain_number(value: float) -> str:
-    """Shortest text without exponent that reads back as the same number.
-
-    Example:
-        >>> plain_number(0.1), plain_number(3.0), plain_number(1e-7)
-        ('0.1', '3', '0.0000001')
-    """
-    return np.format_float_positional(value, trim="-")
 
 
 def read_value(metric: type[Metric], parameter: str, text: str) -> Any:

@@ -6,9 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Protocol
 
-from ltr_harness.metrics.core.metric import Metric, plain_number
+from ltr_harness.metrics.core.numbers import plain_number
 from ltr_harness.wording import count_of
+
+
+class Explained(Protocol):
+    """What is explained: a metric, whose text is its canonical name."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether a query's value is a number of documents or pairs."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Explanation:
         interval: the smallest and the largest value over the orders of equal scores; None where none matters.
     """
 
-    metric: Metric
+    metric: Explained
     value: float
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float, ...], ...]
