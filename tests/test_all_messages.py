@@ -32,6 +32,7 @@ def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType,
     assert found == [(1, "label {label} is below 0; grades >= 0; map them"), (2, "both given")]
 
 
+@pytest.mark.long
 def test_all_messages_speak_with_one_voice(collector: ModuleType, tmp_path: Path) -> None:
     messages = list(collector.messages())
     assert len(messages) > 400

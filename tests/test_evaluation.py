@@ -446,6 +446,7 @@ def test_five_million_queries_of_one_row() -> None:
     assert ev["mrr"].n_undefined == int((labels == 0).sum())
 
 
+@pytest.mark.long
 def test_evaluating_imports_no_booster_and_no_table_library() -> None:
     program = (
         "import sys\n"

@@ -378,6 +378,7 @@ print(found.fingerprints.dataset, flush=True)
 """
 
 
+@pytest.mark.long
 def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache")]
     with subprocess.Popen([*command, "hang"], stdout=subprocess.PIPE, text=True) as process:
@@ -399,6 +400,7 @@ def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: P
     assert not left.exists()
 
 
+@pytest.mark.long
 def test_several_at_once_agree(data: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache"), "go"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]

@@ -20,6 +20,8 @@ from ltr_harness.cli.event_stream import EventStream
 from ltr_harness.cli.events import Event, schema
 from ltr_harness.runs import load_run
 
+pytestmark = pytest.mark.long
+
 SMALL: dict[str, Any] = {
     "name": "events",
     "data": {"reader": "synthetic", "n_queries": {"train": 30, "valid": 20, "test": 20}, "n_features": 12},

@@ -183,6 +183,7 @@ def of(client: Any, model: str, name: str = "v1") -> Any:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["lgbm", "xgb"])
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any], model: str) -> None:
@@ -208,6 +209,7 @@ def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any]
     assert " over 20 of 24 queries" in found.data.tags["mlflow.note.content"]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_files_of_the_run_and_the_report_arrive_whole(
     exported: tuple[Path, str, Any], tmp_path: Path
@@ -232,6 +234,7 @@ def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
     assert found.data.tags["mlflow.note.content"] == "failed: no such objective"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_exported_again_each_run_is_there_once(exported: tuple[Path, str, Any]) -> None:
     runs, uri, client = exported

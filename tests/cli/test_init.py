@@ -15,6 +15,8 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.experiment.experiment import prepare
 
+pytestmark = pytest.mark.long
+
 
 def frame(n_queries: int = 40, top: int = 4) -> pd.DataFrame:
     rng = np.random.default_rng(1)

@@ -61,6 +61,7 @@ def test_without_a_rule_nothing_is_promised() -> None:
     assert str(run) == "m: round 7, ndcg@10 0.5000, 3 s"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
     screen = io.StringIO()

@@ -13,6 +13,8 @@ from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
 from ltr_harness.rankers import Facts
 
+pytestmark = pytest.mark.long
+
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 DATA = {"mq2008": "mq2008", "lightgbm_example": "lightgbm_lambdarank"}
 

@@ -268,6 +268,7 @@ params = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(values, params, max_size=4))
 def test_any_parameters_survive_the_way_through_yaml(given_params: dict[str, Any]) -> None:
     source = base(models={"trees": {"ranker": "lightgbm", "params": given_params}})

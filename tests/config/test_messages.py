@@ -286,6 +286,7 @@ JUNK = [
 ]
 
 
+@pytest.mark.long
 def test_no_input_ends_in_anything_but_our_own_error(small: str) -> None:
     """Each value of a sound experiment is replaced by each kind of wrong thing."""
     sound = yaml.safe_load(small)

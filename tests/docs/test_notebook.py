@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 
 

@@ -61,6 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 30
@@ -82,6 +83,7 @@ def test_such_addresses_would_be_found() -> None:
     ]
 
 
+@pytest.mark.long
 def test_everything_with_a_name_is_on_its_page(site: Path) -> None:
     for metric in METRICS:
         assert (site / "metrics" / f"{metric}.html").is_file()

@@ -29,6 +29,8 @@ from ltr_harness.config import load_experiment
 from ltr_harness.config.yaml_tree import parse_yaml
 from ltr_harness.monitoring.load import load_monitor_config
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(

@@ -22,7 +22,7 @@ from ltr_harness.experiment.progress import Progress
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,8 @@ from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers.cluster.parts import cut
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 
 

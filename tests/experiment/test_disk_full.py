@@ -16,6 +16,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.runs import find_runs
 
+pytestmark = pytest.mark.long
+
 
 class SmallDisk:
     """A file system of a given size, in memory."""

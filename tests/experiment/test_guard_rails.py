@@ -13,6 +13,8 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import HarnessError
 from ltr_harness.experiment.workers import available_cores
 
+pytestmark = pytest.mark.long
+
 
 def notes_of(config: dict[str, Any], tmp_path: Path) -> tuple[list[str], str]:
     """The notes beside the result, and the report."""

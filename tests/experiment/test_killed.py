@@ -20,6 +20,8 @@ from ltr_harness.experiment.pool import wait_until_gone
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run, find_runs
 
+pytestmark = pytest.mark.long
+
 
 def start(config: Path, runs: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(runs), *more]

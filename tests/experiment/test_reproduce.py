@@ -14,6 +14,8 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.reproduce import reproduce
 
+pytestmark = pytest.mark.long
+
 OWN = """
 import numpy as np
 from ltr_harness.rankers.random import RandomModel, RandomRanker

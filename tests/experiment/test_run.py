@@ -16,7 +16,7 @@ from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
 
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 
 class Log(Progress):

@@ -29,7 +29,7 @@ from ltr_harness.runs.study import STUDIES, STUDY, Trial, read_study
 from .conftest import studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 
 def search(

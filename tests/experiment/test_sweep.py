@@ -23,7 +23,7 @@ from ltr_harness.report.sections.sweep import section
 from ltr_harness.runs import load_run
 from ltr_harness.runs.folder import RECORD
 
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 
 SWEPT: dict[str, Any] = {

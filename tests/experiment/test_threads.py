@@ -14,6 +14,8 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.workers import available_cores
 
+pytestmark = pytest.mark.long
+
 
 def test_threads_are_in_the_identity_only_where_they_matter(
     small: dict[str, Any],

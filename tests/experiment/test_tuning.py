@@ -30,7 +30,7 @@ from ltr_harness.splits import folds
 from .conftest import studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 
 def search(config: dict[str, Any], runs: Path, progress: Progress | None = None, workers: int = 1) -> None:

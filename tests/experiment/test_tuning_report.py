@@ -19,7 +19,7 @@ from ltr_harness.report.sections.tuning import section
 from ltr_harness.runs.study import STUDIES, read_study
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 CONFIG: dict[str, Any] = {
     "name": "tuned",
@@ -151,7 +151,7 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
     out, err = run_cli(*arguments, "--dry-run")
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["tune", "train"]
     assert "lgb: 0 trials done" in out
-    assert "1 search to make, besides 1 runs; the runs of these models follow: lgb" in err
+    assert "1 search to make, besides 1 run; the runs of these models follow: lgb" in err
     out, _ = run_cli("check", str(file), "--runs", str(tmp_path / "runs"))
     assert "tune: lgb: 0 trials done" in out
     out, err = run_cli(*arguments)

@@ -13,6 +13,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.runs import find_runs
 
+pytestmark = pytest.mark.long
+
 
 def start(config: Path, runs: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(runs), *more]

@@ -17,6 +17,8 @@ from ltr_harness.experiment import workers
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.workers import SMALL_DATA, sensible_workers
 
+pytestmark = pytest.mark.long
+
 
 def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "available_cores", lambda: 8)

@@ -14,6 +14,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.runs import find_runs
 
+pytestmark = pytest.mark.long
+
 OWN = '''
 from dataclasses import dataclass
 from typing import ClassVar

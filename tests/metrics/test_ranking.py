@@ -86,6 +86,7 @@ SHAPES = (
 )
 
 
+@pytest.mark.long
 @settings(max_examples=250, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 300), min_size=1, max_size=5),

@@ -258,6 +258,7 @@ def test_ntcir_official_results(official: str, metric: str, column: int, shared_
     assert_equal(values(inputs, metric), expected, FOUR_DECIMALS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", ["NLPR03vb10", "uic0301", "aplrob03a", "UIUC03Rd1"])
 def test_robust03_official_results(run: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / "robust03"

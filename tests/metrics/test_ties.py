@@ -235,6 +235,7 @@ def evaluated(metric: Metric, cases: Sequence[tuple[Sequence[float], Sequence[fl
     )[metric].per_query
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [None, 1, 2, 3, 5, 9])
 @pytest.mark.parametrize("name", PLAIN)
 def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) -> None:

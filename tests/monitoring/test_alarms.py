@@ -17,6 +17,8 @@ from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.stats.two_samples import Sample, difference
 
+pytestmark = pytest.mark.long
+
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 Cli = Callable[..., tuple[int, str, str]]

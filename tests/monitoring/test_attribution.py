@@ -301,6 +301,7 @@ def events_file(folder: Path, rows: list[tuple[Any, ...]], names: list[str]) -> 
     return str(path)
 
 
+@pytest.mark.long
 def test_a_long_event_table_is_joined_by_query_and_item(lists: pd.DataFrame, tmp_path: Path) -> None:
     rows = [("q", item, event) for item, events in EVENTS.items() for event in events] + [
         ("other", "a", "click")

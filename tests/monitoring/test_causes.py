@@ -20,6 +20,8 @@ from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, psi_threshold
 from ltr_harness.stats.moments import Floats
 
+pytestmark = pytest.mark.long
+
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 

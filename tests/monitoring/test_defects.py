@@ -21,6 +21,8 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 
+pytestmark = pytest.mark.long
+
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 Cli = Callable[..., tuple[int, str, str]]

@@ -16,6 +16,8 @@ from ltr_harness.monitoring.log.log import open_log
 from ltr_harness.monitoring.relevance.event_join import matched
 from ltr_harness.monitoring.relevance.ids import Ids, _hash
 
+pytestmark = pytest.mark.long
+
 SECOND = 10**9
 
 

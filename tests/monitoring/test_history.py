@@ -55,6 +55,7 @@ def write_one(arguments: tuple[str, int]) -> None:
     append_history(Path(folder), "key", [window(number), window(1000)], seen_until=number)
 
 
+@pytest.mark.long
 def test_many_writers_at_once(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         pool.map(write_one, [(str(tmp_path), number) for number in range(12)])

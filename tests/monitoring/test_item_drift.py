@@ -12,6 +12,8 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.results.answers import FeatureDrift
 from ltr_harness.stats.drift import kolmogorov_smirnov
 
+pytestmark = pytest.mark.long
+
 N, ITEMS, FEATURES = 300, 20, 250
 
 

@@ -12,6 +12,8 @@ from ltr_harness.monitoring.analysis.presentation import CAUTION
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
+pytestmark = pytest.mark.long
+
 COLUMNS = {"query_id": "request_id", "item_id": "sku", "rank": "position", "timestamp": "ts"}
 CLICKS = {"columns": COLUMNS, "relevance": {"events": {"click": 1}}, "metrics": ["ndcg@10", "mrr@10"]}
 PURCHASES = {"columns": COLUMNS, "relevance": {"events": {"click": 1, "buy": 4}}, "metrics": ["ndcg@10"]}

@@ -19,6 +19,8 @@ from ltr_harness.errors import DataError, UsageError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
+pytestmark = pytest.mark.long
+
 Cli = Callable[..., tuple[int, str, str]]
 
 CONFIG: dict[str, Any] = {

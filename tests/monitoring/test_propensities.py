@@ -19,6 +19,8 @@ from ltr_harness.monitoring.config import Propensity
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.relevance.propensities import estimated
 
+pytestmark = pytest.mark.long
+
 Cli = Callable[..., tuple[int, str, str]]
 RANKS = 10
 

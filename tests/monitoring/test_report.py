@@ -27,6 +27,8 @@ from ltr_harness.monitoring.results.result import json_schema as result_schema
 from ltr_harness.monitoring.stages import analysed, watch
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
+pytestmark = pytest.mark.long
+
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 Cli = Callable[..., tuple[int, str, str]]
 CHROMIUM = next(

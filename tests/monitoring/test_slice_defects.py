@@ -12,6 +12,8 @@ from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.stats.corrections import bh
 
+pytestmark = pytest.mark.long
+
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 

@@ -15,6 +15,8 @@ from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
+pytestmark = pytest.mark.long
+
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 

@@ -16,6 +16,8 @@ import pytest
 
 import ltr_harness
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

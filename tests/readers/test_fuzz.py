@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from ltr_harness.errors import DataError
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.parquet import Parquet
+
+pytestmark = pytest.mark.long
 
 quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 

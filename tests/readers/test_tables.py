@@ -281,6 +281,7 @@ def test_one_role_for_each_column() -> None:
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=4)
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(
     st.lists(

@@ -385,6 +385,7 @@ _RUN = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(qrels=_QRELS, run=_RUN)
 def test_any_join_gives_trec_evals_numbers(tmp_path_factory: Any, qrels: Any, run: Any) -> None:

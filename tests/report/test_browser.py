@@ -28,6 +28,7 @@ CHROMIUM = next(
 DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot svg').length"
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, for example: apt-get install chromium"),
     # The driver's own event loop closes its sockets when the process ends.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -13,6 +13,8 @@ from ltr_harness.report.blocks import Chart
 from ltr_harness.report.charts import file_spec
 from ltr_harness.report.engine import VEGALITE_VERSION
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def charts(data: ReportData) -> dict[str, Chart]:

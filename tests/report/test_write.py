@@ -13,6 +13,8 @@ from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import UsageError
 from ltr_harness.report import ReportData, build_report, write_report
 
+pytestmark = pytest.mark.long
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

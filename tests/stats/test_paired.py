@@ -142,6 +142,7 @@ class TestSignFlip:
         monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 7_000)
         assert (sign_flip_p(d).tolist(), bootstrap_p(d).tolist()) == before
 
+    @pytest.mark.long
     def test_any_number_of_threads(self) -> None:
         program = (
             "import numpy as np; from ltr_harness.stats.paired import sign_flip_p, bootstrap_p\n"
