@@ -70,7 +70,8 @@ def _with_bases(
         return nothing
     if not isinstance(tree.value, dict):
         problems.append(
-            Problem(str(tree.place), f"found {tree.plain()!r}", "a mapping such as 'name: my-experiment'")
+            # what it holds is not quoted: it may be any file of this machine
+            Problem(str(tree.place), "is no experiment", "a mapping such as 'name: my-experiment'")
         )
         return nothing
     extends = tree.mapping.get("extends")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
 from ltr_harness.runs import Record, Run, find_runs
+from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.packages import requirements
 from ltr_harness.wording import count_of
 
@@ -72,7 +73,12 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
         to = _experiment(client, name, used)
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
         for run in runs:
-            identity = {"ltr_harness.run": f"{run.record.evaluation_identity} {run.record.status}"}
+            record = run.record
+            identity = {
+                "ltr_harness.run": f"{record.evaluation_identity} {record.status}",
+                # models of one configuration are the same but for their name
+                "ltr_harness.folder": folder_name(record.model, record.fold, record.seed, record.identity),
+            }
             if _found(client, to, identity):
                 present.append(run.path.name)
             else:
@@ -189,7 +195,6 @@ def _log(
     began = ended - int(sum(record.seconds.values()) * 1000)
     tags = {
         **identity,
-        "ltr_harness.folder": run.path.name,
         "ltr_harness.identity": record.identity,
         "ltr_harness.version": record.environment.get("ltr-harness", "unknown"),
         "mlflow.note.content": _note(record),

@@ -153,7 +153,7 @@ def test_a_value_too_long_for_mlflow_says_where_it_is_complete(runs: Path) -> No
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Any]]:
-    """Two runs and one that failed, exported with their report by a process of its own; and a client."""
+    """Two runs, a twin of one under another name, and one that failed, exported with their report; and a client."""
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
     folder = tmp_path_factory.mktemp("mlflow")
     runs = Path(shutil.copytree(FROZEN, folder / "runs" / "v1"))
@@ -161,8 +161,10 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, s
     (runs / "plan.json").unlink()
     failed = Path(shutil.copytree(next(iter(find_runs(runs))).path, runs / "bad--all--s1--0"))
     edit(failed, model="bad", status="failed", error="no such objective", evaluation_identity="0" * 64)
+    twin = next(run.path for run in find_runs(runs) if run.record.model == "xgb")
+    edit(Path(shutil.copytree(twin, runs / twin.name.replace("xgb", "twin"))), model="twin")
     uri = f"sqlite:///{folder}/mlflow.db"
-    assert "3 runs to the experiment 'v1'" in export(folder, runs, uri)
+    assert "4 runs to the experiment 'v1'" in export(folder, runs, uri)
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
@@ -244,9 +246,12 @@ def test_exported_again_each_run_is_there_once(exported: tuple[Path, str, Any]) 
     client.update_run(half.info.run_id, status="RUNNING")  # as an export that was killed leaves it
     said = json.loads(export(runs.parents[1], runs, uri, "--json"))
     assert [name.partition("--")[0] for name in said["added"]] == ["lgbm", "xgb"]
-    assert [name.partition("--")[0] for name in said["present"]] == ["bad"]
+    assert [name.partition("--")[0] for name in said["present"]] == ["bad", "twin"]
     names = sorted(run.info.run_name for run in client.search_runs([experiment]))
-    assert names == ["bad, all, seed 1", "lgbm, all, seed 1", "v1: report", "xgb, all, seed 1"]
+    assert names == [f"{name}, all, seed 1" for name in ("bad", "lgbm", "twin")] + [
+        "v1: report",
+        "xgb, all, seed 1",
+    ]
     assert of(client, "xgb").info.run_id != half.info.run_id
 
 

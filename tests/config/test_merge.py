@@ -152,7 +152,7 @@ def test_a_misspelt_override_is_an_unknown_key_at_its_own_place(write: Write, sm
 
 def test_what_is_no_mapping_is_refused(write: Write) -> None:
     assert failure(write("- 1\n- 2\n"), []) == [
-        "exp.yaml:1:1: found [1, 2]; expected a mapping such as 'name: my-experiment'"
+        "exp.yaml:1:1: is no experiment; expected a mapping such as 'name: my-experiment'"
     ]
 
 
@@ -178,3 +178,10 @@ def test_settings_say_where_each_value_comes_from(write: Write, small: str) -> N
     assert found["metrics.primary"] == ("mrr@10", "child.yaml:2:19")
     assert found["compare.baseline"] == ("trees", "base.yaml:7:3")
     assert found["seeds"] == ([1], "default")
+
+
+def test_a_file_that_is_extended_and_is_none_is_not_quoted(write: Write) -> None:
+    write("root:x:0:0:root:/root:/bin/bash\nuser:x:1000\n", "passwd")
+    write("extends: passwd\nname: x")
+    (said,) = failure("exp.yaml", [])
+    assert said == "passwd:1:1: is no experiment; expected a mapping such as 'name: my-experiment'"
