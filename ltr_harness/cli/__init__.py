@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # then sleep. By default they spin so long that small trainings take ten times as long on a busy machine.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    os.environ["OMP_DYNAMIC"] = "false"  # or how busy the machine is would decide on the number of threads
     # Loading makes a million objects of which hardly one is garbage: by default they are searched hundreds of times.
     gc.set_threshold(50_000, 20, 100)
     code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))

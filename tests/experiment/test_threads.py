@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.workers import available_cores
 
@@ -64,3 +68,56 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any
         )
     assert len(digests[0]) == 4 * 8 + 6  # eight runs; importance comes with the six of trees
     assert digests[0] == digests[1]
+
+
+TRAIN = """
+import sys
+from ltr_harness import run_experiment
+[run] = run_experiment({
+    "name": "omp",
+    "data": {"reader": "synthetic", "n_queries": {"train": 700, "valid": 5, "test": 5}, "n_features": 12},
+    "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
+    "models": {"m": {"ranker": sys.argv[2], "rounds": 5}},
+}, runs=sys.argv[1]).runs
+print(run.record.files)
+"""
+
+
+@pytest.mark.parametrize("ranker", ["xgboost", "lightgbm"])
+def test_how_busy_the_machine_is_does_not_decide_on_the_threads(ranker: str, tmp_path: Path) -> None:
+    said = []
+    for dynamic in ("false", "true"):
+        command = [sys.executable, "-c", TRAIN, str(tmp_path / dynamic), ranker]
+        environment = {**os.environ, "OMP_DYNAMIC": dynamic}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]
+
+
+def test_the_setting_is_the_callers_again_afterwards() -> None:
+    import lightgbm
+    import xgboost
+
+    from ltr_harness.rankers.openmp import fixed_threads
+
+    for library in (xgboost.core._LIB, lightgbm.basic._LIB):
+        before = library.omp_get_dynamic()
+        try:
+            library.omp_set_dynamic(1)
+            with fixed_threads(library):
+                assert library.omp_get_dynamic() == 0
+            assert library.omp_get_dynamic() == 1
+        finally:
+            library.omp_set_dynamic(before)
+
+
+def test_a_library_that_hides_its_openmp_is_refused_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ltr_harness.rankers.openmp import fixed_threads
+
+    monkeypatch.setenv("OMP_DYNAMIC", "TRUE")
+    with pytest.raises(TrainingError, match="OMP_DYNAMIC: is set"), fixed_threads(object()):
+        pass
+    monkeypatch.setenv("OMP_DYNAMIC", "false")
+    with fixed_threads(object()):
+        pass

@@ -22,6 +22,7 @@ from ltr_harness.rankers.lightgbm import parameters
 from ltr_harness.rankers.lightgbm.check import problems, spoken
 from ltr_harness.rankers.lightgbm.position_bias import position_biases
 from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.openmp import fixed_threads
 from ltr_harness.rankers.ranker import (
     VALID,
     Facts,
@@ -89,6 +90,7 @@ class LightGBMRanker(DataParallelRanker):
         if self.data_parallel:
             return self._fit_across(training, handed)
         with (
+            fixed_threads(lightgbm.basic._LIB),
             failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=spoken),
             position_biases(self.position_bias) as biases,
         ):

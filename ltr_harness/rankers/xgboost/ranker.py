@@ -18,6 +18,7 @@ from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, lear
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.openmp import fixed_threads
 from ltr_harness.rankers.ranker import (
     VALID,
     Facts,
@@ -88,8 +89,11 @@ class XGBoostRanker(DataParallelRanker):
         rounds = training.max_rounds
         if self.data_parallel:
             return self._fit_across(training, handed)
-        with failures_of(
-            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
+        with (
+            fixed_threads(xgboost.core._LIB),
+            failures_of(
+                "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
+            ),
         ):
             key = (self.selection(), self.relevant, self._needs_names(handed), parameters.binning(handed))
             train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))

@@ -1,0 +1,42 @@
+"""The threads that a model is trained with are those that were asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ltr_harness.errors import Problem, TrainingError
+
+
+@contextmanager
+def fixed_threads(library: Any) -> Iterator[None]:
+    """OpenMP gives a library as many threads as it asks for, whatever ``OMP_DYNAMIC`` says.
+
+    With fewer, sums are added in another order, which moves trees, and XGBoost reads beyond its own memory.
+
+    Args:
+        library: the loaded library, as ctypes has it.
+
+    Raises:
+        TrainingError: the variable is set and the library does not show its OpenMP.
+    """
+    try:
+        before = library.omp_get_dynamic()
+        library.omp_set_dynamic(0)
+    except AttributeError:
+        if os.environ.get("OMP_DYNAMIC", "").strip().lower() in ("true", "1"):
+            raise TrainingError(
+                Problem(
+                    "OMP_DYNAMIC",
+                    "is set, so OpenMP may train with fewer threads than the run's record says",
+                    cure="unset it",
+                )
+            ) from None
+        yield
+        return
+    try:
+        yield
+    finally:
+        library.omp_set_dynamic(before)
