@@ -20,6 +20,11 @@ from dataclasses import dataclass
 
 from ltr_harness.printable import printable
 
+MAIN_GUARD = (
+    'in a script, call this below `if __name__ == "__main__":`, because new processes import the script'
+)
+"""The cure where processes that were started end before they can work."""
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -106,6 +106,14 @@ def file_digest(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def sources_digest(*files: Path) -> str:
+    """SHA-256 of source files, one after the other: what a version of the code makes is not another's."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
 

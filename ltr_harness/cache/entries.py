@@ -73,7 +73,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             "files": files,
         }
         with open(making / FACTS, "w", encoding="utf-8") as stream:
-            stream.write(_page(facts))
+            stream.write(as_page(facts))
             stream.flush()
             os.fsync(stream.fileno())
         if folder.exists():  # damaged, or another process was faster; either way ours is whole
@@ -90,10 +90,9 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
         verify: compare the fingerprints whatever the stamps say.
     """
     try:
-        page = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        if _sha(page["facts"]) != page["sha256"]:
+        facts = read_page(folder / FACTS)
+        if facts is None:
             return None
-        facts = json.loads(page["facts"])
         same = all(stamp(folder / f"{name}.npy") == kept for name, kept in facts["files"].items())
         dataset = _opened(folder, facts)
         fingerprints = Fingerprints(facts["fingerprint"], facts["judgments_fingerprint"])
@@ -104,7 +103,7 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
             if not same:
                 facts["files"] = {name: dict(stamp(folder / f"{name}.npy")) for name in facts["files"]}
                 with suppress(OSError):  # else it is compared again the next time
-                    write_whole(folder / FACTS, _page(facts))
+                    write_whole(folder / FACTS, as_page(facts))
         with suppress(OSError):
             os.utime(folder / FACTS)  # when it was last used, for whoever makes room
     except Exception:  # damaged: NumPy lets whatever its parser of headers meets pass
@@ -181,10 +180,20 @@ def _attributes_fingerprint(dataset: RankingDataset) -> str:
     return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values())
 
 
-def _page(facts: Mapping[str, Any]) -> str:
+def as_page(facts: Any) -> str:
     """Facts with their own digest."""
     text = json.dumps(facts)
     return json.dumps({"sha256": _sha(text), "facts": text})
+
+
+def read_page(path: Path) -> Any:
+    """The facts of a page; None where they are not what was written.
+
+    Raises:
+        OSError, ValueError, TypeError, KeyError: there is no page that could be read.
+    """
+    page = json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(page["facts"]) if _sha(page["facts"]) == page["sha256"] else None
 
 
 def _sha(text: str) -> str:

@@ -52,7 +52,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
     Args:
         folder: the cache.
         entries: as `kept_entries` gives them.
-        everything: forget the digests of files too.
+        everything: forget the digests of files, and what was found out about data, too.
 
     Raises:
         OSError: they cannot be removed.
@@ -63,7 +63,8 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        shutil.rmtree(folder / "files", ignore_errors=True)
+        for kept in ("files", "facts"):
+            shutil.rmtree(folder / kept, ignore_errors=True)
 
 
 def _title(page: Path) -> str:

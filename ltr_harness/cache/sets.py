@@ -9,16 +9,25 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from ltr_harness import readers
+from ltr_harness.atomic import write_whole
 from ltr_harness.cache.digests import FileDigests
-from ltr_harness.cache.entries import Fingerprints, open_entry, storable, write_entry
+from ltr_harness.cache.entries import (
+    Fingerprints,
+    as_page,
+    open_entry,
+    read_page,
+    storable,
+    write_entry,
+)
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.fingerprint import file_digest
+from ltr_harness.fingerprint import file_digest, sources_digest
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 
@@ -124,6 +133,28 @@ class DataCache:
             return CachedSet(make())
         return self._kept(_key([origin.key, list(recipe), _code_digest()]), make)
 
+    def remembered(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
+        """A small value that follows from content, such as what the lints say of it; kept as JSON.
+
+        Args:
+            made_of: everything that it depends on: fingerprints, and the digest of the code that makes it.
+            make: called if it is not kept yet.
+        """
+        if self._folder is None:
+            return make()
+        page = self._folder / "facts" / f"{_key(list(made_of))}.json"
+        if not self._verify:
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                kept = read_page(page)
+                if kept is not None:
+                    return kept
+        value = make()
+        try:
+            write_whole(page, as_page(value))
+        except OSError as problem:
+            self._warn(problem)
+        return value
+
     def _kept(self, key: str, make: Callable[[], RankingDataset]) -> CachedSet:
         assert self._folder is not None
         folder = self._folder / "sets" / key
@@ -166,10 +197,9 @@ def _key(facts: Any) -> str:
 def _code_digest() -> str:
     """The readers' own source: entries made by another version of it are other entries."""
     folder = Path(readers.__file__).parent
-    digest = hashlib.sha256()
-    for file in (*sorted(folder.rglob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return sources_digest(
+        *sorted(folder.rglob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"
+    )
 
 
 def _code_from_outside(module: str, file: Path) -> str:

@@ -60,6 +60,19 @@ class PlannedSearch(BaseModel):
     over: bool = Field(description="Its budget is used up: its runs are among `runs`.")
 
 
+class DataFinding(BaseModel):
+    """What a lint found in the data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lint: str = Field(description="Its name, as --accept takes it.")
+    severity: Literal["error", "warning", "note"]
+    place: str = Field(description="Split or splits, with the fold where there are several.")
+    found: str
+    cure: str
+    accepted: bool = Field(description="An error that was named by --accept.")
+
+
 class Planned(_Event):
     """What the experiment consists of, what exists already included; said again once all searches are over."""
 
@@ -68,6 +81,7 @@ class Planned(_Event):
     threads: int = Field(description="Of each training.")
     searches: list[PlannedSearch] = Field(description="One for each tuned model on each fold.")
     runs: list[PlannedRun]
+    findings: list[DataFinding] = Field(description="Of the data lints, the worst first.")
 
 
 class Tried(_Event):

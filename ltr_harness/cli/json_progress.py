@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from ltr_harness.cli import events
 from ltr_harness.cli.event_stream import EventStream
+from ltr_harness.experiment.findings import each_once
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
@@ -42,6 +44,7 @@ class JsonProgress(EventStream, Progress):
                     )
                     for task in plan.tasks
                 ],
+                findings=[events.DataFinding(**asdict(finding)) for finding in each_once(plan.findings)],
             )
         )
 

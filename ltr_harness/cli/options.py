@@ -31,6 +31,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print the result
 trust = click.option(
     "--trust", is_flag=True, help="Execute code that the run names: a ranker, reader or metric from a file."
 )
+accept = click.option(
+    "--accept",
+    multiple=True,
+    metavar="LINT",
+    help="Errors of this data lint are meant, such as leaking-feature; may be given several times.",
+)
 verify = click.option(
     "--verify", is_flag=True, help="Hash all data again, even if the cache knows the files."
 )

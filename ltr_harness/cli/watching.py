@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.experiment.findings import each_once
 from ltr_harness.experiment.plan import Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
@@ -89,6 +90,7 @@ class TerminalProgress(Progress):
         self._rule: StoppingRule | None = None
         self._runs: dict[str, LiveRun] = {}
         self._todo = 0
+        self._n_planned = 0
         self._over = 0
         self._began: dict[str, float] = {}
         self._best: dict[str, float | None] = {}
@@ -107,6 +109,11 @@ class TerminalProgress(Progress):
             self._console.print(Text(printable(text, lines=True)))
 
     def planned(self, plan: Plan, threads: int) -> None:
+        if self._n_planned == 0:
+            for finding in each_once(plan.findings):
+                if finding.severity != "note":
+                    self.say(str(finding))
+        self._n_planned += 1
         done, again, new = plan.count("done"), plan.count("score again"), plan.count("train")
         self._todo = again + new
         self._rule = plan.stopping

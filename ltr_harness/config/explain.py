@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.yaml_tree import Node, Place
+from ltr_harness.config.yaml_tree import Node, Place, shown
 from ltr_harness.errors import HarnessError, Problem
 
 Path = tuple[str | int, ...]
@@ -135,14 +135,6 @@ def unknown_key(place: Place, key: str, path: Path, known: Iterable[str]) -> Pro
 def dotted(path: Path) -> str:
     """A path as ``--set`` takes it."""
     return ".".join(str(step) for step in path)
-
-
-def shown(node: Node) -> str:
-    """A value as messages print it: short, in YAML's words."""
-    text = json.dumps(node.plain(), ensure_ascii=False)
-    if isinstance(node.value, str):
-        text = repr(node.value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> Path:

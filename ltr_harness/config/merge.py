@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.yaml_tree import Node, Place, from_values, parse_yaml, read_yaml
+from ltr_harness.config.yaml_tree import (
+    Node,
+    Place,
+    from_values,
+    not_an_experiment,
+    parse_yaml,
+    read_yaml,
+    shown,
+)
 from ltr_harness.errors import ConfigError, Problem
 
 # Below these, keys are names the user chose: `--set` does not invent one on its way to something deeper.
@@ -69,9 +77,10 @@ def _with_bases(
         problems += error.problems
         return nothing
     if not isinstance(tree.value, dict):
+        cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
         problems.append(
             # what it holds is not quoted: it may be any file of this machine
-            Problem(str(tree.place), "is no experiment", "a mapping such as 'name: my-experiment'")
+            Problem(str(tree.place), "is not an experiment", "a mapping such as 'name: my-experiment'", cure)
         )
         return nothing
     extends = tree.mapping.get("extends")
@@ -81,20 +90,20 @@ def _with_bases(
     for node in extends.value if isinstance(extends.value, list) else [extends]:
         if not isinstance(node.value, str):
             problems.append(
-                Problem(str(node.place), f"extends is {node.plain()!r}", "a path or a list of paths")
+                Problem(str(node.place), f"extends is {shown(node)}", "a path or a list of paths")
             )
             continue
         path = node.place.folder / Path(node.value).expanduser()
-        shown = os.path.normpath(os.path.join(os.path.dirname(tree.place.name), node.value))
+        name = os.path.normpath(os.path.join(os.path.dirname(tree.place.name), node.value))
         circle = [known for file, known in open_files if file == path.resolve()]
         if circle:
             chain = " -> ".join([*(known for _, known in open_files), circle[0]])
             problems.append(Problem(str(node.place), f"extends is circular: {chain}"))
             continue
         if not path.is_file():
-            problems.append(Problem(str(node.place), f"extends {node.value!r}: there is no file {shown!r}"))
+            problems.append(Problem(str(node.place), f"extends {node.value!r}: there is no file {name!r}"))
             continue
-        base = merged(base, _with_bases(path, open_files, problems, shown))
+        base = merged(base, _with_bases(path, open_files, problems, name))
     return merged(base, tree.without("extends"))
 
 

@@ -40,6 +40,8 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
             rounds = value
         elif field not in fields or (dot and not isinstance(fields[field], dict)):
             cure = did_you_mean(field, [*fields, ROUNDS])
+            if not dot and "params" in fields and not cure.startswith("did you mean"):
+                cure = f"did you mean 'params.{option}'?"
             problems.append(
                 Problem(option, f"the ranker {config.ranker_name} has no option {option!r}", cure=cure)
             )

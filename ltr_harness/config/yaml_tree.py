@@ -8,11 +8,11 @@ are refused.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -24,6 +24,7 @@ from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.yaml_errors import control_character, in_words, sections
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.printable import printable
 
@@ -35,6 +36,7 @@ _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LARGEST = 8 * 2**20  # bytes; hundreds of models take a tenth of it
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -103,6 +105,14 @@ class Node:
         return self.only(self.mapping.keys() - set(keys))
 
 
+def shown(node: Node) -> str:
+    """A value as messages print it: short, in YAML's words."""
+    text = json.dumps(node.plain(), ensure_ascii=False)
+    if isinstance(node.value, str):
+        text = repr(node.value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def read_yaml(path: Path, name: str | None = None) -> Node:
     """The file's tree; `name` is how messages call the file, its path unless given.
 
@@ -113,14 +123,26 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
     try:
         if path.is_fifo():
             log.warning("%s is a pipe: waiting for what is written to it", printable(name))
+        size = path.stat().st_size
+        if size > _LARGEST:
+            found = f"is {size / 2**20:,.0f} MiB, which no experiment is"
+            raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None
     except UnicodeDecodeError as problem:
-        raise ConfigError(Problem(name, f"byte {problem.start} is not UTF-8", "UTF-8 text")) from None
+        found = f"byte {problem.start} is not UTF-8"
+        raise ConfigError(Problem(name, found, "UTF-8 text", not_an_experiment(name))) from None
     except OSError as problem:
         raise ConfigError(Problem(name, f"cannot be read: {problem.strerror}")) from None
     return parse_yaml(text, name, path.resolve().parent)
+
+
+def not_an_experiment(name: str) -> str:
+    """What a file may be instead, by its name; "" for one that is called as experiments are."""
+    if Path(name).suffix.lower() in (".yaml", ".yml", ".json"):
+        return ""
+    return f"is it data? `ltr-harness init {name}` writes an experiment for it"
 
 
 def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
@@ -299,26 +321,17 @@ class _Reading:
         if isinstance(problem, yaml.MarkedYAMLError):
             mark = problem.problem_mark or problem.context_mark
             place = str(self.place(mark)) if mark else self.name
-            what = problem.problem or problem.context or "not YAML"
-            cure = "indent with spaces" if "'\\t'" in what else ""
-            if "could not find expected ':'" in what:
-                cure = "is a ':' or a space after it missing?"
-            elif mark is not None and ("mapping values" in what or "got ':'" in what):
-                cure = _cure_of_colon(text.splitlines()[mark.line : mark.line + 1])
-            elif "single document" in (problem.context or ""):
-                what, cure = "a second document ('---')", "one experiment per file"
-            self.problems.append(Problem(place, f"not valid YAML: {what}", cure=cure))
+            self.problems.append(Problem(place, *in_words(problem, text)))
         elif isinstance(problem, ReaderError):
-            code = problem.character if isinstance(problem.character, int) else ord(problem.character)
-            line = text.count("\n", 0, problem.position) + 1
-            self.problems.append(Problem(f"{self.name}:{line}", f"control character #x{code:02x}", "text"))
+            line, found = control_character(problem, text)
+            self.problems.append(Problem(f"{self.name}:{line}", found, "text"))
         else:
             self.problems.append(Problem(self.name, f"not valid YAML: {problem}"))
 
     def look_further(self, text: str) -> None:
         """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
         told = False  # the first section that fails alone does so for the reason known already
-        for section in _sections(text):
+        for section in sections(text):
             try:
                 self.tree(section)
             except yaml.MarkedYAMLError as problem:
@@ -327,23 +340,6 @@ class _Reading:
                 if told:
                     self.problem(problem, section)
                 told = True
-
-
-def _cure_of_colon(lines: Sequence[str]) -> str:
-    """``objective: rank: ndcg``: to YAML, a colon before a blank ends a key."""
-    form = re.search(r"([\w.]+): +([^\s'\"{\[,:]+): +([^\s,}\]]+)", "".join(lines))
-    if form is None:
-        return ""
-    key, first, second = form.groups()
-    return f"a value with a colon and a blank needs quotes; or is it {key}: {first}:{second}?"
-
-
-def _sections(text: str) -> Iterator[str]:
-    """Each top-level ``key:`` with what belongs to it, on the lines where it stands in the text."""
-    lines = text.splitlines(keepends=True)
-    starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
-    for start, end in pairwise([*starts, len(lines)]):
-        yield "\n" * start + "".join(lines[start:end])
 
 
 def plain_scalar(text: str) -> Scalar:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.config.experiment import Experiment, ModelConfig
-from ltr_harness.errors import MissingExtraError, Problem, UsageError
+from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
 from ltr_harness.experiment.pool import isolated
 from ltr_harness.experiment.workers import available_cores
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
@@ -145,7 +145,7 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
             )
         except (RuntimeError, OSError) as problem:
             raise UsageError(
-                f"--workers dask:{n_workers}: cannot be started: {_first_line(problem)}"
+                f"--workers dask:{n_workers}: cannot be started ({_first_line(problem)}); {MAIN_GUARD}"
             ) from None
         with processes, distributed.Client(processes) as client:
             yield _connected(client, f"dask:{n_workers}", n_workers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from ltr_harness.config import Experiment, load_experiment, outline_of, resolved
 from ltr_harness.config.load import settings
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, across_all, chosen_cluster, refuse_without_cluster
+from ltr_harness.experiment.findings import findings_of, refuse_errors
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.plan import Plan, Task, plan
-from ltr_harness.experiment.pool import wait_until_gone
+from ltr_harness.experiment.pool import refuse_in_worker, wait_until_gone
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import require_optuna
 from ltr_harness.experiment.tuning import tune
@@ -96,8 +97,9 @@ def prepare(
     verify: bool = False,
     workers: int | None = 1,
     cluster: Cluster | None = None,
+    accept: Collection[str] = (),
 ) -> Prepared:
-    """Everything but training: parse, resolve, read data, check models and metrics against it, plan.
+    """Everything but training: parse, resolve, read data, check models and metrics against it, lint it, plan.
 
     Args:
         config: an experiment file, or the same as a mapping.
@@ -108,6 +110,7 @@ def prepare(
         workers: processes; each gets its share of the cores, which some settings depend on. None: as many as
             finish first.
         cluster: train there instead, with the threads that its workers have.
+        accept: data lints whose errors are meant. What the others find stands in the plan; `run_prepared` refuses.
 
     Raises:
         UsageError: every problem found.
@@ -128,6 +131,7 @@ def prepare(
     planned = plan(experiment, reader, runs, threads=threads, workers=workers, force=force)
     if planned.open_studies:
         require_optuna()
+    planned = replace(planned, findings=findings_of(reader, planned.metrics, accept))
     return Prepared(experiment, reader, planned, folder, workers, cluster, force)
 
 
@@ -172,6 +176,7 @@ def run_experiment(
     dask: str | None = None,
     force: bool = False,
     fail_fast: bool = False,
+    accept: Collection[str] = (),
     progress: Progress | None = None,
 ) -> ExperimentResult:
     """Train what is missing, compare, report.
@@ -186,16 +191,26 @@ def run_experiment(
         dask: address of a Dask cluster's scheduler, or its scheduler file, to train there.
         force: train everything again.
         fail_fast: stop at the first model that fails; otherwise the others go on.
+        accept: data lints whose errors are meant, such as ``["leaking-feature"]``: they stand in the records and
+            beside the result instead of ending it.
         progress: told what happens.
 
     Raises:
-        UsageError: configuration, data or models are wrong; nothing was run.
+        UsageError: configuration, data or models are wrong, or a data lint finds an error; nothing was run.
         TrainingError: with `fail_fast`, the first failure.
     """
+    if workers != 1:
+        refuse_in_worker()
     with chosen_cluster(workers, dask) as cluster:
         n_workers = workers if isinstance(workers, int) else None
         prepared = prepare(
-            config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster
+            config,
+            overrides=overrides,
+            runs=runs,
+            force=force,
+            workers=n_workers,
+            cluster=cluster,
+            accept=accept,
         )
         return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
 
@@ -213,6 +228,7 @@ def run_prepared(
     watcher = progress or Progress()
     folder = prepared.folder
     refuse_without_cluster(prepared.experiment, prepared.cluster)
+    refuse_errors(prepared.plan.findings)
     folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(folder)
     write_whole(folder / "experiment.yaml", resolved_yaml(prepared.experiment))
@@ -255,7 +271,7 @@ def _tuned(prepared: Prepared, watcher: Progress) -> Prepared:
         force=prepared.force,
         tuned=True,
     )
-    return replace(prepared, plan=planned)
+    return replace(prepared, plan=replace(planned, findings=prepared.plan.findings))
 
 
 def _trained(prepared: Prepared, todo: list[Task], watcher: Progress) -> Iterator[tuple[Task, Run]]:

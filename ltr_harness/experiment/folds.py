@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.fingerprint import fingerprint_arrays
-from ltr_harness.inspection import SEEN_SHARE, n_shared_rows
-from ltr_harness.rankers.notes import SEEN
+from ltr_harness.fingerprint import fingerprint_arrays, sources_digest
+from ltr_harness.inspection import Finding, data_card, lint
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
@@ -49,19 +49,6 @@ class Fold:
     @property
     def test(self) -> RankingDataset:
         return self.splits["test"]
-
-    @cached_property
-    def validation_notes(self) -> tuple[str, ...]:
-        """What spoils the choice of the number of rounds: validation rows that are learned from."""
-        if self.valid is None:
-            return ()
-        n_seen, n_rows = n_shared_rows(self.train.features, self.valid.features), self.valid.n_rows
-        if n_seen <= SEEN_SHARE * n_rows:
-            return ()
-        return (
-            f"{SEEN}: {n_seen:,} of {n_rows:,} ({n_seen / n_rows:.1%}) have the features of a training row, and a "
-            "model rarely stops improving on rows it learns from",
-        )
 
 
 class FoldReader:
@@ -101,6 +88,19 @@ class FoldReader:
             facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
         return self._folds[name]
+
+    def findings(self, name: str) -> tuple[Finding, ...]:
+        """What the data lints say of a fold, the worst first; found once, and kept by its content."""
+        fold = self.read(name)
+        made_of = [
+            "findings",
+            _lints_digest(),
+            *((split, facts.fingerprint) for split, facts in fold.facts.items()),
+        ]
+        kept = self._cache.remembered(
+            made_of, lambda: [asdict(finding) for finding in lint(data_card(fold.splits))]
+        )
+        return tuple(Finding(**finding) for finding in kept)
 
     def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
         split: SplitConfig = self._data.splits[name]
@@ -188,6 +188,11 @@ class FoldReader:
             n_features=part.n_features,
             files=digests,
         )
+
+
+@cache
+def _lints_digest() -> str:
+    return sources_digest(*sorted(Path(inspection.__file__).parent.glob("*.py")))
 
 
 def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str, NDArray[np.int64]]:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.config.point import model_at
 from ltr_harness.config.tune import probes
+from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import HarnessError, Problem, UsageError
 from ltr_harness.experiment.estimate import time_left
 from ltr_harness.experiment.facts import definition, other_files, ranker_facts, stopping_facts
@@ -65,7 +68,10 @@ def plan(
         stopping = StoppingRule(
             rule.metric.on_scale(scale), rule.patience, rule.min_delta, rule.every, rule.max_rounds
         )
-    problems = [*_metric_problems(metrics, stopping, folds), *_model_problems(experiment, stopping, folds)]
+    problems = [
+        *(_metric_problems(metrics, stopping, folds) or _undefined_everywhere(primary, stopping, folds)),
+        *_model_problems(experiment, stopping, folds),
+    ]
     if problems:
         raise UsageError(problems)
     parent = runs / encoded(experiment.name)
@@ -175,6 +181,34 @@ def _metric_problems(
             except HarnessError as problem:
                 problems.append(Problem(part.source, str(problem)))
     return _each_once(problems)
+
+
+def _undefined_everywhere(
+    primary: Metric, stopping: StoppingRule | None, folds: Sequence[Fold]
+) -> list[Problem]:
+    """A metric that decides and has no value for any query: there would be nothing to compare, or to stop on."""
+    tests = [fold.test for fold in folds if _is_undefined(primary, fold.test)]
+    found = [(primary, part) for part in tests] if len(tests) == len(folds) else []
+    if stopping is not None:
+        found += [
+            (stopping.metric, fold.valid)
+            for fold in folds
+            if fold.valid is not None and _is_undefined(stopping.metric, fold.valid)
+        ]
+    problems = [
+        Problem(
+            part.source,
+            f"{metric} is undefined for every query",
+            "at least one query with a relevant document",
+            "look at the labels",
+        )
+        for metric, part in found
+    ]
+    return _each_once(problems)
+
+
+def _is_undefined(metric: Metric, part: RankingDataset) -> bool:
+    return bool(np.isnan(bind(metric, part.judgments).means(np.zeros(part.n_rows))).all())
 
 
 def _model_problems(

@@ -13,12 +13,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
 from typing import Any
+
+from ltr_harness.errors import MAIN_GUARD, UsageError
 
 _leaving: list[threading.Thread] = []
 
@@ -125,6 +127,37 @@ def _serve() -> None:
             forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def refuse_in_worker() -> None:
+    """Refuse to begin in a process that is being started, and imports the script that started it.
+
+    Raises:
+        UsageError: this is such a process; the one that started it says what to do.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError(
+            f"a worker process is asked to start workers of its own: {MAIN_GUARD}; or use workers=1"
+        )
+
+
+def wait_for_start(pools: Iterable[Executor]) -> None:
+    """Wait until every pool has a worker.
+
+    Raises:
+        UsageError: the workers end before they can do anything.
+    """
+    for started in [pool.submit(_nothing) for pool in pools]:
+        try:
+            started.result()
+        except BrokenExecutor:
+            raise UsageError(
+                f"the worker processes ended while they started: {MAIN_GUARD}; or use workers=1"
+            ) from None
+
+
+def _nothing() -> None:
+    """Work that is done as soon as there is somebody to do it."""
 
 
 def stop(pool: ProcessPoolExecutor) -> None:

@@ -11,6 +11,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.config.point import model_at
 from ltr_harness.experiment.studies import Choice, Study
+from ltr_harness.inspection import Finding
 from ltr_harness.metrics import Metric
 from ltr_harness.wording import count_of
 
@@ -96,6 +97,7 @@ class Plan:
             what they would train is not known yet.
         choices: model and fold to what was chosen.
         files: those besides the data that models, metrics and code come from, and their digests.
+        findings: fold to what the data lints say of it.
     """
 
     tasks: tuple[Task, ...]
@@ -107,6 +109,7 @@ class Plan:
     studies: tuple[Study, ...] = ()
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)

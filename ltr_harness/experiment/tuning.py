@@ -14,7 +14,7 @@ from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.facts import other_than, refuse_changed
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
+from ltr_harness.experiment.pool import let_go, new_pool, stop, wait_for_start, worker_context
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
 from ltr_harness.experiment.studies import Study
@@ -118,6 +118,7 @@ def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Ite
     settings = (as_mapping(experiment), plan.stopping, threads, plan.files)
     pool = new_pool(workers, worker_context(), _start, settings)
     try:
+        wait_for_start([pool])
         yield pool
     except BaseException:  # Ctrl-C, or a defect
         stop(pool)

@@ -19,7 +19,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.facts import other_than, refuse_changed
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.plan import Plan, Task
-from ltr_harness.experiment.pool import let_go, new_pool, stop, worker_context
+from ltr_harness.experiment.pool import let_go, new_pool, stop, wait_for_start, worker_context
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
 
@@ -103,6 +103,7 @@ def run_in_workers(
     """
     crew = LocalCrew(experiment, plan, reader, threads, workers)
     try:
+        crew.wait_for_start()
         yield from dispatch(tasks, crew, progress)
     except BaseException:  # Ctrl-C, a defect, a caller who wants no more
         crew.stop()
@@ -121,6 +122,10 @@ class LocalCrew:
         # The configuration travels as plain values: classes from a user's own file cannot be pickled.
         self._settings = (as_mapping(experiment), plan, threads)
         self._pools = {f"worker {number + 1}": self._hired() for number in range(workers)}
+
+    def wait_for_start(self) -> None:
+        """Until all of them can work; UsageError where they cannot start."""
+        wait_for_start(pool for pool, _ in self._pools.values())
 
     def workers(self) -> Collection[str]:
         return list(self._pools)

@@ -1,18 +1,16 @@
 """What is in the data, before anybody trains on it: facts of splits, and what in them should worry you."""
 
 from ltr_harness.inspection.card import DataCard, data_card
-from ltr_harness.inspection.content import n_shared_rows
-from ltr_harness.inspection.lints import SEEN_SHARE, Finding, lint
+from ltr_harness.inspection.lints import LINTS, Finding, lint
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard, split_card
 
 __all__ = [
-    "SEEN_SHARE",
+    "LINTS",
     "DataCard",
     "FeatureFacts",
     "Finding",
     "SplitCard",
     "data_card",
     "lint",
-    "n_shared_rows",
     "split_card",
 ]

@@ -22,7 +22,7 @@ class Overlap:
         n_queries: queries of the same name; 0 where queries have no names.
         queries: the first few of them.
         n_same_content: of those, queries that also have an identical row on both sides.
-        n_rows: rows of the second whose features a row of the first has.
+        n_rows: rows of the second whose features a row of the first has; rows without any value but 0 left out.
     """
 
     first: str
@@ -63,7 +63,7 @@ def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
 
 
 def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
-    n_rows = int(np.isin(b.content.rows, a.content.rows).sum()) if a.n_features == b.n_features > 0 else 0
+    n_rows = b.content.n_rows_seen_in(a.content) if a.n_features == b.n_features > 0 else 0
     if not (a.named_queries and b.named_queries):
         return Overlap(a.name, b.name, 0, (), 0, n_rows)
     position = {str(name): q for q, name in enumerate(a.dataset.groups.ids.tolist())}
@@ -78,7 +78,7 @@ def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
 
 def _rows(card: SplitCard, query: int) -> set[int]:
     start, end = card.dataset.groups.boundaries[query : query + 2]
-    return set(card.content.rows[start:end].tolist())
+    return set(card.content.rows[start:end][~card.content.blank[start:end]].tolist())
 
 
 def _split_facts(split: SplitCard) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Content:
         n_missing, n_zero: int64 (n_features,).
         mean: float64 (n_features,), of values that are not missing.
         rows: uint64 (n_rows,), a hash of each row.
+        blank: bool (n_rows,), rows whose values are all zero or missing: they tell nothing of their document.
         columns: uint64 (n_features,), a hash of each column.
     """
 
@@ -33,6 +34,7 @@ class Content:
     n_missing: NDArray[np.int64]
     n_zero: NDArray[np.int64]
     rows: NDArray[np.uint64]
+    blank: NDArray[np.bool_]
     columns: NDArray[np.uint64]
 
     @classmethod
@@ -50,6 +52,7 @@ class Content:
         counts = np.zeros((2, n_features), dtype=np.int64)
         total = np.zeros(n_features)
         rows = np.empty((2, n_rows), dtype=np.uint64)
+        blank = np.ones(n_rows, dtype=np.bool_)
         columns = np.zeros((2, n_features), dtype=np.uint64)
         _scan(
             features,
@@ -60,13 +63,14 @@ class Content:
             counts,
             total,
             rows,
+            blank,
             columns,
         )
         n_missing, n_zero = counts
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan
         mean = np.divide(total, n_rows - n_missing, out=np.full(n_features, np.nan), where=~absent)
-        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), _upper_halves(*columns))
+        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), blank, _upper_halves(*columns))
 
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
@@ -84,22 +88,25 @@ class Content:
     @cached_property
     def n_repeated_rows(self) -> int:
         """Rows whose features an earlier row has already."""
-        return len(self.rows) - len(np.unique(self.rows))
+        return int((self._sorted[1:] == self._sorted[:-1]).sum())
 
+    @cached_property
+    def _sorted(self) -> NDArray[np.uint64]:
+        return np.sort(self.rows)
 
-def n_shared_rows(known: NDArray[np.float32], new: NDArray[np.float32]) -> int:
-    """Rows of the second matrix whose values a row of the first has.
+    def n_rows_seen_in(self, known: Content) -> int:
+        """Rows that another matrix has as well; blank ones, which are alike everywhere, left out.
 
-    Args:
-        known: float32 (n_known, n_features).
-        new: float32 (n_new, n_features).
-
-    Example:
-        >>> known = np.array([[1, 2], [3, np.nan]], dtype=np.float32)
-        >>> n_shared_rows(known, np.array([[3, np.nan], [2, 1], [3, np.nan]], dtype=np.float32))
-        2
-    """
-    return int(np.isin(Content.of(new).rows, Content.of(known).rows).sum())
+        Example:
+            >>> known = Content.of(np.array([[1, 2], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new = Content.of(np.array([[3, np.nan], [2, 1], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new.n_rows_seen_in(known)
+            2
+        """
+        asked = np.sort(self.rows[~self.blank])
+        at = np.searchsorted(known._sorted, asked)
+        found = known._sorted[np.minimum(at, len(known._sorted) - 1)]
+        return int((found == asked).sum())
 
 
 @compiled
@@ -112,6 +119,7 @@ def _scan(
     counts: NDArray[np.int64],
     total: NDArray[np.float64],
     rows: NDArray[np.uint64],
+    blank: NDArray[np.bool_],
     columns: NDArray[np.uint64],
 ) -> None:
     """Fill ranges, counts (missing, zero), sums and hashes."""
@@ -129,6 +137,8 @@ def _scan(
                 if value == 0:
                     value = np.float32(0)  # -0 is the same number
                     counts[1, j] += 1
+                else:
+                    blank[i] = False
                 total[j] += value
                 low[j] = min(low[j], value)
                 high[j] = max(high[j], value)

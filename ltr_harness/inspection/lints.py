@@ -13,6 +13,25 @@ from ltr_harness.wording import count_of, plural
 Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
+LINTS = (
+    "query-in-two-splits",
+    "identical-rows",
+    "different-features",
+    "other-range",
+    "nothing-relevant",
+    "steep-gain",
+    "one-grade",
+    "sorted-labels",
+    "without-relevant-documents",
+    "leaking-feature",
+    "constant-features",
+    "duplicate-features",
+    "missing-values",
+    "forced-ties",
+    "single-document-queries",
+)
+"""The names of all lints."""
+
 LEAK = 0.98
 """A single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8."""
 FEW_QUERIES = 10
@@ -29,11 +48,12 @@ class Finding:
     """One thing to look at.
 
     Attributes:
-        lint: short name of what was looked for.
+        lint: short name of what was looked for, one of `LINTS`.
         severity: ``error``: numbers from this data mislead; ``warning``: they may; ``note``: good to know.
         place: split or splits.
         found: what is there.
         cure: what to do about it.
+        accepted: an error that somebody knows of and means.
     """
 
     lint: str
@@ -41,9 +61,10 @@ class Finding:
     place: str
     found: str
     cure: str
+    accepted: bool = False
 
     def __str__(self) -> str:
-        return f"{self.severity}: {self.place}: {self.found}; {self.cure}"
+        return f"{'accepted' if self.accepted else self.severity}: {self.place}: {self.found}; {self.cure}"
 
 
 def lint(card: DataCard) -> list[Finding]:
@@ -62,7 +83,7 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
             names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
             same = overlap.n_same_content
             yield Finding(
-                "query in two splits",
+                "query-in-two-splits",
                 "error" if same else "warning",
                 place,
                 f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
@@ -74,12 +95,12 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
         share = overlap.n_rows / size[overlap.second]
         if overlap.n_rows and not overlap.n_same_content:
             yield Finding(
-                "identical rows",
+                "identical-rows",
                 "warning" if share > SEEN_SHARE else "note",
                 place,
                 f"{count_of(overlap.n_rows, 'row')} of {overlap.second} ({share:.1%}) "
                 f"have the features of a row of {overlap.first}",
-                "check whether they are the same documents; rows that are all zero are often the reason",
+                "check whether they are the same documents: what a model has learned, it ranks too well",
             )
 
 
@@ -88,7 +109,7 @@ def _columns(card: DataCard) -> Iterator[Finding]:
     for split in card.splits[1:]:
         if split.feature_names != first.feature_names:
             yield Finding(
-                "different features",
+                "different-features",
                 "error",
                 f"{first.name} and {split.name}",
                 f"{count_of(first.n_features, 'feature')} against {split.n_features}",
@@ -102,7 +123,7 @@ def _columns(card: DataCard) -> Iterator[Finding]:
         ]
         if outside:
             yield Finding(
-                "other range",
+                "other-range",
                 "warning",
                 f"{first.name} and {split.name}",
                 f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}",
@@ -119,13 +140,13 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
     highest = max(split.grades)
     if highest == 0:
         yield Finding(
-            "nothing relevant", "error", split.name, "no document is relevant", "look at the labels"
+            "nothing-relevant", "error", split.name, "no document is relevant", "look at the labels"
         )
         return
     if highest >= STEEP_GRADE:
         at_top = split.grades[highest]
         yield Finding(
-            "steep gain",
+            "steep-gain",
             "error" if highest > 31 else "warning",
             split.name,
             f"with exponential gain grade {highest:g} ({count_of(at_top, 'row')}) weighs "
@@ -134,7 +155,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         )
     if len(split.grades) == 1:
         yield Finding(
-            "one grade",
+            "one-grade",
             "error",
             split.name,
             "all documents have the same label",
@@ -142,7 +163,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         )
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         yield Finding(
-            "sorted labels",
+            "sorted-labels",
             "warning",
             split.name,
             f"in {split.n_sorted:,} of {count_of(split.n_several_grades, 'query')} the documents are sorted by label",
@@ -151,7 +172,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
     barren = split.n_without_relevant / split.n_queries
     if barren > 0.1:
         yield Finding(
-            "without relevant documents",
+            "without-relevant-documents",
             "note",
             split.name,
             f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')} ({barren:.0%}) have no "
@@ -165,7 +186,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
     if leaks and split.random_ndcg < 0.9 and split.n_queries >= FEW_QUERIES:
         leaks.sort(key=lambda feature: -feature.ndcg)
         yield Finding(
-            "leaking feature",
+            "leaking-feature",
             "error",
             split.name,
             f"{_names([feature.name for feature in leaks])} alone {'ranks' if len(leaks) == 1 else 'rank'} with "
@@ -176,7 +197,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
     constant = [feature.name for feature in split.features if feature.constant]
     if constant:
         yield Finding(
-            "constant features",
+            "constant-features",
             "note",
             split.name,
             f"{_names(constant)} {'has' if len(constant) == 1 else 'have'} one value in all rows",
@@ -185,7 +206,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
     if twins:
         yield Finding(
-            "duplicate features",
+            "duplicate-features",
             "note",
             split.name,
             f"{_names(twins)} {'repeats' if len(twins) == 1 else 'repeat'} another feature in all rows",
@@ -194,7 +215,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
     if absent:
         yield Finding(
-            "missing values",
+            "missing-values",
             "note",
             split.name,
             f"{_names(absent)} {'is' if len(absent) == 1 else 'are'} missing in more than half of the rows",
@@ -205,7 +226,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
 def _rows(split: SplitCard) -> Iterator[Finding]:
     if split.n_forced_ties > 0.01 * split.n_rows:
         yield Finding(
-            "forced ties",
+            "forced-ties",
             "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note",
             split.name,
             f"{count_of(split.n_forced_ties, 'row')} ({split.n_forced_ties / split.n_rows:.1%}) have the "
@@ -214,7 +235,7 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
         )
     if split.n_single > 0.1 * split.n_queries:
         yield Finding(
-            "single-document queries",
+            "single-document-queries",
             "note",
             split.name,
             f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document",

@@ -7,9 +7,8 @@ from ltr_harness.wording import count_of
 
 CONSTANT = "the model is constant"
 NEARLY_CONSTANT = "the model is nearly constant"
-SEEN = "validation rows occur in training"
 NEVER_REPEATS = "bagging_by_query with several threads"
-BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, SEEN, NEVER_REPEATS)
+BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, NEVER_REPEATS)
 """How notes begin that nobody may overlook: reports put them beside the numbers."""
 
 

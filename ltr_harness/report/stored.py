@@ -78,13 +78,14 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
 
 
 def _with_warnings(comparison: Comparison, runs: Sequence[Run]) -> Comparison:
-    """What must stand beside a model's numbers and not in an appendix, such as that it learned nothing."""
+    """What must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
+    found = dict.fromkeys(finding for run in runs for finding in run.record.findings)
+    notes = [str(finding) for finding in found if finding.severity != "note"]
     said: dict[str, list[Record]] = {}
     for run in runs:
         for note in run.record.notes:
             if note.startswith(BESIDE_THE_RESULT):
                 said.setdefault(note, []).append(run.record)
-    notes = []
     for note, records in said.items():
         models = ", ".join(dict.fromkeys(record.model for record in records))
         where = (

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ltr_harness.inspection import Finding
 from ltr_harness.own_files import is_own_file
 
 SCHEMA_VERSION: Final = 1
@@ -109,6 +110,7 @@ class Record(_Part):
     tuning: TuningFacts | None = None  # None where the options are as they were written
     threads: int
     data: dict[str, SplitFacts]  # "train", "valid", "test"
+    findings: list[Finding] = Field(default_factory=list)  # of the data lints; accepted ones say so
 
     metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
     primary: MetricName

@@ -152,7 +152,7 @@ def test_a_misspelt_override_is_an_unknown_key_at_its_own_place(write: Write, sm
 
 def test_what_is_no_mapping_is_refused(write: Write) -> None:
     assert failure(write("- 1\n- 2\n"), []) == [
-        "exp.yaml:1:1: is no experiment; expected a mapping such as 'name: my-experiment'"
+        "exp.yaml:1:1: is not an experiment; expected a mapping such as 'name: my-experiment'"
     ]
 
 
@@ -184,4 +184,7 @@ def test_a_file_that_is_extended_and_is_none_is_not_quoted(write: Write) -> None
     write("root:x:0:0:root:/root:/bin/bash\nuser:x:1000\n", "passwd")
     write("extends: passwd\nname: x")
     (said,) = failure("exp.yaml", [])
-    assert said == "passwd:1:1: is no experiment; expected a mapping such as 'name: my-experiment'"
+    assert said == (
+        "passwd:1:1: is not an experiment; expected a mapping such as 'name: my-experiment'; is it data? "
+        "`ltr-harness init passwd` writes an experiment for it"
+    )

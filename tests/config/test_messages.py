@@ -156,13 +156,13 @@ def changed(small: str, old: str, new: str) -> str:
         (
             "{ranker: lightgbm}",
             "\n    ranker: xgboost\n    objective: rank: ndcg",
-            "exp.yaml:9:20: not valid YAML: mapping values are not allowed here; a value with a colon and a blank needs "
+            "exp.yaml:9:20: not valid YAML: mapping values are not allowed here; a value with a colon and a space needs "
             "quotes; or is it objective: rank:ndcg?",
         ),
         (
             "{ranker: lightgbm}",
             "{ranker: xgboost, objective: rank: ndcg, preset: small}",
-            "exp.yaml:7:43: not valid YAML: expected ',' or '}', but got ':'; a value with a colon and a blank needs "
+            "exp.yaml:7:43: not valid YAML: expected ',' or '}', but got ':'; a value with a colon and a space needs "
             "quotes; or is it objective: rank:ndcg?",
         ),
         (
@@ -318,3 +318,56 @@ def _problems_with(sound: dict[str, Any], path: tuple[Any, ...], junk: object) -
 def _paths(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     return [found for key, value in entries for found in [(*path, key), *_paths(value, (*path, key))]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "name: x\ndata:\n  reader: letor\n    root: a\n",
+            "exp.yaml:4:9: 'root' is indented by 4 spaces; expected 2 spaces, as in line 3",
+        ),
+        (
+            "name: x\n seeds: [1]\n",
+            "exp.yaml:2:7: 'seeds' is indented by 1 space; expected 0 spaces, as in line 1",
+        ),
+        (
+            "models:\n  a:\n    ranker: random\n   b:\n    ranker: random\n",
+            "exp.yaml:4:4: 'b' is indented by 3 spaces; expected 4 spaces, as in line 3",
+        ),
+        (
+            "models:\n  a:\n    # the first\n\n    ranker: random\n      rounds: 3\n",
+            "exp.yaml:6:13: 'rounds' is indented by 6 spaces; expected 4 spaces, as in line 5",
+        ),
+        (
+            "models:\n  a:\n    objective: rank: ndcg\n",
+            "exp.yaml:3:20: not valid YAML: mapping values are not allowed here; a value with a colon and a space needs quotes; or is it objective: rank:ndcg?",
+        ),
+    ],
+)
+def test_a_line_that_is_indented_wrongly_is_told_by_how_much(
+    messages: Messages, text: str, message: str
+) -> None:
+    assert messages(text)[0] == message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("train.csv", b"query_id,label\n" + b"1,2\n" * 20_000, "is not an experiment; expected a mapping"),
+        ("train.txt", b"2 qid:1 1:0.5 2:1\n" * 20_000, "is not an experiment; expected a mapping"),
+        ("train.parquet", b"PAR1\xff\xfe", "byte 4 is not UTF-8; expected UTF-8 text"),
+        ("train.tsv", b"0\t1\n" * (1 << 22), "is 16 MiB, which no experiment is; expected an experiment"),
+    ],
+)
+def test_a_data_file_in_the_place_of_an_experiment(
+    tmp_path: Path, name: str, content: bytes, found: str
+) -> None:
+    """The message held the file, all 94 kB of it."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_experiment(tmp_path / name)
+    message = str(caught.value)
+    assert found in message
+    assert message.endswith(f"; is it data? `ltr-harness init {tmp_path / name}` writes an experiment for it")
+    assert len(message) < 400

@@ -62,6 +62,10 @@ def said(source: Mapping[str, Any]) -> list[str]:
             "the ranker lightgbm has no option 'parms.num_leaves'; did you mean 'params'?",
         ),
         (
+            {"models": {"lgb": {"num_leaves": [3, 4]}}},
+            "the ranker lightgbm has no option 'num_leaves'; did you mean 'params.num_leaves'?",
+        ),
+        (
             {"models": {"lgb": {"params.num_leaves": {"low": 1, "high": 9}}}},
             "tune.models.lgb: params.num_leaves: 1 is refused: it requires num_leaves > 1",
         ),

@@ -76,3 +76,44 @@ def test_what_is_loaded_before_the_fork_is_no_work_for_the_garbage_collector() -
     )
     said = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert said.stdout == "True True\n"
+
+
+UNGUARDED = """
+from ltr_harness import run_experiment
+
+result = run_experiment({path!r}, runs={runs!r}, workers={workers!r})
+print("comparison", result.comparison)
+"""
+
+
+@pytest.mark.parametrize(
+    "tuned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["runs", "searches"]
+)
+def test_a_script_without_a_main_guard_is_told_so(small: dict[str, Any], tmp_path: Path, tuned: bool) -> None:
+    """Each new process imports the script and would run the experiment again; every run was recorded as failed."""
+    if tuned:
+        small["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    file = tmp_path / "script.py"
+    file.write_text(UNGUARDED.format(path=str(path), runs=str(tmp_path / "runs"), workers=2))
+    said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False)
+    assert said.returncode == 1
+    assert "comparison" not in said.stdout
+    last = said.stderr.strip().splitlines()[-1]
+    assert last.startswith("ltr_harness.errors.UsageError: the worker processes ended while they started")
+    assert (
+        'below `if __name__ == "__main__":`, because new processes import the script; or use workers=1'
+        in last
+    )
+    assert not list((tmp_path / "runs").glob("small/*--*")), "a run was recorded as failed"
+
+
+@pytest.mark.slow
+def test_a_cluster_without_a_main_guard_is_told_so(small_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    file = tmp_path / "script.py"
+    file.write_text(UNGUARDED.format(path=str(small_file), runs=str(tmp_path / "runs"), workers="dask:1"))
+    said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False)
+    last = said.stderr.strip().splitlines()[-1]
+    assert (said.returncode, "cannot be started" in last, "`if __name__" in last) == (1, True, True)

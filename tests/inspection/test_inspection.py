@@ -147,6 +147,11 @@ def _ties(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -
     features[:100] = 1
 
 
+def _blank(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[::7] = 0  # a document that no feature knows anything of is like every other such document
+    features[::7, 1] = np.nan
+
+
 def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     queries[:50] = [f"s{i}" for i in range(50)]
 
@@ -154,18 +159,18 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
 @pytest.mark.parametrize(
     ("plant", "name", "message"),
     [
-        (_leak, "leaking feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
-        (_sort, "sorted labels", "warning: train: in 40 of 40 queries the documents are sorted by label"),
-        (_steep, "steep gain", "warning: train: with exponential gain grade 10 (1 row) weighs 1,023 times as much"),
-        (_absurd, "steep gain", "error: train: with exponential gain grade 100 (1 row) weighs 1.268e+30 times"),
-        (_nothing, "nothing relevant", "error: train: no document is relevant"),
-        (_one_grade, "one grade", "error: train: all documents have the same label"),
-        (_barren, "without relevant documents", "note: train: 10 of 40 queries (25%) have no relevant document"),
-        (_flat, "constant features", "note: train: feature 1 has one value in all rows"),
-        (_twin, "duplicate features", "note: train: feature 3 repeats another feature in all rows"),
-        (_holes, "missing values", "note: train: feature 0 is missing in more than half of the rows"),
-        (_ties, "forced ties", "warning: train: 100 rows (25.0%) have the features of another row of their query"),
-        (_singles, "single-document queries", "note: train: 50 of 85 queries have a single document"),
+        (_leak, "leaking-feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
+        (_sort, "sorted-labels", "warning: train: in 40 of 40 queries the documents are sorted by label"),
+        (_steep, "steep-gain", "warning: train: with exponential gain grade 10 (1 row) weighs 1,023 times as much"),
+        (_absurd, "steep-gain", "error: train: with exponential gain grade 100 (1 row) weighs 1.268e+30 times"),
+        (_nothing, "nothing-relevant", "error: train: no document is relevant"),
+        (_one_grade, "one-grade", "error: train: all documents have the same label"),
+        (_barren, "without-relevant-documents", "note: train: 10 of 40 queries (25%) have no relevant document"),
+        (_flat, "constant-features", "note: train: feature 1 has one value in all rows"),
+        (_twin, "duplicate-features", "note: train: feature 3 repeats another feature in all rows"),
+        (_holes, "missing-values", "note: train: feature 0 is missing in more than half of the rows"),
+        (_ties, "forced-ties", "warning: train: 100 rows (25.0%) have the features of another row of their query"),
+        (_singles, "single-document-queries", "note: train: 50 of 85 queries have a single document"),
     ],
 )  # fmt: skip
 def test_what_is_planted_is_found(plant: Any, name: str, message: str) -> None:
@@ -176,30 +181,31 @@ def test_overlaps() -> None:
     train = made()
     assert (
         "40 queries are in both (a0, a1, a2, a3, a4, …); 40 of them with identical rows"
-        in found(train, train)["query in two splits"][1]
+        in found(train, train)["query-in-two-splits"][1]
     )
-    other_rows = found(train, made(seed=1))["query in two splits"]
+    other_rows = found(train, made(seed=1))["query-in-two-splits"]
     assert other_rows[0] == "warning"
     assert "their rows differ" in other_rows[1]
     renamed = found(train, made(prefix="b"))
-    assert "query in two splits" not in renamed
-    assert renamed["identical rows"][1].startswith(
+    assert "query-in-two-splits" not in renamed
+    assert renamed["identical-rows"][1].startswith(
         "warning: train and test: 400 rows of test (100.0%) have the features of a row of train"
     )
+    assert "rows of test" not in str(found(made(_blank), made(_blank, seed=1, prefix="b")))
     unnamed = from_arrays(train.features, train.labels, group_sizes=[10] * 40)
-    assert "query in two splits" not in found(unnamed, unnamed), "numbers from 0 are no names"
+    assert "query-in-two-splits" not in found(unnamed, unnamed), "numbers from 0 are no names"
 
 
 def test_columns_that_differ() -> None:
     wide = from_arrays(np.ones((3, 2)), [0, 1, 2], query_ids=["x"] * 3)
-    assert "4 features against 2" in found(made(), wide)["different features"][1]
+    assert "4 features against 2" in found(made(), wide)["different-features"][1]
 
     def times_hundred(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
         features[:, 1] *= 100
 
     assert (
         "values of feature 1 in test reach more than ten times as far"
-        in found(made(), made(times_hundred, prefix="b"))["other range"][1]
+        in found(made(), made(times_hundred, prefix="b"))["other-range"][1]
     )
 
 
@@ -230,4 +236,4 @@ def test_lints_find_what_the_synthetic_set_is_given() -> None:
     reader = Synthetic(tied=0.0, leak=1.0, duplicates=0.2, drift=10.0)
     card = data_card({name: reader.read([name], Path()) for name in ("train", "test")})
     names = {finding.lint for finding in lint(card)}
-    assert {"leaking feature", "identical rows"} <= names
+    assert {"leaking-feature", "identical-rows"} <= names

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.experiment.experiment import Prepared
 
 
 @click.command(
@@ -26,8 +22,11 @@ Examples:
 @options.config
 @options.overrides
 @options.runs
+@options.accept
 @options.verify
-def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) -> int:
+def command(
+    config: Path, overrides: tuple[str, ...], runs: Path, accept: tuple[str, ...], verify: bool
+) -> int:
     """Find every problem of an experiment before training.
 
     Parses and resolves CONFIG, reads the data, checks models and metrics against it and the libraries'
@@ -35,10 +34,11 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
     from ltr_harness.experiment.experiment import prepare
+    from ltr_harness.experiment.findings import each_once
     from ltr_harness.experiment.memory import memory_estimate
     from ltr_harness.metrics.core.cautions import cautions
 
-    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None)
+    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None, accept=accept)
     notes: dict[str, None] = {}
     for name in prepared.reader.names():
         notes |= dict.fromkeys(prepared.reader.read(name).train.notes)
@@ -72,26 +72,12 @@ def command(config: Path, overrides: tuple[str, ...], runs: Path, verify: bool) 
     for name, model in prepared.experiment.models.items():
         for caution in model.ranker.cautions(prepared.threads):
             say(f"caution: models.{name}: {caution}")
-    findings = _suspicions(prepared)
-    for line in findings:
-        say(line)
-    n_errors = sum(line.startswith("error: ") for line in findings)
+    findings = each_once(plan.findings)
+    for finding in findings:
+        say(str(finding))
+    n_errors = sum(finding.severity == "error" and not finding.accepted for finding in findings)
     if n_errors:
         say(f"primary {plan.primary}; {count_of(n_errors, 'error')} in the data, see above")
         return 2
     say(f"primary {plan.primary}; no problems found")
     return 0
-
-
-def _suspicions(prepared: Prepared) -> list[str]:
-    """What the data lints say, each once, the worst first."""
-    from ltr_harness.inspection import data_card, lint
-
-    said: dict[str, None] = {}
-    for name in prepared.reader.names():
-        fold = prepared.reader.read(name)
-        prefix = "" if name == "all" else f"{name} "
-        for finding in lint(data_card(fold.splits)):
-            said[f"{finding.severity}: {prefix}{finding.place}: {finding.found}; {finding.cure}"] = None
-    order = ("error", "warning", "note")
-    return sorted(said, key=lambda line: order.index(line.partition(":")[0]))

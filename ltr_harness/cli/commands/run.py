@@ -52,6 +52,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
 @click.option("--force", is_flag=True, help="Train everything again.")
+@options.accept
 @options.verify
 @options.quiet
 @options.as_json
@@ -64,6 +65,7 @@ def command(
     dry_run: bool,
     fail_fast: bool,
     force: bool,
+    accept: tuple[str, ...],
     verify: bool,
     quiet: bool,
     as_json: bool,
@@ -72,6 +74,8 @@ def command(
 
     CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
     fixed K on stdout and the path of report.html.
+
+    Data in which `ltr-harness check` finds an error is refused; what is meant is named by --accept.
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
@@ -84,6 +88,7 @@ def command(
     from ltr_harness.cli.watching import TerminalProgress
     from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared
+    from ltr_harness.experiment.findings import refuse_errors
 
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
@@ -98,8 +103,10 @@ def command(
             verify=verify,
             workers=workers if isinstance(workers, int) else None,
             cluster=cluster,
+            accept=accept,
         )
         if dry_run:
+            refuse_errors(prepared.plan.findings)
             progress.planned(prepared.plan, prepared.threads)
             for study in prepared.plan.open_studies:
                 say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")

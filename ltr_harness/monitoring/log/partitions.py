@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ltr_harness.errors import MissingExtraError, Problem, UsageError
+from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.log import BATCH_ROWS, Log, first_run, last_run
@@ -128,13 +128,15 @@ def _client(cluster: Any) -> Iterator[Any]:
         with cluster.as_current():
             yield cluster
     elif cluster == LOCAL:
-        with (
-            LocalCluster(
+        try:
+            started = LocalCluster(
                 threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
-            ) as started,
-            Client(started, set_as_default=False) as client,
-            client.as_current(),
-        ):
+            )
+        except (RuntimeError, OSError) as problem:
+            raise UsageError(
+                Problem(f"--dask {LOCAL}", f"cannot be started: {problem}", cure=MAIN_GUARD)
+            ) from None
+        with started, Client(started, set_as_default=False) as client, client.as_current():
             yield client
     else:
         try:

@@ -1,0 +1,75 @@
+"""What the data lints say of an experiment: errors refuse it, unless somebody means them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.inspection import LINTS, Finding
+from ltr_harness.metrics import Metric
+
+Findings = Mapping[str, tuple[Finding, ...]]
+
+
+def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = ()) -> Findings:
+    """Fold to its findings, the worst first.
+
+    Args:
+        reader: the experiment's data.
+        metrics: of the experiment; a gain that none of them has is not looked at.
+        accept: lints whose errors are meant.
+
+    Raises:
+        UsageError: there is no such lint.
+    """
+    unknown = [name for name in accept if name not in LINTS]
+    if unknown:
+        raise UsageError(
+            [Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS)) for name in unknown]
+        )
+    exponential = any(getattr(metric, "gain", None) == "exp" for metric in metrics)
+    return {
+        name: tuple(
+            replace(finding, place=_place(name, finding), accepted=_accepted(finding, accept))
+            for finding in reader.findings(name)
+            if exponential or finding.lint != "steep-gain"
+        )
+        for name in reader.names()
+    }
+
+
+def refuse_errors(findings: Findings) -> None:
+    """Raise what is wrong with the data and has not been accepted.
+
+    Raises:
+        DataError: every such error.
+    """
+    problems = [
+        Problem(
+            finding.place,
+            finding.found,
+            cure=f"{finding.cure}; to train all the same, add --accept {finding.lint} "
+            f"(in Python: accept=[{finding.lint!r}])",
+        )
+        for finding in each_once(findings)
+        if finding.severity == "error" and not finding.accepted
+    ]
+    if problems:
+        raise DataError(problems)
+
+
+def each_once(findings: Findings) -> list[Finding]:
+    """Of all folds, the worst first."""
+    found = dict.fromkeys(finding for fold in findings.values() for finding in fold)
+    return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+
+
+def _place(fold: str, finding: Finding) -> str:
+    return finding.place if fold == "all" else f"{fold} {finding.place}"
+
+
+def _accepted(finding: Finding, accept: Collection[str]) -> bool:
+    return finding.severity == "error" and finding.lint in accept

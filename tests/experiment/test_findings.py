@@ -1,0 +1,198 @@
+"""What `check` says of the data, `run` says too: errors refuse unless they are accepted, warnings stand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.config import load_experiment
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.experiment.findings import each_once, findings_of
+from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.metrics import NDCG
+from ltr_harness.report.stored import stored_data
+from ltr_harness.runs import find_runs
+
+MODELS = {"one": {"ranker": "feature", "feature": 1}, "other": {"ranker": "feature", "feature": 2}}
+LEAK = "accepted: test: feature 3 alone ranks with NDCG@10 of 1.0000"
+
+
+def letor(first: int, n_queries: int, leak: bool = False, labels: str = "3102") -> str:
+    """Queries of four documents; the features' order has nothing to do with the labels, but for a third that leaks."""
+    rows = []
+    for query in range(first, first + n_queries):
+        for at, label in enumerate(labels):
+            mixed = (query * 7 + at * 13) % 31
+            third = f" 3:{label}" if leak else f" 3:{(mixed * 5) % 29}"
+            rows.append(f"{label} qid:q{query} 1:{mixed} 2:{query}.{mixed % 7}{third}")
+    return "\n".join(rows) + "\n"
+
+
+def experiment(folder: Path, train: str, test: str, **more: Any) -> Path:
+    (folder / "train.txt").write_text(train)
+    (folder / "test.txt").write_text(test)
+    config = {
+        "name": "x",
+        "data": {"reader": "letor", "splits": {"train": "train.txt", "test": "test.txt"}},
+        "metrics": {"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"},
+        "models": MODELS,
+    }
+    path = folder / "x.yaml"
+    path.write_text(yaml.safe_dump(config | more))
+    return path
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    code = run_command(cli, [str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def leaking(tmp_path: Path) -> Path:
+    """Test labels among the features, train queries among the test queries."""
+    train = letor(0, 20, leak=True)
+    return experiment(tmp_path, train, letor(100, 20, leak=True))
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    train = letor(0, 20)
+    return experiment(tmp_path, train, letor(100, 20) + train)
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["run", "dry run"])
+def test_run_refuses_what_check_calls_an_error(
+    leaking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    runs = tmp_path / "runs"
+    assert command(capsys, "check", leaking)[0] == 2
+    code, out, err = command(capsys, "run", leaking, "--runs", runs, *more)
+    assert (code, out) == (2, "")
+    assert "test: feature 3 alone ranks with NDCG@10 of 1.0000" in err
+    assert "add --accept leaking-feature (in Python: accept=['leaking-feature'])" in err
+    assert not runs.exists()
+
+
+def test_queries_of_train_in_test_are_refused_in_python_too(copied: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"train and test: 20 queries are in both.*--accept query-in-two-splits"
+    ):
+        run_experiment(copied, runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_accepted_is_recorded_and_stands_in_the_report(
+    leaking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    code, out, err = command(
+        capsys, "run", leaking, "--runs", runs, "--accept", "leaking-feature", "--workers", "1"
+    )
+    assert code == 0
+    assert LEAK in err, "before training"
+    assert LEAK in " ".join(out.split()), "beside the result"
+    for run in find_runs(runs / "x"):
+        accepted = [finding for finding in run.record.findings if finding.accepted]
+        assert {finding.lint for finding in accepted} == {"leaking-feature"}
+        assert {finding.place for finding in accepted} == {"train", "test"}
+    report = runs / "x" / "report"
+    for page in ("report.html", "report.md", "report.json"):
+        assert LEAK in (report / page).read_text(encoding="utf-8")
+    assert any(note.startswith(LEAK) for note in stored_data([runs / "x"]).comparison.notes), (
+        "from the records alone"
+    )
+    assert command(capsys, "check", leaking, "--accept", "leaking-feature")[0] == 0
+
+
+def test_python_accepts_by_the_same_names(copied: Path, tmp_path: Path) -> None:
+    result = run_experiment(copied, runs=tmp_path / "runs", accept=["query-in-two-splits"])
+    assert result.comparison is not None
+    assert any(note.startswith("accepted: train and test: 20 queries") for note in result.comparison.notes)
+    with pytest.raises(UsageError, match="accept leaking: no such lint; did you mean 'leaking-feature'"):
+        run_experiment(copied, runs=tmp_path / "runs", accept=["leaking"])
+    with pytest.raises(DataError, match="query-in-two-splits"):  # another error is not meant by it
+        run_experiment(copied, runs=tmp_path / "runs", accept=["leaking-feature"])
+
+
+def test_warnings_stand_before_and_beside_the_result_and_notes_in_the_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = experiment(tmp_path, letor(0, 20, labels="3210"), letor(100, 20, labels="3210"))  # sorted by label
+    code, out, err = command(capsys, "run", path, "--runs", tmp_path / "runs", "--workers", "1")
+    told = "warning: train: in 20 of 20 queries the documents are sorted by label"
+    assert (code, told in err, told in " ".join(out.split())) == (0, True, True)
+    events = command(capsys, "run", path, "--runs", tmp_path / "runs", "--dry-run", "--json")[2].splitlines()
+    (planned,) = [event for event in map(json.loads, events) if event["event"] == "planned"]
+    assert ("sorted-labels", "warning", "train") in [
+        (finding["lint"], finding["severity"], finding["place"]) for finding in planned["findings"]
+    ]
+
+
+def test_folds_are_named(tmp_path: Path) -> None:
+    train = letor(0, 20)
+    splits = {
+        "a": {"train": "train.txt", "test": "test.txt"},
+        "b": {"train": "test.txt", "test": "train.txt"},
+    }
+    data = {"reader": "letor", "splits": splits}
+    path = experiment(tmp_path, train, letor(100, 10) + train, data=data)
+    reader = FoldReader(load_experiment(path).data)
+    found = findings_of(reader, [NDCG(k=3)])
+    errors = [finding.place for finding in each_once(found) if finding.severity == "error"]
+    assert errors == ["a train and test", "b train and test"]
+
+
+def test_large_grades_are_an_error_only_where_a_gain_is_exponential(tmp_path: Path) -> None:
+    path = experiment(tmp_path, letor(0, 20), letor(100, 20).replace("3 qid", "100 qid"))
+    reader = FoldReader(load_experiment(path).data)
+    assert "steep-gain" in {finding.lint for finding in each_once(findings_of(reader, [NDCG(k=3)]))}
+    linear = findings_of(reader, [NDCG(k=3, gain="linear")])
+    assert "steep-gain" not in {finding.lint for finding in each_once(linear)}
+
+
+def test_the_lints_are_made_once_for_the_same_content(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_experiment(copied).data
+    first = FoldReader(data).findings("all")
+
+    def again(card: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr("ltr_harness.experiment.folds.data_card", again)
+    assert FoldReader(data).findings("all") == first
+    copied.with_name("test.txt").write_text(letor(200, 20))
+    with pytest.raises(AssertionError, match="made again"):
+        FoldReader(data).findings("all")
+
+
+NOTHING = [
+    (
+        "test.txt",
+        {},
+        "test.txt: ndcg@3 is undefined for every query; expected at least one query with a relevant",
+    ),
+    ("valid.txt", {"metric": "ndcg@3", "patience": 2}, "valid.txt: ndcg@3 is undefined for every query"),
+]
+
+
+@pytest.mark.parametrize(("file", "stopping", "message"), NOTHING, ids=["test", "valid"])
+def test_a_metric_without_a_value_for_any_query_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, stopping: dict[str, Any], message: str
+) -> None:
+    """It ended with exit 0 and "not distinguishable", n = 0."""
+    splits = {"train": "train.txt", "test": "test.txt", "valid": "valid.txt"}
+    data = {"reader": "letor", "splits": splits}
+    path = experiment(
+        tmp_path, letor(0, 20), letor(100, 20), data=data, **{"stopping": stopping} if stopping else {}
+    )
+    (tmp_path / "valid.txt").write_text(letor(200, 20))
+    (tmp_path / file).write_text(letor(300, 20, labels="0000"))
+    arguments = ("run", path, "--runs", tmp_path / "runs", "--accept", "nothing-relevant")
+    code, out, err = command(capsys, *arguments)
+    assert (code, out, message in err) == (2, "", True)
