@@ -33,7 +33,8 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
     """
     parent.mkdir(parents=True, exist_ok=True)
     _swept(parent.resolve())
-    folder = parent / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    # absolute, because pyarrow takes what has a colon for an address
+    folder = parent.absolute() / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700 if private else 0o777)
     try:
         yield folder

@@ -97,8 +97,21 @@ def cli() -> None:
     """Train and compare LightGBM and XGBoost rankers under one definition of every metric."""
 
 
+def _open_closed_streams() -> None:
+    """Standard streams that the caller closed lead nowhere: else the next file opened would get their output."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+        if getattr(sys, name) is None:
+            stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
+            setattr(sys, name, stream)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
+    _open_closed_streams()
     from ltr_harness.cli.ending import run_command
 
     # Read by both boosters' OpenMP when they load: wait for each other a little while (small trees need that),

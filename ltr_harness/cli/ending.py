@@ -20,6 +20,10 @@ from ltr_harness.own_files import own_line
 from ltr_harness.wording import count_of
 
 INTERRUPTED = 130
+WITHOUT_DOCSTRINGS = (
+    "Python runs without docstrings here (PYTHONOPTIMIZE=2 or -OO), and neither LightGBM nor XGBoost can be "
+    "imported so: unset it, or set it to 1"
+)
 
 
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
@@ -90,6 +94,8 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
     if own:
         found = f"{type(error).__name__}: {error}"
         return 1, [Problem(own, found, cure=f"an error in your own code; details: {_kept_traceback(error)}")]
+    if sys.flags.optimize > 1:
+        return 2, [Problem("", f"{type(error).__name__}: {error}", cure=WITHOUT_DOCSTRINGS)]
     found = f"internal error: {type(error).__name__}: {error}"
     blame = "this is a defect of ltr-harness, not of your input; details: "
     return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]

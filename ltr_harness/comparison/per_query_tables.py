@@ -37,7 +37,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
     try:
         if path.suffix == ".parquet":
-            return pd.read_parquet(path)
+            return pd.read_parquet(path.absolute())
         with warnings.catch_warnings():
             # rows longer than the header: pandas would cut them, or take their first field for an index
             warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -88,7 +88,7 @@ class ParquetTable:
 
         self.path = path
         try:
-            self._file = ParquetFile(path, page_checksum_verification=True)
+            self._file = ParquetFile(path.absolute(), page_checksum_verification=True)
             self.schema: Any = self._file.schema_arrow
             self.columns: list[str] = list(self.schema.names)
             self.size = path.stat().st_size

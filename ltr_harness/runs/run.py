@@ -50,7 +50,14 @@ class Run:
     @cached_property
     def per_query(self) -> pd.DataFrame:
         """One row per test query: query_id, rows, n_relevant, and a column per metric (NaN if undefined)."""
-        return self._table(PER_QUERY)
+        table = self._table(PER_QUERY)
+        lacking = [name for name in self.record.metrics if name not in table.columns]
+        if lacking:
+            raise DataError(
+                f"{self.path}: {RECORD} names {', '.join(lacking)}, of which {PER_QUERY} has no column; remove the "
+                "folder and run the experiment again"
+            )
+        return table
 
     @cached_property
     def test_scores(self) -> pd.DataFrame:
@@ -65,7 +72,7 @@ class Run:
         import pyarrow.parquet as parquet
 
         self._intact(TEST_SCORES)
-        file = parquet.ParquetFile(self.path / TEST_SCORES)
+        file = parquet.ParquetFile((self.path / TEST_SCORES).absolute())
         stored = [name for name in names if name in file.schema_arrow.names]
         table = file.read(columns=stored)
         return {name: table[name].to_numpy(zero_copy_only=False) for name in stored}
@@ -161,7 +168,7 @@ class Run:
 
         self._intact(name)
         # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
-        table = parquet.ParquetFile(self.path / name).read(use_threads=False)
+        table = parquet.ParquetFile((self.path / name).absolute()).read(use_threads=False)
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import click
 
+from ltr_harness.cli.ending import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
 from ltr_harness.readers.cost import in_words
 
@@ -81,7 +82,8 @@ def _attempt(what: str, look: Callable[[], Finding]) -> Iterator[Finding]:
     try:
         yield look()
     except Exception as problem:
-        yield Finding("failed", what, f"{type(problem).__name__}: {problem}", "install ltr-harness again")
+        cure = WITHOUT_DOCSTRINGS if sys.flags.optimize > 1 else "install ltr-harness again"
+        yield Finding("failed", what, f"{type(problem).__name__}: {problem}", cure)
 
 
 def _versions() -> Finding:

@@ -231,10 +231,10 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
 
     def opened(form: Any) -> Any:
         return ds.dataset(
-            [str(file) for file in files],
+            [str(file.absolute()) for file in files],
             format=form,
             partitioning=ds.partitioning(flavor="hive") if path.is_dir() else None,
-            partition_base_dir=str(path) if path.is_dir() else None,
+            partition_base_dir=str(path.absolute()) if path.is_dir() else None,
         )
 
     found = opened(form)

@@ -44,7 +44,7 @@ def stored_result(path: Path, config: MonitorConfig) -> QueryTable:
     try:
         document = json.loads((path / RESULT).read_text(encoding="utf-8"))
         theirs = document["definition"]
-        table = parquet.read_table(path / PER_QUERY)
+        table = parquet.read_table((path / PER_QUERY).absolute())
     except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     _refuse_differences(str(path), theirs, config.definition())

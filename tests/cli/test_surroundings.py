@@ -1,0 +1,100 @@
+"""Commands in odd surroundings: closed streams, no docstrings, names of folders with a colon, edited records."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+
+CONFIG = """
+name: e
+seeds: [1]
+data: {reader: synthetic, n_queries: {train: 20, valid: 10, test: 20}, n_features: 12, max_grade: 4}
+metrics: {cutoffs: [3], report: [ndcg], primary: ndcg@3}
+models: {chance: {ranker: random}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code"),
+    [
+        (">&-", "list metrics", 0),
+        ("2>&-", "check nothing.yaml", 2),
+        (">&- 2>&- <&-", "check nothing.yaml", 2),
+        (">&- 2>&- <&-", "list metrics", 0),
+    ],
+)
+def test_closed_streams_change_no_exit_code(tmp_path: Path, closed: str, arguments: str, code: int) -> None:
+    command = f"exec {sys.executable} -m ltr_harness {arguments} {closed}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_without_docstrings_the_cure_is_named(tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text(CONFIG.replace("random}", "lightgbm, rounds: 2}"))
+    done = subprocess.run(
+        [sys.executable, "-m", "ltr_harness", "check", "e.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONOPTIMIZE": "2", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "PYTHONOPTIMIZE=2" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("e.yaml").write_text(CONFIG)
+    assert run_command(cli, ["run", "e.yaml", "--workers", "1", "--runs", "rdask:2", "--quiet"]) == 0
+    return Path("rdask:2") / "e"
+
+
+def test_a_folder_with_a_colon_is_no_address(experiment: Path) -> None:
+    assert len(list(experiment.glob("*/record.json"))) == 1
+    assert run_command(cli, ["report", str(experiment), "-o", "s3:out", "--format", "json"]) == 0
+
+
+def test_data_in_a_folder_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hdfs:1").mkdir()
+    rows = {"query_id": [1, 1, 2, 2], "label": [1, 0, 0, 1], "f": [0.5, 0.1, 0.2, 0.3]}
+    pd.DataFrame(rows).to_parquet(tmp_path / "hdfs:1" / "rows.parquet")
+    assert run_command(cli, ["data", "describe", "hdfs:1/rows.parquet"]) == 0
+    assert run_command(cli, ["data", "convert", "hdfs:1/rows.parquet", "-o", "s3:2/again.parquet"]) == 0
+    table = pd.DataFrame({"query_id": range(9), "ndcg@3": [0.1 * at for at in range(9)]})
+    for name in "ab":
+        table.to_parquet(tmp_path / "hdfs:1" / f"{name}.parquet")
+    assert run_command(cli, ["compare", "hdfs:1/a.parquet", "hdfs:1/b.parquet"]) == 0
+
+
+def test_a_record_that_names_a_metric_its_tables_lack(
+    experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = experiment.glob("*/record.json")
+    record = json.loads(path.read_text())
+    record["metrics"]["map@3"] = record["metrics"]["ndcg@3"]
+    path.write_text(json.dumps(record))
+    said = (
+        f"{path.parent}: record.json names map@3, of which per_query.parquet has no column; remove the folder"
+    )
+    for arguments in (
+        ["report", str(experiment)],
+        ["compare", str(experiment), "-m", "map@3"],
+        ["show", "worst", str(path.parent), "-m", "map@3"],
+    ):
+        assert run_command(cli, arguments) == 2
+        assert said in capsys.readouterr().err
