@@ -193,7 +193,7 @@ def _no_bytecode() -> Iterator[None]:
 def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
     """The names of modules that a source imports, or may: after ``from a import b``, a and a.b."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(_parsed(source)))
     except (SyntaxError, ValueError):  # said where it is executed
         return frozenset()
     names: set[tuple[str, ...]] = set()
@@ -216,6 +216,15 @@ def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ..
     return frozenset(
         name for name in names if name and name[0] != "ltr_harness"
     )  # its version counts already
+
+
+def _parsed(source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (
+        SystemError
+    ):  # CPython 3.11's, where another thread parses at the same moment (python/cpython#106905)
+        return ast.parse(source)
 
 
 def _called(function: ast.expr) -> str:

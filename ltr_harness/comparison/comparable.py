@@ -217,8 +217,17 @@ def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
 
 
 def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
-    """The same ids, but other labels, rows or weights behind them."""
-    folds = sorted(first.judgments_fingerprint.keys() & other.judgments_fingerprint.keys())
+    """The same ids, but other folds, labels, rows or weights behind them."""
+    mine_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
+    folds = sorted(mine_folds & other_folds)
+    if folds and mine_folds != other_folds:  # fold 1 of three is not fold 1 of five
+        found = (
+            f"its test queries are divided into {count_of(len(other_folds), 'fold')}, those of {first.name} into "
+            f"{len(mine_folds)}"
+        )
+        return [
+            Problem(other.name, found, "the same folds", "train both on the same division of the queries")
+        ]
     differing = [
         fold for fold in folds if first.judgments_fingerprint[fold] != other.judgments_fingerprint[fold]
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from ltr_harness.atomic import whole_files
@@ -56,19 +57,23 @@ _PICTURES = ("svg", "png")
 
 
 def warm_up() -> None:
-    """Load and compile whatever a report needs, a second's work, while something else is being done."""
-    from ltr_harness.report import engine, html
+    """Load and compile whatever a report needs, a second's work, while something else is being done.
 
-    engine.warm_up()
-    import pandas  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
+    What fails here fails again where it is needed, and is told there.
+    """
+    with suppress(Exception):
+        from ltr_harness.report import engine, html
 
-    from ltr_harness.report.numbers import other_tools
+        engine.warm_up()
+        import pandas  # noqa: F401
+        import pyarrow.parquet  # noqa: F401
 
-    for name in SECTIONS:
-        catalog.load(name)
-    html.warm_up()
-    other_tools.warm_up()
+        from ltr_harness.report.numbers import other_tools
+
+        for name in SECTIONS:
+            catalog.load(name)
+        html.warm_up()
+        other_tools.warm_up()
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:

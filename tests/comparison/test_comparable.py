@@ -41,6 +41,16 @@ def test_alike() -> None:
     assert said(entrant("x"), entrant("y", "cab"), entrant("z")) == []
 
 
+def test_other_folds_are_not_other_labels() -> None:
+    three = entrant("x", fingerprint={"1": "a", "2": "b", "3": "c"})
+    five = entrant("y", fingerprint={"1": "d", "2": "e", "3": "f", "4": "g", "5": "h"})
+    assert said(three, five) == [
+        "y: its test queries are divided into 5 folds, those of x into 3; expected the same folds; "
+        "train both on the same division of the queries"
+    ]
+    assert "other labels" in said(three, entrant("y", fingerprint={"1": "a", "2": "b", "3": "z"}))[0]
+
+
 def test_another_k_is_another_question() -> None:
     assert said(entrant("x"), entrant("y", metrics=("ndcg@5",))) == [
         "y: ndcg@5 against ndcg@10 of x: never comparable: a different K is a different question; "
