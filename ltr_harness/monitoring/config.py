@@ -113,8 +113,9 @@ class Windows(Part):
         default=7, ge=0, le=10_000, description="Windows averaged to see small lasting drops; 0 for none."
     )
     min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
-    season: Literal["none", "weekday"] = Field(
-        default="none", description="weekday: Mondays are compared with Mondays."
+    season: Literal["none", "weekday", "hour", "hour_of_week"] = Field(
+        default="none",
+        description="weekday: Mondays are compared with Mondays; hour: mornings with mornings; hour_of_week: both.",
     )
 
 

@@ -174,10 +174,12 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                     "user and timestamp there, cluster_id and timestamp in columns",
                 )
             )
-    if config.windows.season == "weekday" and seconds(config.windows.size) > 86_400:
+    if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
         problems.append(
             Problem(
-                str(tree.place), "windows.season weekday with windows longer than a day", "size: 1d or less"
+                str(tree.place),
+                f"windows.season {config.windows.season} with windows longer than a day",
+                "size: 1d or less",
             )
         )
     if seconds(relevance.maturity) and columns.timestamp is None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring.analysis import change, label_health, window_tests
+from ltr_harness.monitoring.analysis.cusum import with_cusum
 from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.presentation import presentation
@@ -163,10 +164,12 @@ def analysed(
     if (
         production.time is not None
         and baseline is not None
-        and config.windows.season == "weekday"
+        and config.windows.season != "none"
         and baseline.time is None
     ):
-        raise UsageError("windows.season weekday needs a baseline with timestamps; set season: none")
+        raise UsageError(
+            f"windows.season {config.windows.season} needs a baseline with timestamps; set season: none"
+        )
     whole_cut = cut(production.time, len(production), config)
     key = history_key(config.definition(), config.windows.size, config.windows.timezone)
     past = (
@@ -201,6 +204,7 @@ def analysed(
         warnings=warned,
         n_immature=whole_cut.n_immature,
         findings=findings,
+        days_unknown=found.pop("days_unknown"),
     )
     alerts, more = alerts_of(evidence)
     cusum_level = found["cusum_level"]
@@ -271,7 +275,7 @@ def _alone(production: QueryTable, counted: NDArray[np.int64], config: MonitorCo
     return {
         "changes": [], "splits": [], "slices": found, "n_slice_candidates": candidates, "drift": [], "labels": [],
         "presentation": None, "keyed": None, "cusum_level": float("nan"), "family": "nothing was tested over time",
-        "worst": worst_queries(production, counted, None), "notices": [],
+        "worst": worst_queries(production, counted, None), "notices": [], "days_unknown": False,
     }  # fmt: skip
 
 
@@ -281,25 +285,15 @@ def _compared(
 ) -> dict[str, Any]:  # fmt: skip
     periods = Periods(production.without_pages().take(counted), baseline.without_pages().defined(), config)
     _refuse_too_few(periods, production, baseline, whole_cut)
-    if periods.strata[0] is not None:
-        lacking = sorted(
-            set(np.unique(periods.strata[0]).tolist()) - set(np.unique(periods.strata[1]).tolist())
-        )
-        if lacking:
-            days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-            raise UsageError(
-                f"windows.season weekday: the baseline has no {', '.join(days[day] for day in lacking)}; "
-                "expected whole weeks, or season: none"
-            )
+    _refuse_other_seasons(periods)
     notices = []
     rows = window_tests.compared_windows(windows, whole_cut, counted, periods, past)
     changes = change.changes(periods)
     changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
-    rows, level = window_tests.with_cusum(rows, periods, past)
-    if config.windows.season == "none" and change.weekday_effect(baseline, config.windows.timezone):
-        notices.append(
-            "the metric depends on the day of the week; windows.season: weekday would compare Mondays with Mondays"
-        )
+    rows, level = with_cusum(rows, periods, past)
+    advice = change.season_advice(baseline, config.windows.timezone)
+    if config.windows.season == "none" and advice is not None:
+        notices.append(advice)
     mature = np.flatnonzero(whole_cut.mature)
     every = Periods(production.take(mature), baseline, config)
     clicks = config.relevance.from_events or config.propensity is not None
@@ -318,7 +312,32 @@ def _compared(
         "cusum_level": level,
         "family": f"{config.compare.correct.capitalize()} over {family}",
         "notices": notices,
+        "days_unknown": periods.days_unknown,
     }
+
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _refuse_other_seasons(periods: Periods) -> None:
+    """Of each part of the season that production has, the baseline must have something to compare it with."""
+    now, before = periods.strata
+    if now is None or before is None:
+        return
+    season = periods.config.windows.season
+    lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
+    if not lacking:
+        return
+    names = [
+        _WEEKDAYS[part] if season == "weekday" else f"{part:02d}:00" if season == "hour"
+        else f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00" for part in lacking
+    ]  # fmt: skip
+    more = f" and {len(names) - 7} more" if len(names) > 7 else ""
+    whole = "days" if season == "hour" else "weeks"
+    raise UsageError(
+        f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
+        f"expected whole {whole}, or season: none"
+    )
 
 
 def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTable, whole_cut: Cut) -> None:

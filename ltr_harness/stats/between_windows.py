@@ -125,12 +125,14 @@ def widened(
         confidence: of the interval.
 
     Returns:
-        With degrees of freedom by Satterthwaite; as it was where nothing is known of its error.
+        With degrees of freedom by Satterthwaite, at least those of the windows; as it was where nothing is known of its
+        error.
     """
     if np.isnan(plain.error) or not share:
         return plain
     sampling = plain.error**2
-    variance = sampling + share * between.variance
+    # never below what windows of the quiet time were seen to vary by: a variance of 0 was only estimated
+    variance = max(sampling + share * between.variance, share * between.mean_square)
     if variance <= 0:
         return plain
     terms = (share * between.mean_square) ** 2 / between.freedom

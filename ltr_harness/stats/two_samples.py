@@ -159,8 +159,8 @@ def difference(
     else:
         size = int(max(one.strata.max(), other.strata.max())) + 1
         shares = np.bincount(one.strata, minlength=size) / one.strata.size
-        mean, a = _weighted(one, one.strata, shares)
-        reference, b = _weighted(other, other.strata, shares)
+        mean, a = weighted_mean(one, one.strata, shares)
+        reference, b = weighted_mean(other, other.strata, shares)
     n = one.values.size + other.values.size
     return between(mean - reference, a, b, alternative=alternative, confidence=confidence, n=n)
 
@@ -288,8 +288,14 @@ def betting_interval(values: Floats, confidence: float = 0.95) -> tuple[float, f
     return float(m[max(kept[0] - 1, 0)]), float(m[min(kept[-1] + 1, 500)])
 
 
-def _weighted(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
-    """The mean under given shares of the strata; NaN where a stratum that counts is empty."""
+def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
+    """The mean under given shares of the strata, and its influence; NaN where a stratum that counts is empty.
+
+    Args:
+        sample: values with their clusters.
+        strata: int64 (n,), codes of the strata.
+        shares: float64 (n_strata,), adding up to 1.
+    """
     values = sample.values
     counts = np.bincount(strata, minlength=shares.size)
     known = counts > 0

@@ -152,7 +152,7 @@ def test_the_headline_counts_the_whole_and_the_alert_a_part(query_table: Queries
     tables = []
     for side in range(2):
         country = random.choice(list("ABCD"), 4000)
-        values = 0.7 + 0.3 * random.standard_normal(4000) - 0.075 * ((country == "D") & (side == 0))
+        values = 0.7 + 0.3 * random.standard_normal(4000) - 0.09 * ((country == "D") & (side == 0))
         tables.append(query_table(values, days=day, segments={"country": country}, prefix="nb"[side]))
     found = analyse(*tables)
     change = found.changes[0]

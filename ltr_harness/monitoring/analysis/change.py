@@ -6,20 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from ltr_harness.monitoring.analysis.inputs import query_features, segment_column, segments_of
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean
-from ltr_harness.monitoring.analysis.windows import THURSDAY, local_days
+from ltr_harness.monitoring.analysis.windows import hours_of_week, local_days
 from ltr_harness.monitoring.queries import QueryTable, together
 from ltr_harness.monitoring.results.answers import Cell, Change, Interval, Split
 from ltr_harness.stats.decomposition import Decomposition
 from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.several_samples import welch_anova_p
-from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
-from ltr_harness.wording import count_of
+from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, mean_estimate
 
-_DAY_AT_LEAST = 20  # queries of a weekday to say something of it
-_CERTAIN = 1e-3  # for a recommendation that nobody asked for
+_AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
+_CERTAIN = 0.005  # for a recommendation that nobody asked for
 
 Floats = NDArray[np.float64]
 
@@ -28,24 +27,15 @@ def changes(periods: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
     confidence = periods.config.compare.confidence
-    common = periods.common
     for at, metric in enumerate(periods.now.metrics):
         now = periods.sample_now(periods.now.values[at])
         before = periods.reference if at == 0 else periods.sample_before(periods.before.values[at])
         higher = periods.config.resolved_metrics[at].higher_is_better
-        side = "drop" if higher else "rise"
-        alternative = side if periods.config.compare.alternative == "drop" else "change"
-        if common is None:
-            tested = difference(now, before, alternative=alternative, confidence=confidence)  # type: ignore[arg-type]
-            method = _unpaired_method(periods)
-        else:
-            ours, theirs = common
-            d = paired_differences(periods.now.values[at][ours], periods.before.values[at][theirs])
-            keep = ~np.isnan(d)
-            clusters = periods.clusters[0]
-            sample = Sample(d[keep], None if clusters is None else clusters[ours][keep])
-            tested = mean_estimate(sample, confidence, alternative)  # type: ignore[arg-type]
-            method = f"paired t over {count_of(keep.sum(), 'query')} that both periods scored"
+        side: Alternative = "drop" if higher else "rise"
+        values = None if at == 0 else (periods.now.values[at], periods.before.values[at])
+        tested = periods.compare(
+            values, alternative=side if periods.config.compare.alternative == "drop" else "change"
+        )
         a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
         found.append(
             Change(
@@ -54,18 +44,26 @@ def changes(periods: Periods) -> list[Change]:
                 of_mean(b),
                 interval(tested),
                 tested.value / b.value if b.value else float("nan"),
-                method,
+                _method(periods, tested),
             )
         )
     return found
 
 
-def _unpaired_method(periods: Periods) -> str:
+def _method(periods: Periods, tested: Estimate) -> str:
+    if periods.common is not None:
+        return f"paired t over {tested.n:,} queries that both periods scored"
     parts = ["Welch's t over different queries"]
     if periods.clusters[0] is not None:
         parts.append("robust to clusters")
+    season = {
+        "weekday": "weekday by weekday",
+        "hour": "hour by hour",
+        "hour_of_week": "hour by hour of the week",
+    }
     if periods.strata[0] is not None:
-        parts.append("weekday by weekday")
+        parts.append(season[periods.config.windows.season])
+    parts += [str(known) for known in periods.primary_days if known is not None]
     return ", ".join(parts)
 
 
@@ -131,9 +129,49 @@ def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Per
     )
 
 
-def weekday_effect(table: QueryTable, timezone: str) -> bool:
-    """Whether the metric depends on the day of the week, far beyond chance."""
+def season_advice(table: QueryTable, timezone: str) -> str | None:
+    """Which season the metric has, far beyond how days differ anyway; None where it shows none.
+
+    Days are the unit, not their queries: seven days that differ are no week.
+    """
     if table.time is None:
-        return False
-    weekday = (local_days(table.time, timezone) + THURSDAY) % 7
-    return welch_anova_p(table.primary, weekday, least=_DAY_AT_LEAST) < _CERTAIN
+        return None
+    hours = hours_of_week(table.time, timezone)
+    known = ~np.isnan(table.primary)
+    days = np.unique(local_days(table.time, timezone), return_inverse=True)[1]
+    weekly = _season_p(table.primary[known], hours[known] // 24, days[known])
+    daily = _season_p(table.primary[known], hours[known] % 24, days[known], within_days=True)
+    found = [name for name, p in (("day of the week", weekly), ("hour of the day", daily)) if p < _CERTAIN]
+    if not found:
+        return None
+    option = "hour_of_week" if len(found) == 2 else "weekday" if "week" in found[0] else "hour"
+    like = {"weekday": "Mondays with Mondays", "hour": "mornings with mornings"}.get(option, "like with like")
+    return (
+        f"the metric depends on the {' and the '.join(found)}; windows.season: {option} would compare {like}"
+    )
+
+
+def _season_p(values: Floats, parts: Codes, days: Codes, within_days: bool = False) -> float:
+    """The F test of parts of the season over means: of days, or of hours against their own day's mean."""
+    size = int(parts.max(initial=0)) + 1
+    cell, of = np.unique(days * size + parts, return_inverse=True)
+    n = np.bincount(of)
+    means, day, part = np.bincount(of, values) / n, cell // size, cell % size
+    enough = n >= _AT_LEAST
+    means, day, part = means[enough], np.unique(day[enough], return_inverse=True)[1], part[enough]
+    if not means.size:
+        return float("nan")
+    freedom = means.size
+    if within_days:
+        means = means - (np.bincount(day, means) / np.bincount(day))[day]
+        freedom -= int(day.max())
+    _, group = np.unique(part, return_inverse=True)
+    counts = np.bincount(group)
+    centre = means.mean()
+    by_part = np.bincount(group, means) / counts
+    explained = float((counts * (by_part - centre) ** 2).sum())
+    rest = float(((means - by_part[group]) ** 2).sum())
+    left = freedom - counts.size
+    if counts.size < 2 or left < 3 or rest <= 0:
+        return float("nan")
+    return float(fdtrc(counts.size - 1, left, explained / (counts.size - 1) / (rest / left)))

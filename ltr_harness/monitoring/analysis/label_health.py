@@ -19,7 +19,6 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.answers import LabelTest
 from ltr_harness.stats.corrections import bonferroni
-from ltr_harness.stats.two_samples import difference
 
 WITH_RELEVANT = "queries with a relevant document"
 _GRADUAL = 0.9
@@ -43,17 +42,14 @@ def label_tests(now: QueryTable, cut: Cut, before: QueryTable, config: MonitorCo
             columns[f"{name} per query"] = (counts.astype(np.float64), before.events[name].astype(np.float64))
     found: list[LabelTest] = []
     for what, (ours, theirs) in columns.items():
-        reference = periods.sample_before(theirs)
+        days = periods.days_differ(ours, theirs)
         base = float(theirs.mean()) if theirs.size else float("nan")
         for window, rows in _parts(cut, config):
-            sample = periods.sample_now(ours, rows)
-            if sample.values.size < 2:
+            if rows.size < 2:
                 continue
-            tested = difference(sample, reference, alternative="drop", confidence=config.compare.confidence)
+            tested = periods.compare((ours, theirs), rows, "drop", days)
             found.append(
-                LabelTest(
-                    what, window, base, float(sample.values.mean()), interval(tested), float("nan"), False
-                )
+                LabelTest(what, window, base, float(ours[rows].mean()), interval(tested), float("nan"), False)
             )
     p = bonferroni([test.difference.p for test in found])
     done = []

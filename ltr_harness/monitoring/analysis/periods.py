@@ -1,7 +1,8 @@
-"""Production beside its baseline: the two samples that every test takes its numbers from."""
+"""Production beside its baseline: the two samples that every test takes its numbers from, and the test itself."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.monitoring.analysis.windows import THURSDAY, local_days
+from ltr_harness.monitoring.analysis.days import DaysDiffer, Units, units_of
+from ltr_harness.monitoring.analysis.windows import season_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import Category, QueryTable, together
 from ltr_harness.monitoring.results.answers import Interval
-from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample
+from ltr_harness.stats.between_windows import widened
+from ltr_harness.stats.paired import paired_differences
+from ltr_harness.stats.two_samples import (
+    Alternative,
+    Codes,
+    Estimate,
+    Sample,
+    difference,
+    mean_estimate,
+)
 
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
 
@@ -51,6 +62,8 @@ class Periods:
         worse = -difference if self.higher_is_better else difference
         return worse >= self.config.compare.min_drop
 
+    # ---- samples ------------------------------------------------------------------------------------------
+
     @cached_property
     def clusters(self) -> tuple[Codes, Codes] | tuple[None, None]:
         """Codes of whom each query belongs to, the same coding on both sides."""
@@ -62,20 +75,17 @@ class Periods:
 
     @cached_property
     def strata(self) -> tuple[Codes, Codes] | tuple[None, None]:
-        """Weekdays, where Mondays are to be compared with Mondays."""
+        """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""
         if self.config.windows.season == "none" or self.now.time is None or self.before.time is None:
             return None, None
-        zone = self.config.windows.timezone
-        return (local_days(self.now.time, zone) + THURSDAY) % 7, (
-            local_days(self.before.time, zone) + THURSDAY
-        ) % 7
+        return season_of(self.now.time, self.config.windows), season_of(self.before.time, self.config.windows)
 
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
-        """Production's values (of the primary metric unless given), or those of some queries.
+        """Production's values, or those of some queries.
 
         Args:
-            values: float64 (n_queries,).
-            rows: (n_kept,), places or truth values of the queries; all if None.
+            values: float64 (n_now,), of the primary metric unless given.
+            rows: int64 (n_rows,), which queries; all unless given.
         """
         return _sample(self.now.primary if values is None else values, self.clusters[0], self.strata[0], rows)
 
@@ -83,8 +93,8 @@ class Periods:
         """The baseline's values.
 
         Args:
-            values: float64 (n_queries,); those of the primary metric if None.
-            rows: (n_kept,), places or truth values of the queries; all if None.
+            values: float64 (n_before,), of the primary metric unless given.
+            rows: int64 (n_rows,), which queries; all unless given.
         """
         return _sample(
             self.before.primary if values is None else values, self.clusters[1], self.strata[1], rows
@@ -102,23 +112,170 @@ class Periods:
             return None
         return known, at[known].astype(np.int64)
 
+    def differences(
+        self, values: tuple[Floats, Floats] | None = None, pairs: tuple[Codes, Codes] | None = None
+    ) -> Sample:
+        """Of a replay, how much each query differs from itself.
+
+        Args:
+            values: float64 (n_now,) and (n_before,), of the primary metric unless given.
+            pairs: int64 (n_pairs,) twice, where the queries stand; all common ones unless given.
+        """
+        ours, theirs = (self.now.primary, self.before.primary) if values is None else values
+        chosen = self.common if pairs is None else pairs
+        assert chosen is not None
+        d = paired_differences(ours[chosen[0]], theirs[chosen[1]])
+        return _sample(d, _some(self.clusters[0], chosen[0]), None, None)
+
     @cached_property
     def reference(self) -> Sample:
         """The baseline's values of the primary metric, asked for by every window."""
         return self.sample_before()
+
+    # ---- days that differ ---------------------------------------------------------------------------------
+
+    @cached_property
+    def units(self) -> list[Units]:
+        """Days, and windows of another size where there are enough: what may differ by itself."""
+        if self.now.time is None:
+            return []
+        return units_of(self.now.time, self.before.time, self.config)
+
+    def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer | None]:
+        """For each of `units` how much it differs by itself in some values; None where nobody can tell.
+
+        Args:
+            ours: float64 (n_now,), production's values.
+            theirs: float64 (n_before,), the baseline's.
+        """
+        now, before = self.sample_now(ours), self.sample_before(theirs)
+        return [
+            unit.differ(now, _known(ours, None), before, _known(theirs, None), own=at > 0)
+            for at, unit in enumerate(self.units)
+        ]
+
+    @cached_property
+    def primary_days(self) -> list[DaysDiffer | None]:
+        """`days_differ` of the primary metric."""
+        return self.days_differ(self.now.primary, self.before.primary)
+
+    # ---- the test -----------------------------------------------------------------------------------------
+
+    def compare(
+        self,
+        values: tuple[Floats, Floats] | None = None,
+        rows: NDArray[Any] | None = None,
+        alternative: Alternative | None = None,
+        days: Sequence[DaysDiffer | None] | None = None,
+    ) -> Estimate:
+        """Production against the baseline, as all that is known of both asks for.
+
+        The same queries are compared in pairs. Different ones by Welch's t, users together, weekday by weekday where
+        a season is set, and with the variance between days in it.
+
+        Args:
+            values: float64 (n_now,) and (n_before,), of the primary metric unless given.
+            rows: int64 (n_rows,), production's queries; all unless given.
+            alternative: the direction in which the primary metric gets worse unless given.
+            days: `days_differ` of the values, where they are compared several times.
+        """
+        side = self.alternative if alternative is None else alternative
+        confidence = self.config.compare.confidence
+        ours, theirs = (self.now.primary, self.before.primary) if values is None else values
+        pairs = self._pairs(rows)
+        if pairs is not None:
+            return mean_estimate(self.differences((ours, theirs), pairs), confidence, side)
+        now = self.sample_now(ours, rows)
+        before = self.reference if values is None else self.sample_before(theirs)
+        plain = difference(now, before, alternative=side, confidence=confidence)
+        if not self.units:
+            return plain
+        if days is None:
+            days = self.primary_days if values is None else self.days_differ(ours, theirs)
+        return self._with_days(plain, days, (_known(ours, rows), _known(theirs, None)), side)
+
+    def _with_days(
+        self, plain: Estimate, days: Sequence[DaysDiffer | None], kept: Sequence[Codes], side: Alternative
+    ) -> Estimate:
+        """The widest of what the units make of the estimate: hours of a day share the day."""
+        widest = plain
+        for unit, known in zip(self.units, days, strict=True):
+            if known is None:
+                continue
+            share = self.share_of(unit, kept[0], kept[1])
+            wide = widened(plain, known.variance, share, side, self.config.compare.confidence)
+            if wide.error > widest.error or widest is plain:
+                widest = wide
+        return widest
+
+    def share_of(self, unit: Units, rows: Codes, rows_before: Codes) -> float:
+        """By how much of the variance between units the difference varies: squared shares of the units, added up.
+
+        Args:
+            unit: days, or windows.
+            rows: int64 (n_rows,), production's queries.
+            rows_before: int64 (m_rows,), the baseline's.
+        """
+        if self.strata[0] is None or self.strata[1] is None:
+            return unit.share_of_now(rows) + unit.share_of_before(rows_before)
+        strata, theirs = self.strata[0][rows], self.strata[1][rows_before]
+        size = int(max(strata.max(), theirs.max())) + 1
+        shares = np.bincount(strata, minlength=size) / rows.size
+        weights = shares / np.maximum(np.bincount(theirs, minlength=size), 1)
+        return unit.share_of_now(rows) + unit.share_of_before(rows_before, weights[theirs])
+
+    @property
+    def days_unknown(self) -> bool:
+        """Whether nobody can tell how much days differ by themselves, although it may matter."""
+        return self.common is None and bool(self.units) and not any(self.primary_days)
+
+    @cached_property
+    def baseline_error(self) -> float:
+        """The part of a window's error that is the baseline's, and so the same in every window."""
+        if self.common is not None:
+            return 0.0
+        variance = self.reference.plain[1].variance
+        everything = np.arange(len(self.now))
+        of_days = [0.0]
+        for unit, known in zip(self.units, self.primary_days, strict=True):
+            if known is not None:
+                share = self.share_of(unit, everything, np.arange(len(self.before)))
+                of_days.append((share - unit.share_of_now(everything)) * known.variance.variance)
+        return float(np.sqrt(variance + max(of_days)))
+
+    def _pairs(self, rows: NDArray[Any] | None) -> tuple[Codes, Codes] | None:
+        """The queries that both periods have, among some of production's; None where most of those are new."""
+        if self.common is None:
+            return None
+        ours, theirs = self.common
+        if rows is None:
+            return ours, theirs
+        wanted = np.zeros(len(self.now), dtype=bool)
+        wanted[rows] = True
+        chosen = wanted[ours]
+        if np.count_nonzero(chosen) < max(2, _COMMON * rows.size):
+            return None
+        return ours[chosen], theirs[chosen]
 
 
 def _sample(
     values: Floats, clusters: Codes | None, strata: Codes | None, rows: NDArray[Any] | None
 ) -> Sample:
     """Without undefined values, of the given rows."""
-    keep = np.arange(values.size) if rows is None else rows
-    keep = keep[~np.isnan(values[keep])]
+    keep = _known(values, rows)
     if keep.size == values.size:
         return Sample(values, clusters, strata)
-    return Sample(
-        values[keep], None if clusters is None else clusters[keep], None if strata is None else strata[keep]
-    )
+    return Sample(values[keep], _some(clusters, keep), _some(strata, keep))
+
+
+def _known(values: Floats, rows: NDArray[Any] | None) -> Codes:
+    keep = np.arange(values.size) if rows is None else rows
+    known: Codes = keep[~np.isnan(values[keep])]
+    return known
+
+
+def _some(codes: Codes | None, rows: Codes) -> Codes | None:
+    return None if codes is None else codes[rows]
 
 
 def own_clusters(category: Category | None) -> Codes | None:
@@ -136,9 +293,14 @@ def _own_if_missing(category: Category, size: int, offset: int) -> Codes:
 
 def interval(estimate: Estimate) -> Interval:
     """A tested difference."""
-    return Interval(estimate.value, estimate.low, estimate.high, estimate.p, estimate.error, estimate.n)
+    return Interval(
+        estimate.value, estimate.low, estimate.high, estimate.p, estimate.error, estimate.n, estimate.freedom
+    )
 
 
 def of_mean(estimate: Estimate) -> Interval:
     """A mean: nobody asks whether it is 0."""
-    return Interval(estimate.value, estimate.low, estimate.high, float("nan"), estimate.error, estimate.n)
+    nan = float("nan")
+    return Interval(
+        estimate.value, estimate.low, estimate.high, nan, estimate.error, estimate.n, estimate.freedom
+    )

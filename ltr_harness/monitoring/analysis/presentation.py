@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.answers import Interval, Presentation, RankRow
-from ltr_harness.stats.two_samples import Influence, between, difference, profile_p
+from ltr_harness.stats.two_samples import Influence, between, profile_p
 
 CAUTION = "click-based NDCG mixes ranking quality with presentation"
 _RANKS = 10
@@ -41,10 +41,7 @@ def presentation(periods: Periods) -> Presentation:
     ours, theirs = _positives(now), _positives(before)
     p, distance = profile_p(ours[0], theirs[0])
     changed = bool(p <= _ALPHA and distance >= _SIZE)
-    top = difference(
-        periods.sample_now(_at_rank_one(now)), periods.sample_before(_at_rank_one(before)), alternative="change",
-        confidence=periods.config.compare.confidence,
-    )  # fmt: skip
+    top = periods.compare((_at_rank_one(now), _at_rank_one(before)), alternative="change")
     steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
     signature = "none"
     if changed:
@@ -78,13 +75,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
     now, before = periods.now, periods.before
     if now.ips is None or before.ips is None:
         return {}
-    confidence = periods.config.compare.confidence
-    change = difference(
-        periods.sample_now(now.ips),
-        periods.sample_before(before.ips),
-        alternative="drop",
-        confidence=confidence,
-    )
+    change = periods.compare((now.ips, before.ips), alternative="drop")
     return {
         "ips": interval(change),
         "ips_before": float(before.ips.mean()),

@@ -57,7 +57,8 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
     1. Candidates: values of one column, or of two, with enough queries in both periods.
     2. excess = (slice now - slice before) - (rest now - rest before); Welch's standard error of the four
        means, widened by the design effect where queries come in clusters; one-sided. The slice itself must
-       have fallen too: p is the larger of the two.
+       have fallen too: p is the larger of the two. Of the same queries in both periods, the error is that of their
+       differences.
     3. Benjamini-Hochberg over all candidates in the first round; take the smallest p, set its queries aside,
        test again (Bonferroni), until nothing is significant.
 
@@ -70,11 +71,11 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
     columns = _columns(periods, config, before_exists)
     if not columns:
         return [], 0
-    now, before = np.arange(len(periods.now)), np.arange(len(periods.before))
+    now, before = _everything(periods, before_exists)
     halves = None
     if config.slices.confirm_split:
         halves = _half(periods.now), _half(periods.before)
-        now, before = now[halves[0]], before[halves[1]]
+        now, before = now[halves[0][now]], before[halves[1][before]]
     effect = _design_effect(periods, before_exists)
     sign = 1.0 if periods.higher_is_better else -1.0
     total, n_candidates, found = len(now), 0, []
@@ -99,6 +100,13 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
     return found, n_candidates
 
 
+def _everything(periods: Periods, with_before: bool) -> tuple[Codes, Codes]:
+    """The queries that are looked at: in a replay the common ones, in the same order."""
+    if with_before and periods.common is not None:
+        return periods.common
+    return np.arange(len(periods.now)), np.arange(len(periods.before))
+
+
 class _Candidates:
     """Excess, its standard error and p of every cell of every column and pair of columns."""
 
@@ -108,7 +116,11 @@ class _Candidates:
     ) -> None:  # fmt: skip
         self._columns, self._now, self._before, self._sign = columns, now, before, sign
         self._with_before = with_before
-        sides = (_Side.of(periods.now.primary[now], sign), _Side.of(periods.before.primary[before], sign))
+        self._paired = with_before and periods.common is not None
+        ours, theirs = periods.now.primary[now], periods.before.primary[before]
+        sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
+        if self._paired:
+            sides.append(_Side.of(ours - theirs, sign))
         self._sides = sides
         least = periods.config.slices.min_queries
         keys: list[tuple[int, int, int]] = []
@@ -120,7 +132,7 @@ class _Candidates:
             sums = np.stack(
                 [
                     _sums(self._cells(i, j, now_side), side.values, size)
-                    for now_side, side in zip((True, False), sides, strict=True)
+                    for now_side, side in zip((True, False, True), sides, strict=False)
                 ]
             )
             enough = sums[0, 0] >= least
@@ -129,7 +141,7 @@ class _Candidates:
             cells = np.flatnonzero(enough)
             keys += [(i, j, int(cell)) for cell in cells]
             parts.append(sums[:, :, cells])
-        inside = np.concatenate(parts, axis=2) if parts else np.empty((2, 3, 0))
+        inside = np.concatenate(parts, axis=2) if parts else np.empty((len(sides), 3, 0))
         totals = np.stack([_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in sides])
         rest = totals - inside
         enough = rest[0, 0] >= least
@@ -140,12 +152,12 @@ class _Candidates:
         self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)
-        periods_used = 2 if with_before else 1
+        varying = [2] if self._paired else [0, 1] if with_before else [0]
         excess = mean_in[0] - mean_rest[0]
         if with_before:
             excess = excess - (mean_in[1] - mean_rest[1])
-        terms = np.concatenate([var_in[:periods_used], var_rest[:periods_used]])
-        freedoms = np.concatenate([self.inside[:periods_used, 0], self.rest[:periods_used, 0]]) - 1
+        terms = np.concatenate([var_in[varying], var_rest[varying]])
+        freedoms = np.concatenate([self.inside[varying, 0], self.rest[varying, 0]]) - 1
         variance = terms.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             self.freedom = np.where(variance > 0, variance**2 / (terms**2 / freedoms).sum(axis=0), 1.0)
@@ -155,14 +167,16 @@ class _Candidates:
         self.p = one_sided(t, self.freedom, "drop")
         if with_before:
             # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
-            self.p = np.maximum(self.p, self._own_drop(mean_in, var_in, effect))
+            self.p = np.maximum(
+                self.p, self._own_drop(mean_in, var_in[varying], self.inside[varying, 0], effect)
+            )
         self._mean_in, self._mean_rest = mean_in, mean_rest
 
-    def _own_drop(self, mean: Floats, variance: Floats, effect: float) -> Floats:
+    def _own_drop(self, mean: Floats, variance: Floats, n: Floats, effect: float) -> Floats:
         """p of the slice's own change, whatever the rest did."""
         centre = self._sides[0].centre - self._sides[1].centre
         change = mean[0] - mean[1] + centre
-        freedoms = self.inside[:, 0] - 1
+        freedoms = n - 1
         total = variance.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             freedom = np.where(total > 0, total**2 / (variance**2 / freedoms).sum(axis=0), 1.0)
@@ -172,7 +186,7 @@ class _Candidates:
     def _cells(self, i: int, j: int, now: bool) -> Codes:
         def codes(at: int) -> Codes:
             column = self._columns[at]
-            return column.now[self._now] if now else column.before[self._before]
+            return column.now[self._now] if now or self._paired else column.before[self._before]
 
         return codes(i) if j < 0 else codes(i) * len(self._columns[j].predicates) + codes(j)
 
@@ -189,7 +203,7 @@ class _Candidates:
 
     def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
         reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
-        sign, (now, before) = self._sign, self._sides
+        sign, (now, before) = self._sign, self._sides[:2]
         value = float(sign * self.excess[at])
         n = int(self.inside[0, 0, at])
         nan = float("nan")
@@ -236,8 +250,9 @@ def _confirmed(
     import dataclasses
 
     i, j, cell = candidates.keys[best]
+    now, before = _everything(periods, with_before)
     others = _Candidates(
-        periods, columns, np.flatnonzero(~halves[0]), np.flatnonzero(~halves[1]), sign, effect, with_before
+        periods, columns, now[~halves[0][now]], before[~halves[1][before]], sign, effect, with_before
     )
     if (i, j, cell) not in others.keys:
         return found
@@ -256,6 +271,8 @@ def _design_effect(periods: Periods, with_before: bool) -> float:
     """How much wider the clusters make the variance of a mean: at least 1."""
     ratios = [1.0]
     sides = [periods.sample_now(), *([periods.reference] if with_before else [])]
+    if with_before and periods.common is not None:
+        sides = [periods.differences()]
     for sample in sides:
         if sample.clusters is not None and sample.values.size > 1:
             plain = Influence.of(sample.values - sample.values.mean()).variance

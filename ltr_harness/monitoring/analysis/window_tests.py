@@ -7,28 +7,24 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from ltr_harness.monitoring.analysis.past import with_past
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean, own_clusters
 from ltr_harness.monitoring.analysis.summaries import mean_of_known
-from ltr_harness.monitoring.analysis.windows import Cut
+from ltr_harness.monitoring.analysis.windows import Cut, hours_of_week
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.answers import Change, Interval, Window
 from ltr_harness.monitoring.results.history import PastWindow
 from ltr_harness.stats.corrections import bonferroni, holm
 from ltr_harness.stats.two_samples import (
-    Estimate,
     Sample,
     betting_interval,
-    difference,
     mean_estimate,
-    one_sided,
 )
 
 _SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
 _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
-_ALLOWANCE = 0.5  # standard errors that CUSUM forgives every window
 
 
 def window_rows(
@@ -94,9 +90,17 @@ def window_rows(
                 immature_share=float((~cut.mature[members]).mean()),
                 online={name: mean_of_known(v[members]) for name, v in (table.online or {}).items()},
                 status=status,
+                hours_of_week=_hours(table, members[defined], config),
             )
         )
     return rows
+
+
+def _hours(table: QueryTable, members: NDArray[np.int64], config: MonitorConfig) -> dict[str, int]:
+    if table.time is None:
+        return {}
+    hours, n = np.unique(hours_of_week(table.time[members], config.windows.timezone), return_counts=True)
+    return {str(hour): int(count) for hour, count in zip(hours.tolist(), n.tolist(), strict=True)}
 
 
 def compared_windows(
@@ -111,7 +115,7 @@ def compared_windows(
         periods: production beside its baseline.
         past: windows of earlier runs.
     """
-    compare, trailing = periods.config.compare, periods.config.windows.trailing
+    trailing = periods.config.windows.trailing
     codes = cut.codes[rows_of_now]
     order = np.argsort(codes, kind="stable")
     members = np.split(order, np.searchsorted(codes[order], np.arange(1, len(cut))))
@@ -120,10 +124,7 @@ def compared_windows(
         if row.status != "untested":
             tested.append(row)
             continue
-        found = difference(
-            periods.sample_now(rows=members[at]), periods.reference,
-            alternative=periods.alternative, confidence=compare.confidence,
-        )  # fmt: skip
+        found = periods.compare(rows=members[at])
         tested.append(dataclasses.replace(row, status="tested", change=interval(found)))
     if trailing < 2:
         return tested
@@ -140,34 +141,10 @@ def compared_windows(
         together_rows = np.sort(np.concatenate([members[i] for i in near]))
         if together_rows.size < periods.config.windows.min_queries:
             continue
-        found = difference(
-            periods.sample_now(rows=together_rows), periods.reference,
-            alternative=periods.alternative, confidence=compare.confidence,
-        )  # fmt: skip
-        if earlier:
-            found = _with_past(found, together_rows.size, earlier, periods)
+        joined = earlier and periods.common is None
+        found = with_past(together_rows, earlier, periods) if joined else periods.compare(rows=together_rows)
         tested[at] = dataclasses.replace(row, trailing=interval(found))
     return tested
-
-
-def _with_past(now: Estimate, n: int, past: Sequence[PastWindow], periods: Periods) -> Estimate:
-    """The trailing difference with windows of earlier runs, of which only the numbers are left."""
-    baseline_error = mean_estimate(periods.reference).error
-    own = max(now.error**2 - baseline_error**2, 0.0)
-    weights = np.array([n, *(w.n for w in past)], dtype=np.float64)
-    weights /= weights.sum()
-    values = np.array([now.value, *(w.mean - periods.reference.plain[0] for w in past)])
-    variances = np.array([own, *(w.error**2 for w in past)])
-    value = float(weights @ values)
-    error = float(np.sqrt((weights**2) @ variances + baseline_error**2))
-    freedom = float(n - 1)
-    reach = float(stdtrit(freedom, (1 + periods.config.compare.confidence) / 2)) * error
-    p = (
-        float(one_sided(np.array(value / error), np.array(freedom), periods.alternative))
-        if error > 0
-        else 1.0
-    )
-    return Estimate(value, value - reach, value + reach, p, error, freedom, now.n, now.clusters)
 
 
 def corrected(
@@ -246,41 +223,3 @@ def _spent(
     looks = np.concatenate((look[tested[-1:]] if tested else look[-1:], look, look))
     spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6, 1.0)
     return spent
-
-
-def with_cusum(
-    windows: list[Window], periods: Periods, past: Sequence[PastWindow]
-) -> tuple[list[Window], float]:
-    """Windows with their cumulated drop, and the level that healthy windows rarely reach.
-
-    S = max(0, S - z - 1/2) over the windows' differences in standard errors. The level is the (1 - alpha)
-    quantile of the largest S among as many healthy windows, by simulation: a fixed 5 would be passed in 14 %
-    of healthy runs. A notice, never an alert.
-
-    Args:
-        windows: with their differences.
-        periods: production beside its baseline.
-        past: windows of earlier runs.
-    """
-    tested = [w for w in windows if w.change is not None and w.status == "tested"]
-    n = len(tested) + len(past)
-    if n < 5:
-        return windows, float("nan")
-    sign = -1.0 if periods.higher_is_better else 1.0
-    total = 0.0
-    for w in past:
-        if w.error > 0:
-            total = max(0.0, total + sign * (w.mean - periods.reference.plain[0]) / w.error - _ALLOWANCE)
-    found = []
-    for row in windows:
-        if row.change is not None and row.status == "tested" and row.change.error > 0:
-            total = max(0.0, total + sign * row.change.value / row.change.error - _ALLOWANCE)
-            found.append(dataclasses.replace(row, cusum=total))
-        else:
-            found.append(row)
-    noise = np.random.Generator(np.random.PCG64([periods.config.seed, n])).standard_normal((2000, n))
-    level, largest = np.zeros(2000), np.zeros(2000)
-    for at in range(n):
-        level = np.maximum(0.0, level + noise[:, at] - _ALLOWANCE)
-        largest = np.maximum(largest, level)
-    return found, float(np.quantile(largest, 1 - periods.config.compare.alpha))

@@ -136,6 +136,37 @@ def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int6
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
+def season_of(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
+    """The part of the season that each moment falls into: weekday, hour, or hour of the week.
+
+    Args:
+        time: int64 (n,) nanoseconds UTC.
+        windows: which season, in which time zone.
+    """
+    return part_of_season(hours_of_week(time, windows.timezone), windows.season)
+
+
+def hours_of_week(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+    """Hours since Monday 00:00, on the clocks of the time zone.
+
+    Args:
+        time: int64 (n,) nanoseconds UTC.
+        timezone: of the clocks.
+    """
+    hours = local_clock(time, timezone) // (_DAY // 24)
+    return (hours + 24 * THURSDAY) % 168
+
+
+def part_of_season(hours: NDArray[np.int64], season: str) -> NDArray[np.int64]:
+    """Weekday, hour or hour of the week.
+
+    Args:
+        hours: int64 (n,) hours of the week.
+        season: as configured.
+    """
+    return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
+
+
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """Days since 1970-01-01 on the calendar of the time zone.
 

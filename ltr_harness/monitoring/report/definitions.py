@@ -44,9 +44,11 @@ def section(result: MonitorResult) -> list[Block]:
         (
             "season",
             (
-                "Compared with the same weekday of the baseline."
-                if result.season == "weekday"
-                else "None: all days of the baseline count alike.",
+                {
+                    "weekday": "Compared with the same weekday of the baseline.",
+                    "hour": "Compared with the same hour of the baseline's days.",
+                    "hour_of_week": "Compared with the same hour of the same weekday of the baseline.",
+                }.get(result.season, "None: all times of the baseline count alike."),
             ),
         ),
     ]

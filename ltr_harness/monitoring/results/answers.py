@@ -5,13 +5,13 @@ Intervals are [low, high] at the configured confidence. NaN is "cannot be told" 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number, its interval, its p-value where something was tested, and what it is based on."""
+    """A number, its interval, its p-value where something was tested, its standard error and degrees of freedom."""
 
     value: float
     low: float = float("nan")
@@ -19,6 +19,7 @@ class Interval:
     p: float = float("nan")
     error: float = float("nan")
     n: int = 0
+    freedom: float = float("nan")
 
     def __str__(self) -> str:
         return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
@@ -45,6 +46,7 @@ class Window:
         orphans: events of the event log that belong to no impression; None where it has no times.
         immature_share: of the queries, those whose labels are still arriving.
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
+        hours_of_week: hours since Monday 00:00 to queries with a value: what later runs need to know of the season.
         status: tested, small, immature, stray (apart from the log in time), or untested (no baseline).
         change: against the baseline; p before correction.
         p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where
@@ -76,6 +78,7 @@ class Window:
     immature_share: float
     online: dict[str, float]
     status: str
+    hours_of_week: dict[str, int] = field(default_factory=dict)
     change: Interval | None = None
     p_corrected: float = float("nan")
     alert: bool = False

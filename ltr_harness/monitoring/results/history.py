@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class PastWindow:
     relevant_share: float
     seen_until: int
     """Time of that run's last query: of two runs about one window, the later one saw more labels."""
+    hours: dict[str, int] = field(default_factory=dict)
+    """Hour of the week to queries; empty in files of earlier versions."""
 
 
 def read_history(folder: Path, key: str) -> list[PastWindow]:
@@ -105,6 +107,7 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
                 w.interval.error,
                 w.relevant_share,
                 seen_until,
+                w.hours_of_week,
             )
         )
         for w in windows

@@ -34,6 +34,7 @@ class Evidence:
     warnings: Sequence[Finding]
     n_immature: int
     findings: Sequence[Finding]
+    days_unknown: bool = False
 
     @property
     def label_alerts(self) -> list[LabelTest]:

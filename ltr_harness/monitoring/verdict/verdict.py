@@ -140,6 +140,10 @@ def _untold(evidence: Evidence) -> str:
         )
     if evidence.change is not None and "different queries" in evidence.change.method:
         said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
+    if evidence.days_unknown:
+        said.append(
+            "how much days differ by themselves is not known, and ordinary differences count as change"
+        )
     if evidence.config.relevance.from_events:
         said.append(CAUTION)
     small = [w for w in evidence.windows if w.status == "small"]

@@ -1,0 +1,346 @@
+"""Days that differ by themselves, seasons, replays: false alarms stay as rare as promised, and drops are found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.errors import ConfigError, UsageError
+from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.results.history import PastWindow
+from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.stages import analysed
+from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.two_samples import Codes
+
+Table = Callable[..., QueryTable]
+Analyse = Callable[..., MonitorResult]
+
+HOUR = 3600 * 10**9
+EVERY = {"compare": {"min_drop": 0.0}}
+
+
+def few(runs: int, rate: float = 0.05) -> float:
+    """More than this happens in one run of a hundred where the rate is kept."""
+    return rate * runs + 2.4 * np.sqrt(rate * (1 - rate) * runs)
+
+
+def shocked(
+    random: np.random.Generator, days: int, n: int, shock: float, drop: Any = 0.0
+) -> tuple[Floats, Codes]:
+    day = np.repeat(np.arange(days), n)
+    mean = 0.8 + shock * random.standard_normal(days) - drop
+    return np.clip(mean[day] + 0.15 * random.standard_normal(day.size), 0, 1), day
+
+
+def pair(
+    query_table: Table, random: np.random.Generator, shock: float, drop: Any = 0.0, n: int = 2000
+) -> tuple[QueryTable, QueryTable]:
+    sides = [shocked(random, 14, n, shock, drop if side == 0 else 0.0) for side in range(2)]
+    return tuple(query_table(v, days=d, prefix="nb"[s]) for s, (v, d) in enumerate(sides))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shock", [0.0, 0.0085, 0.03])
+def test_random_shocks_by_day_are_no_alarm(
+    shock: float, runs: int, query_table: Table, analyse: Analyse
+) -> None:
+    """Days that differ by sd .0085 at 2,000 queries: 52 % of healthy runs alarmed, and a week was seen in it.
+
+    Quickly with a quarter of the queries and twice the shocks, which is the same.
+    """
+    random = np.random.default_rng(1)
+    alarmed = weekly = 0
+    quick = runs < 100
+    for _ in range(runs):
+        n, sd = (500, 2 * shock) if quick else (2000, shock)
+        found = analyse(*pair(query_table, random, sd, n=n), **EVERY)
+        alarmed += not found.healthy
+        weekly += any("day of the week" in notice for notice in found.notices)
+    assert alarmed <= few(runs)
+    assert weekly <= few(runs, 0.01)
+
+
+@pytest.mark.parametrize("runs", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(2)
+    found = [analyse(*pair(query_table, random, 0.0085, 0.045 * (np.arange(14) >= 7))) for _ in range(runs)]
+    assert sum(not f.healthy for f in found) >= 0.9 * runs
+    assert "days differ by themselves (sd 0.0" in found[0].changes[0].method
+    assert "from 14 of the baseline" in found[0].changes[0].method
+
+
+@pytest.mark.parametrize("runs", [8, pytest.param(300, marks=pytest.mark.slow)])
+def test_a_baseline_without_days_leaves_it_to_productions_neighbours(
+    runs: int, query_table: Table, analyse: Analyse
+) -> None:
+    """The baseline is one day, or a run without times: how days differ is seen in production itself."""
+    random = np.random.default_rng(3)
+    quiet = found = 0
+    for _ in range(runs):
+        for drop in (False, True):
+            values, day = shocked(random, 28, 1000, 0.0085, 0.06 * (np.arange(28) >= 20) * drop)
+            before = query_table(shocked(random, 1, 20_000, 0.0)[0], prefix="b")
+            result = analyse(query_table(values, days=day), before, **EVERY)
+            assert "of production" in result.changes[0].method
+            if drop:
+                found += not result.healthy
+            else:
+                quiet += result.healthy
+    assert runs - quiet <= few(runs)
+    assert found >= 0.9 * runs
+
+
+def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(4)
+    sides = [query_table(shocked(random, 1, 500, 0.0)[0], days=np.zeros(500, int), prefix=p) for p in "nb"]
+    found = analyse(*sides)
+    assert "by themselves" not in found.changes[0].method
+    assert "how much days differ by themselves is not known" in found.verdict.untold.lower()
+
+
+# ---- seasons ----------------------------------------------------------------------------------------------
+
+
+def at_hours(table: QueryTable, day: Codes, hour: Codes) -> QueryTable:
+    start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
+    return replace(table, time=start + day * 24 * HOUR + hour * HOUR)
+
+
+def by_the_hour(
+    random: np.random.Generator, days: int, query_table: Table, dip: float, prefix: str, n: int = 600
+) -> QueryTable:
+    """Nights are worse."""
+    day, hour = np.repeat(np.arange(days), n), random.integers(0, 24, days * n)
+    values = np.clip(0.8 - dip * (hour < 6) + 0.15 * random.standard_normal(day.size), 0, 1)
+    return at_hours(query_table(values, prefix=prefix), day, hour)
+
+
+@pytest.mark.parametrize("runs", [6, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("season", ["none", "hour"])
+def test_nights_are_compared_with_nights(
+    season: str, runs: int, query_table: Table, analyse: Analyse
+) -> None:
+    random = np.random.default_rng(5)
+    options: dict[str, Any] = {
+        "windows": {"size": "6h", "season": season, "min_queries": 50, "trailing": 4},
+        **EVERY,
+    }
+    alarmed = advised = found = 0
+    for _ in range(runs):
+        before = by_the_hour(random, 14, query_table, 0.06, "b")
+        quiet = analyse(by_the_hour(random, 7, query_table, 0.06, "n"), before, **options)
+        alarmed += not quiet.healthy
+        advised += any("windows.season: hour would" in notice for notice in quiet.notices)
+        worse = by_the_hour(random, 7, query_table, 0.06, "n")
+        fallen = replace(worse, values=worse.values - 0.03)
+        found += not analyse(fallen, before, **options).healthy
+    assert alarmed <= few(runs)
+    assert advised == (runs if season == "none" else 0)
+    assert found >= 0.9 * runs
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dip", [0.01, 0.02, 0.04])
+def test_a_season_that_nobody_set_is_no_alarm(
+    dip: float, runs: int, query_table: Table, analyse: Analyse
+) -> None:
+    """season: none with weekends that are worse: 22 % false alarms, where 26 % of the runs advised the season."""
+    random = np.random.default_rng(6)
+    alarmed = 0
+    for _ in range(runs):
+        sides = []
+        for side, days in enumerate((14, 28)):
+            values, day = shocked(random, days, 500, 0.0, dip * (np.arange(days) % 7 >= 5))
+            sides.append(query_table(values, days=day, prefix="nb"[side]))
+        alarmed += not analyse(*sides, **EVERY).healthy
+    assert alarmed <= few(runs)
+
+
+def test_what_a_season_needs(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(7)
+    now = by_the_hour(random, 7, query_table, 0.0, "n")
+    assert now.time is not None
+    hours = (now.time // HOUR) % 24
+    mornings = now.take(hours < 12)
+    with pytest.raises(
+        UsageError, match=r"season hour: the baseline has no 12:00, .*18:00 and 5 more; expected whole days"
+    ):
+        analyse(now, replace(mornings, ids=mornings.ids + "b"), windows={"season": "hour"})
+    with pytest.raises(UsageError, match=r"season hour_of_week: the baseline has no Monday 12:00"):
+        analyse(now, replace(mornings, ids=mornings.ids + "b"), windows={"season": "hour_of_week"})
+    with pytest.raises(UsageError, match="season hour needs a baseline with timestamps"):
+        analyse(now, replace(now, time=None, ids=now.ids + "b"), windows={"season": "hour"})
+    with pytest.raises(ConfigError, match="season hour_of_week with windows longer than a day"):
+        load_monitor_config(
+            {"columns": {"rank": "r", "timestamp": "t"}, "windows": {"size": "7d", "season": "hour_of_week"}}
+        )
+
+
+# ---- history ----------------------------------------------------------------------------------------------
+
+
+def nightly(
+    days: int, values: Callable[[int], QueryTable], before: QueryTable, folder: Path, **windows: Any
+) -> list[MonitorResult]:
+    """A job that runs every night on that day's log."""
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "timestamp": "ts"},
+            "metrics": ["ndcg@10"],
+            "windows": {"min_queries": 50, **windows},
+            **EVERY,
+        }
+    )
+    return [analysed(values(day), before, config, history=folder).result for day in range(days)]
+
+
+@pytest.mark.parametrize("season", ["weekday", "hour_of_week"])
+def test_a_history_with_a_season_compares_sundays_with_sundays(
+    season: str, query_table: Table, tmp_path: Path
+) -> None:
+    """Past windows were compared with the plain mean: a Monday after a weekend looked like a fall."""
+    random = np.random.default_rng(8)
+
+    def day_of(day: int, n: int = 400, prefix: str = "n") -> QueryTable:
+        values = np.clip(0.8 - 0.05 * (day % 7 >= 5) + 0.15 * random.standard_normal(n), 0, 1)
+        table = query_table(values, prefix=f"{prefix}{day}-")
+        return at_hours(table, np.full(n, day), np.arange(n) % 24)
+
+    before = QueryTable.concatenated([day_of(day, prefix="b") for day in range(28)])
+    found = nightly(12, day_of, before, tmp_path, season=season)
+    sunday = found[6].windows[0]
+    # six days and this one: the difference of each to its own weekday, averaged
+    assert sunday.trailing is not None
+    own = [r.windows[0].change for r in found[:7]]
+    assert sunday.trailing.value == pytest.approx(np.mean([c.value for c in own if c]), abs=1e-12)
+    assert abs(sunday.trailing.value) < 4 * sunday.trailing.error
+    stored = json.loads(next(tmp_path.glob("*.json")).read_text())["windows"][0]
+    assert sum(stored["hours"].values()) == 400
+    assert len(stored["hours"]) == 24
+
+
+@pytest.mark.slow
+def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Table, tmp_path: Path) -> None:
+    random = np.random.default_rng(9)
+    trailing = tests = 0
+    for series in range(25):
+
+        def day_of(day: int, prefix: str = f"n{series}") -> QueryTable:
+            values = np.clip(0.8 - 0.05 * (day % 7 >= 5) + 0.15 * random.standard_normal(400), 0, 1)
+            return at_hours(
+                query_table(values, prefix=f"{prefix}{day}-"), np.full(400, day), np.arange(400) % 24
+            )
+
+        before = QueryTable.concatenated([day_of(day, "b") for day in range(28)])
+        for found in nightly(14, day_of, before, tmp_path / str(series), season="weekday"):
+            if found.windows[0].trailing is not None:
+                trailing += found.windows[0].trailing.p <= 0.05
+                tests += 1
+    assert trailing <= few(tests // 7) * 7  # seven nights share their windows
+
+
+def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table) -> None:
+    from ltr_harness.monitoring.analysis.past import with_past
+    from ltr_harness.monitoring.analysis.periods import Periods
+
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "timestamp": "ts"},
+            "metrics": ["ndcg@10"],
+            "windows": {"season": "weekday"},
+        }
+    )
+    day = np.repeat(np.arange(14), 100)
+    before = query_table(
+        0.8 - 0.05 * (day % 7 >= 5) + 0.01 * np.sin(np.arange(day.size)), days=day, prefix="b"
+    )
+    now = query_table(np.full(100, 0.8), days=np.full(100, 14))
+    start = 20_458  # 2026-01-05, a Monday, in days
+    saturday = PastWindow("s", start + 5, 100, 0.75, 0.01, 1.0, 0)
+    found = with_past(np.zeros(0, dtype=np.int64), [saturday], Periods(now, before, config))
+    assert found.value == pytest.approx(0.0, abs=2e-3)
+    hours = {str(24 * 5 + hour): 5 for hour in range(20)}
+    told = with_past(
+        np.zeros(0, dtype=np.int64), [replace(saturday, hours=hours)], Periods(now, before, config)
+    )
+    assert told.value == pytest.approx(found.value, abs=1e-12)
+
+
+# ---- replays ----------------------------------------------------------------------------------------------
+
+
+def test_a_replay_is_paired_window_by_window(query_table: Table, analyse: Analyse) -> None:
+    """The docs say that the same queries are compared in pairs: windows, trailing means and slices were not."""
+    random = np.random.default_rng(10)
+    day = np.repeat(np.arange(6), 250)
+    before = np.clip(0.7 + 0.2 * random.standard_normal(day.size), 0.05, 1)
+    country = random.choice(list("ABCD"), day.size)
+    now = (
+        before
+        - 0.02 * (day >= 3)
+        - 0.03 * (country == "D") * (day >= 3)
+        + 0.02 * random.standard_normal(day.size)
+    )
+    sides = [query_table(v, days=day, segments={"country": country}) for v in (now, before)]
+    replay = analyse(*sides)
+    others = analyse(sides[0], replace(sides[1], ids=sides[1].ids + "b"))
+    d = now - before
+    for at, window in enumerate(replay.windows):
+        assert window.change is not None
+        assert window.change.value == pytest.approx(d[day == at].mean())
+        assert window.change.error == pytest.approx(d[day == at].std(ddof=1) / np.sqrt(250))
+        assert window.alert == (at >= 3)
+        last = d[(day <= at)]
+        if at:
+            assert window.trailing is not None
+            assert window.trailing.value == pytest.approx(last.mean())
+    assert not any(window.alert for window in others.windows)
+    (found,) = replay.slices
+    inside = country == "D"
+    assert found.predicate == "country=D"
+    assert found.excess.value == pytest.approx(d[inside].mean() - d[~inside].mean())
+    assert (found.before, found.now) == (
+        pytest.approx(before[inside].mean()),
+        pytest.approx(now[inside].mean()),
+    )
+    assert others.slices == ()
+
+
+def test_a_window_of_new_queries_in_a_replay_is_not_paired(query_table: Table, analyse: Analyse) -> None:
+    random = np.random.default_rng(11)
+    day = np.repeat(np.arange(4), 250)
+    values = np.clip(0.7 + 0.2 * random.standard_normal(day.size), 0.05, 1)
+    before = query_table(values[day < 3], days=day[day < 3])
+    found = analyse(query_table(values, days=day), before)
+    assert [w.change is not None and w.change.error == 0 for w in found.windows] == [True, True, True, False]
+
+
+# ---- small drops that add up ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("baseline_days", [1, 14])
+def test_cusum_notices_as_seldom_as_promised(
+    baseline_days: int, runs: int, query_table: Table, analyse: Analyse
+) -> None:
+    """7 % of healthy runs, and 20 % with a baseline of one day: what it is off by, every window is."""
+    random = np.random.default_rng(12)
+    noticed = 0
+    for _ in range(runs):
+        values, day = shocked(random, 30, 300, 0.0)
+        before, days = shocked(random, baseline_days, 300, 0.0)
+        found = analyse(
+            query_table(values, days=day),
+            query_table(before, days=days, prefix="b"),
+            windows={"min_queries": 50},
+        )
+        noticed += any("cusum" in notice for notice in found.notices)
+    assert noticed <= few(runs)
