@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from ltr_harness.errors import FetchError, Problem
 from ltr_harness.known_sets.known_set import Download
@@ -18,7 +20,20 @@ from ltr_harness.wording import count_of
 _BLOCK = 1 << 16
 _TIMEOUT_S = 30
 _FRUITLESS = 4
-"""Give up after so many attempts in a row that brought nothing new."""
+"""Give up after so many attempts in a row that brought hardly anything new."""
+_MEANINGFUL = 1 << 20
+"""Bytes that are always worth another attempt; of small files, a hundredth."""
+_SLOWEST = 1000
+"""Bytes per second; a server that sends fewer all the time keeps nobody waiting."""
+
+_NETWORK = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ConnectionError,
+    TimeoutError,
+    ssl.SSLError,
+    ValueError,  # a redirection to what is no address
+)
 
 Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
@@ -40,7 +55,8 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
         pause_s: wait so long before the second attempt, twice as long before the third, …
 
     Raises:
-        FetchError: the server says no, breaks off again and again, or sends something else.
+        FetchError: the server says no, breaks off again and again, or sends something else, also when all of it was
+            fetched once more from the beginning.
         OSError: the folder cannot be written.
     """
     path = folder / download.file
@@ -48,42 +64,43 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    fruitless, last = 0, ""
+    fruitless, afresh = 0, False
     while True:
         before = _size(part)
-        if before < download.size:
-            last = _attempt(download, part, progress)
-        if _size(part) == download.size:
-            if _digest(part) == download.sha256:
-                os.replace(part, path)
-                return path
-            found = _digest(part)
-            part.unlink()
-            if before == 0:  # nothing old was in it: the server itself has other content
-                raise _failed(
-                    download,
-                    f"has the SHA-256 {found}",
-                    download.sha256,
-                    "the file there has changed, or something in between changed it; nothing was kept",
-                )
-            continue
-        if _size(part) > download.size:
-            part.unlink()
-            raise _failed(
-                download,
-                f"is longer than {count_of(download.size, 'byte')}",
-                f"{count_of(download.size, 'byte')}",
-            )
-        fruitless = 0 if _size(part) > before else fruitless + 1
+        problem = _attempt(download, part, progress) if before < download.size else ""
+        wrong = _wrong(download, part)
+        if _size(part) == download.size and not wrong:
+            os.replace(part, path)
+            return path
+        if wrong or _size(part) < before:  # what was there, or what came, is not what the server should have
+            part.unlink(missing_ok=True)
+            if wrong and (before == 0 or afresh):
+                raise _failed(download, *wrong)
+            if afresh:
+                raise _failed(download, problem, cure="what arrives does not fit together; nothing was kept")
+            afresh = True
+        gained = _size(part) - before
+        fruitless = 0 if gained >= min(download.size // 100 + 1, _MEANINGFUL) else fruitless + 1
         if fruitless >= _FRUITLESS:
             raise _failed(
                 download,
-                last,
+                problem,
                 f"{count_of(download.size, 'byte')}, {_size(part):,} are there",
                 "run the same command again, it goes on from there",
             )
         if fruitless:
             time.sleep(pause_s * 2 ** (fruitless - 1))
+
+
+def _wrong(download: Download, part: Path) -> tuple[str, str, str] | None:
+    """What is wrong with a file of which enough is there: found, expected, cure."""
+    size = count_of(download.size, "byte")
+    if _size(part) > download.size:
+        return f"is longer than {size}", size, ""
+    if _size(part) < download.size or (found := _digest(part)) == download.sha256:
+        return None
+    changed = "the file there has changed, or something in between changed it; nothing was kept"
+    return f"has the SHA-256 {found}", download.sha256, changed
 
 
 def _attempt(download: Download, part: Path, progress: Progress | None) -> str:
@@ -99,24 +116,42 @@ def _attempt(download: Download, part: Path, progress: Progress | None) -> str:
                 part.unlink()
                 return "the server sent another range than asked for"
             with open(part, "ab" if goes_on else "wb") as stream:
-                have = have if goes_on else 0
-                while block := answer.read(_BLOCK):
-                    stream.write(block)
-                    have += len(block)
-                    if progress:
-                        progress(min(have, download.size), download.size)
-                    if have > download.size:
-                        return "too long"
+                return _received(answer, stream, have if goes_on else 0, download, progress)
     except urllib.error.HTTPError as problem:
+        with problem:  # its words are the server's, and may be anything
+            answered = f"the server answers {problem.code} {http.client.responses.get(problem.code, '')}"
         if problem.code == 416:  # what is there is not the beginning of what the server has
             part.unlink(missing_ok=True)
             return "the server has no such range"
         if problem.code in (408, 425, 429) or problem.code >= 500:
-            return f"the server answers {problem.code} {problem.reason}"
-        raise _failed(download, f"the server answers {problem.code} {problem.reason}") from None
-    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as problem:
+            return answered.rstrip()
+        raise _failed(download, answered.rstrip()) from None
+    except _NETWORK as problem:
         reason = getattr(problem, "reason", None) or str(problem) or type(problem).__name__
         return f"the connection broke off ({reason})"
+
+
+def _received(
+    answer: http.client.HTTPResponse,
+    stream: IO[bytes],
+    have: int,
+    download: Download,
+    progress: Progress | None,
+) -> str:
+    """Write what arrives behind the bytes that there are; what went wrong, or ""."""
+    looked, had = time.monotonic(), have
+    while block := answer.read1(_BLOCK):
+        stream.write(block)
+        have += len(block)
+        if progress:
+            progress(min(have, download.size), download.size)
+        if have > download.size:
+            return "too long"
+        seconds = time.monotonic() - looked
+        if seconds > _TIMEOUT_S:
+            if have - had < _SLOWEST * seconds:
+                return f"the server sends fewer than {_SLOWEST:,} bytes per second"
+            looked, had = time.monotonic(), have
     return "" if have == download.size else "the connection ended early"
 
 

@@ -6,23 +6,23 @@ files; and what grows far beyond the archive's size is a bomb.
 
 from __future__ import annotations
 
-import lzma
 import os
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ltr_harness.atomic import unfinished
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError, HarnessError, Problem
 
 _BLOCK = 1 << 20
 _MOST_GROWTH = 100
 """Text of ranking sets shrinks to a tenth or so; what unpacks to more than a hundred times is no such text."""
 _SMALL = 1 << 20
+_LONGEST_HEADER = 1 << 20
+"""Bytes of a name or of attributes; read into memory at once."""
 _RAR = (
     "unpack it with unrar, 7z or bsdtar, put the files into the folder and run the command without --archive"
 )
@@ -46,32 +46,18 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
     with unfinished(folder) as scratch:
-        try:
-            with _members(archive) as members:
-                for path, stream in members:
-                    name = next(
-                        (name for name in wanted if _ends_with(path, f"{inside}/{name}" if inside else name)),
-                        None,
-                    )
-                    if name is None:
-                        continue
-                    if name in written:
-                        raise DataError(
-                            Problem(f"{archive}: {path}", f"is a second {name}", "one of each file")
-                        )
-                    written[name] = scratch / str(len(written))
-                    allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
-        except (
-            zipfile.BadZipFile,
-            tarfile.TarError,
-            zlib.error,
-            lzma.LZMAError,
-            EOFError,
-            RuntimeError,
-        ) as problem:
-            raise DataError(
-                Problem(str(archive), f"the archive is damaged or locked ({problem})", cure="fetch it again")
-            ) from None
+        with _damage_told(archive), _members(archive, allowed) as members:
+            for path, stream in members:
+                name = next(
+                    (name for name in wanted if _ends_with(path, f"{inside}/{name}" if inside else name)),
+                    None,
+                )
+                if name is None:
+                    continue
+                if name in written:
+                    raise DataError(Problem(f"{archive}: {path}", f"is a second {name}", "one of each file"))
+                written[name] = scratch / str(len(written))
+                allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
         paths = []
         for name, temporary in written.items():
             target = folder / name
@@ -82,7 +68,42 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
 
 
 @contextmanager
-def _members(archive: Path) -> Iterator[Iterator[Member]]:
+def _damage_told(archive: Path) -> Iterator[None]:
+    """Whatever reading a damaged archive raises, which is nearly anything, as a message; not what a disk says."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as problem:
+        if isinstance(problem, OSError) and problem.errno is not None:
+            raise
+        reason = str(problem) or type(problem).__name__
+        raise DataError(
+            Problem(str(archive), f"the archive is damaged or locked ({reason})", cure="fetch it again")
+        ) from None
+
+
+class _Header(tarfile.TarInfo):
+    """One that does not fill the memory."""
+
+    def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo | None:
+        if not self.isreg() and self.size > _LONGEST_HEADER:
+            raise tarfile.TarError(f"a header of {self.size:,} bytes")
+        found: tarfile.TarInfo | None = super()._proc_member(packed)  # type: ignore[misc]
+        return found
+
+
+def _regular(packed: tarfile.TarFile, archive: Path, allowed: int) -> Iterator[Member]:
+    """The regular files of a tar archive. Passing over one unpacks it, too."""
+    for info in packed:
+        if info.offset_data + info.size > allowed:
+            raise _bomb(f"{archive}: {info.name}")
+        if info.isreg() and (stream := packed.extractfile(info)) is not None:
+            yield info.name, stream
+
+
+@contextmanager
+def _members(archive: Path, allowed: int) -> Iterator[Iterator[Member]]:
     """The regular files of an archive, one after the other."""
     if not archive.is_file():
         raise DataError(Problem(str(archive), "no such file", "an archive"))
@@ -93,20 +114,21 @@ def _members(archive: Path) -> Iterator[Iterator[Member]]:
                 for info in packed.infolist()
                 if not info.is_dir() and (info.external_attr >> 16) & 0o170000 in (0, 0o100000)
             )
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as packed_tar:
-            yield (
-                (info.name, stream)
-                for info in packed_tar
-                if info.isreg() and (stream := packed_tar.extractfile(info)) is not None
-            )
-    else:
+        return
+    with _tar(archive) as packed_tar:
+        yield _regular(packed_tar, archive, allowed)
+
+
+def _tar(archive: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(archive, tarinfo=_Header)
+    except tarfile.ReadError:
         with open(archive, "rb") as start:
             if start.read(4) == b"Rar!":
-                raise DataError(Problem(str(archive), "is a RAR archive", "its files", _RAR))
+                raise DataError(Problem(str(archive), "is a RAR archive", "its files", _RAR)) from None
         raise DataError(
             Problem(str(archive), "is not an archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz")
-        )
+        ) from None
 
 
 def _ends_with(path: str, name: str) -> bool:
@@ -120,13 +142,17 @@ def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
         while block := stream.read(_BLOCK):
             allowed -= len(block)
             if allowed < 0:
-                raise DataError(
-                    Problem(
-                        place,
-                        f"unpacks to more than {_MOST_GROWTH} times the archive's size",
-                        "a ranking set",
-                        "nothing was kept",
-                    )
-                )
+                raise _bomb(place)
             out.write(block)
     return allowed
+
+
+def _bomb(place: str) -> DataError:
+    return DataError(
+        Problem(
+            place,
+            f"unpacks to more than {_MOST_GROWTH} times the archive's size",
+            "a ranking set",
+            "nothing was kept",
+        )
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,6 +41,17 @@ class Handler(BaseHTTPRequestHandler):
         if play.isdigit():
             self.send_error(int(play))
             return
+        if play.startswith("redirect "):
+            self.send_response(302)
+            self.send_header("Location", play.removeprefix("redirect "))
+            self.end_headers()
+            return
+        if play == "rude":
+            self.send_response(503, "\x1b[31mgo away\x1b[0m" * 20)
+            self.end_headers()
+            return
+        if play == "wrong when resumed":
+            play = "wrong bytes" if start else "drops"
         if play == "no ranges" or not asked:
             start = 0
         if start > len(CONTENT):
@@ -57,9 +69,21 @@ class Handler(BaseHTTPRequestHandler):
         if play != "truncated":  # without a length nobody can tell an early end from the end
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content[:100_000] if play in ("drops", "truncated") else content)
+        if play == "slow":
+            self.drip(content)
+            return
+        sent = {"drops": 100_000, "truncated": 100_000, "one byte": 1}.get(play, len(content))
+        self.wfile.write(content[:sent])
         self.wfile.flush()
         self.close_connection = True
+
+    def drip(self, content: bytes) -> None:
+        try:
+            for byte in content:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.02)
+        except OSError:  # nobody listens any more
+            pass
 
     def log_message(self, format: str, *arguments: object) -> None:
         pass
@@ -155,6 +179,61 @@ def test_what_cannot_be_had(server: Server, tmp_path: Path, behaviour: list[str]
 
 def test_another_range_than_asked_for_is_not_believed(server: Server, tmp_path: Path) -> None:
     assert get(server, tmp_path, "drops", "other range", "well") == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "requests", "message"),
+    [
+        # from zero, the rest with other bytes; once more from zero; then it is the server's fault
+        (
+            ["wrong when resumed"],
+            4,
+            "has the SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64}; the file there has",
+        ),
+        (["one byte"], 4, "expected 300,000 bytes, 4 are there; run the same command again"),
+        (["drops", "other range", "drops", "other range"], 4, "the server sent another range than asked for"),
+        (["drops", "416", "drops", "416"], 4, "the server has no such range"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_it_ends_whatever_the_server_does(
+    server: Server, tmp_path: Path, behaviour: list[str], requests: int, message: str
+) -> None:
+    with pytest.raises(FetchError, match=message):
+        get(server, tmp_path, *behaviour)
+    assert len(server.asked) == requests
+
+
+def test_many_interruptions_are_no_reason_to_give_up(server: Server, tmp_path: Path) -> None:
+    """Each attempt brings a third: three are enough, whatever fails in between."""
+    assert (
+        get(server, tmp_path, "drops", "503", "503", "503", "drops", "503", "503", "503", "well") == CONTENT
+    )
+
+
+def test_a_server_that_hardly_sends_anything(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.known_sets.fetch._TIMEOUT_S", 0.3)
+    with pytest.raises(FetchError, match="the server sends fewer than 1,000 bytes per second"):
+        get(server, tmp_path, "slow")
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[::1", "http://host:port/", "file:///etc/passwd", "http://a b/", "http://", ""]
+)
+def test_a_redirection_that_leads_nowhere(server: Server, tmp_path: Path, location: str) -> None:
+    with pytest.raises(
+        FetchError, match=r"run the same command again|the server answers 302 Found|answers 404"
+    ):
+        get(server, tmp_path, f"redirect {location}", "404")
+
+
+def test_the_servers_own_words_are_not_repeated(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(FetchError, match="the server answers 503 Service Unavailable;") as failed:
+        get(server, tmp_path, "rude")
+    assert "\x1b" not in str(failed.value)
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,86 @@ def test_archives_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=message):
             unpack(tmp_path / name, tmp_path / "out", WANTED)
     assert everything(tmp_path / "out") == []
+
+
+def tar_of(path: Path, *headers: tarfile.TarInfo, content: bytes = b"x") -> Path:
+    with tarfile.open(path, "w:" + ("gz" if path.suffix == ".gz" else "")) as tar:
+        for header in headers:
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+    return path
+
+
+def with_pax(path: Path, **fields: str) -> Path:
+    header = tarfile.TarInfo("Fold1/train.txt")
+    header.pax_headers = {key.replace("__", "."): value for key, value in fields.items()}
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        header.size = 1
+        tar.addfile(header, io.BytesIO(b"x"))
+    return path
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"GNU__sparse__major": "1", "GNU__sparse__minor": "0", "GNU__sparse__realsize": "many"},
+        {"GNU__sparse__map": "0,1,two"},
+        {"GNU__sparse__major": "1", "GNU__sparse__minor": "0"},
+    ],
+    ids=str,
+)
+def test_headers_that_lie_are_a_damaged_archive(tmp_path: Path, fields: dict[str, str]) -> None:
+    archive = with_pax(tmp_path / "a.tar", **fields)
+    with pytest.raises(DataError, match=r"the archive is damaged or locked|is not an archive"):
+        unpack(archive, tmp_path / "out", WANTED)
+    assert everything(tmp_path / "out") == []
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    name = b"Fold1/\xff\xfe.txt".decode("utf-8", "surrogateescape")
+    headers = [tarfile.TarInfo(name), tarfile.TarInfo("Fold1/train.txt")]
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT) as tar:
+        for header in headers:
+            header.size = 1
+            tar.addfile(header, io.BytesIO(b"x"))
+    unpack(tmp_path / "a.tar", tmp_path / "out", WANTED)
+    assert everything(tmp_path / "out") == ["Fold1/train.txt"]
+    good = packed(tmp_path / "a.zip", {"Fold1/tr\u00e4in.txt": b"x"}).read_bytes()
+    (tmp_path / "a.zip").write_bytes(good.replace("\u00e4".encode(), b"\xff\xfe"))
+    with pytest.raises(DataError, match="the archive is damaged or locked"):
+        unpack(tmp_path / "a.zip", tmp_path / "out", WANTED)
+
+
+def test_what_is_passed_over_counts_too(tmp_path: Path) -> None:
+    """Passing over a member of a compressed tar unpacks it."""
+    bomb = packed(tmp_path / "a.gz", {"readme.txt": bytes(30 << 20), "Fold1/train.txt": b"x"})
+    with pytest.raises(DataError, match=r"readme\.txt: unpacks to more than 100 times the archive's size"):
+        unpack(bomb, tmp_path / "out", WANTED)
+
+
+def test_a_header_as_long_as_a_file(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type = tarfile.GNUTYPE_LONGNAME
+    archive = tar_of(tmp_path / "a.gz", header, tarfile.TarInfo("x"), content=b"n" * (2 << 20))
+    with pytest.raises(DataError, match=r"the archive is damaged or locked \(a header of 2,097,152 bytes\)"):
+        unpack(archive, tmp_path / "out", WANTED)
+
+
+def test_a_damaged_archive_is_a_message_whatever_is_damaged(tmp_path: Path) -> None:
+    """Bytes changed anywhere: the file comes out as it was packed, or a message says that it cannot."""
+    content = os.urandom(2000)
+    for suffix in ("zip", "tar", "gz", "bz2", "xz"):
+        good = packed(tmp_path / f"good.{suffix}", {"Fold1/train.txt": content}).read_bytes()
+        draw = random.Random(suffix)
+        for trial in range(60):
+            bad = bytearray(good)
+            for _ in range(draw.choice([1, 3])):
+                bad[draw.randrange(len(bad))] = draw.randrange(256)
+            path = tmp_path / f"bad.{suffix}"
+            path.write_bytes(bad)
+            out = tmp_path / f"{suffix}{trial}"
+            with suppress(DataError):
+                unpack(path, out, WANTED)
 
 
 def test_a_file_that_is_there_twice(tmp_path: Path) -> None:
