@@ -49,6 +49,7 @@ def test_all_messages_speak_with_one_voice(collector: ModuleType, tmp_path: Path
     assert wrong == set()
 
 
+@pytest.mark.long
 def test_messages_use_standard_words(collector: ModuleType) -> None:
     """Words that were asked about more than once, and what is said instead."""
     instead = {
@@ -70,6 +71,7 @@ def test_messages_use_standard_words(collector: ModuleType) -> None:
     assert wrong == set()
 
 
+@pytest.mark.long
 def test_counts_go_with_their_noun(collector: ModuleType) -> None:
     """``1 query``: a number is followed by its noun through `count_of`, which knows one from many."""
     nouns = (

@@ -209,6 +209,7 @@ def test_infinite_scores_are_ordered_normally() -> None:
     assert tied.means["mrr"] == 0.75
 
 
+@pytest.mark.long
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=12), st.randoms(use_true_random=False))
 def test_any_number_may_be_a_score(scores: list[float], random: Any) -> None:
     """Huge, denormal and infinite: only the order matters."""

@@ -40,6 +40,7 @@ def test_digest_is_the_one_of_earlier_releases() -> None:
     )
 
 
+@pytest.mark.long
 @given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=2, min_side=0)))
 def test_memory_layout_is_invisible(array: np.ndarray) -> None:
     expected = fingerprint_arrays(np.ascontiguousarray(array))

@@ -171,6 +171,7 @@ def one_run(settings: dict[str, Any]) -> tuple[int, Any]:
     return result.reused, find_runs(Path("runs/own"))[0]
 
 
+@pytest.mark.long
 def test_a_ranker_whose_module_changes_is_trained_again(folder: Path) -> None:
     settings = config(models={"one": {"ranker": "./own.py:Ranker", "feature": "match_1"}})
     _, first = one_run(settings)
@@ -182,6 +183,7 @@ def test_a_ranker_whose_module_changes_is_trained_again(folder: Path) -> None:
     assert second.record.metrics != first.record.metrics
 
 
+@pytest.mark.long
 def test_a_metric_whose_module_changes_is_evaluated_again(folder: Path) -> None:
     own = "./own.py:metric(higher_is_better=true)"
     settings = config(metrics={"cutoffs": [3], "report": ["ndcg", own], "primary": "ndcg@3"})
@@ -191,6 +193,7 @@ def test_a_metric_whose_module_changes_is_evaluated_again(folder: Path) -> None:
     assert parse_metric(own).digest == code_digest(folder / "own.py")
 
 
+@pytest.mark.long
 def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Path) -> None:
     splits = {"train": ["a"], "valid": ["b"], "test": ["c"]}
     data = {**config()["data"], "reader": "./own.py:Reader", "root": str(folder), "splits": splits}
@@ -199,6 +202,7 @@ def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Pa
     assert one_run(config(data=data))[1].record.data["test"].fingerprint != before
 
 
+@pytest.mark.long
 def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     from ltr_harness.config.experiment import ModelConfig
     from ltr_harness.rankers.random import RandomRanker

@@ -39,6 +39,7 @@ def test_nothing_is_left_that_a_terminal_obeys_and_twice_is_once(text: str) -> N
     assert printable(once) == once
 
 
+@pytest.mark.long
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_json_stays_the_same_json(value: object) -> None:
     for indent in (None, 1):

@@ -328,6 +328,7 @@ def test_a_name_that_xgboost_cannot_print_is_refused() -> None:
         custom_metric(Spaced())
 
 
+@pytest.mark.long
 def test_prediction_in_each_round_adds_only_the_new_trees(train: Any, valid: Any) -> None:
     """Scores of one matrix are kept between rounds; without that, round 400 would cost 400 times round 1."""
     import time

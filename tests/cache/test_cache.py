@@ -72,6 +72,7 @@ def same(a: RankingDataset, b: RankingDataset) -> None:
         assert values.dtype == b.query_attributes[name].dtype
 
 
+@pytest.mark.long
 def test_the_second_time_nothing_is_read(data: Path, tmp_path: Path) -> None:
     first = read(data, tmp_path / "cache")
     second = read(data, tmp_path / "cache")
@@ -238,6 +239,7 @@ def test_a_damaged_entry_is_made_again(  # type: ignore[no-untyped-def]
     assert reads(data) == 2, "the new entry is whole"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Reading `.npy`")
 def test_whatever_bit_of_a_header_is_damaged(data: Path, tmp_path: Path) -> None:
     read(data, tmp_path / "cache")
@@ -299,6 +301,7 @@ def test_verify_hashes_files_whatever_is_remembered(data: Path, tmp_path: Path) 
     assert read(data, tmp_path / "cache", verify=True).features[1, 0] == 0.75
 
 
+@pytest.mark.long
 def test_a_file_that_changes_while_it_is_read(data: Path, tmp_path: Path) -> None:
     class Slow(Letor):
         def read(self, files, root):  # type: ignore[no-untyped-def]

@@ -277,6 +277,7 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
     assert said in err
 
 
+@pytest.mark.long
 def test_saved_comparisons(ltr: Cli, stored: Path, tmp_path: Path) -> None:
     _, first, _ = ltr("runs/tiny", "-o", tmp_path / "week1")
     code, again, err = ltr(tmp_path / "week1" / "report.json")
@@ -300,6 +301,7 @@ def test_saved_comparisons(ltr: Cli, stored: Path, tmp_path: Path) -> None:
     assert "never comparable" in err
 
 
+@pytest.mark.long
 def test_a_kept_model_is_not_taken_for_a_run_of_its_name(ltr: Cli, tmp_path: Path) -> None:
     """The experiment's own report beside its runs: only the runs have scores, configurations, costs."""
     code, _, _ = ltr("runs/tiny/report", "runs/tiny", "-m", "ndcg@3", "-o", tmp_path)

@@ -15,6 +15,7 @@ from ltr_harness.cli.commands import doctor
 from ltr_harness.cli.ending import run_command
 
 
+@pytest.mark.long
 def test_a_sound_installation_has_nothing_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(cli, ["doctor", "--json"]) == 0
     found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
@@ -62,6 +63,7 @@ def test_completion_scripts_ask_the_program_itself(shell: str, capsys: pytest.Ca
     assert "ltr-harness" in script
 
 
+@pytest.mark.long
 def test_bash_completes_commands_and_options() -> None:
     def completed(words: str, at: int) -> list[str]:
         environment = os.environ | {

@@ -229,6 +229,7 @@ def test_files_of_the_run_and_the_report_arrive_whole(
     assert Path(report).read_bytes() == (runs / "report" / "report.html").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
     found = of(exported[2], "bad")

@@ -77,6 +77,7 @@ def test_queries_out_of_the_files_order_are_refused(ltr: Cli) -> None:
     assert "a second column that names the row" in err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
 def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
     ltr: Cli, tmp_path: Path, file: str
@@ -177,6 +178,7 @@ def test_the_order_survives_the_cache_and_a_choice_of_queries(tmp_path: Path) ->
     assert found.tolist() == part.features[:, 0].tolist()
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.floats(-5, 5)), min_size=1, max_size=30))
 def test_any_order_of_rows_gives_what_evaluate_gives(rows: list[tuple[int, int, float]]) -> None:
     queries, labels, scores = (np.array(column) for column in zip(*rows, strict=True))

@@ -98,6 +98,7 @@ def test_commands_show_control_characters(ltr: Cli, arguments: tuple[str, ...], 
     assert code == expected, said
 
 
+@pytest.mark.long
 def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
     for arguments in (
         ("check", "e.yaml"),
@@ -134,6 +135,7 @@ PRINTS = {
 }
 
 
+@pytest.mark.long
 def test_nothing_else_prints(repository: Path) -> None:
     """A new `print` or `click.echo` would pass foreign text by."""
     package = repository / "ltr_harness"

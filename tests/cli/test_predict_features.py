@@ -12,6 +12,7 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.experiment import run_experiment
 
 
+@pytest.mark.long
 def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{query},{label},{query + label},{label}\n" for query in range(6) for label in (1, 0)]
     (tmp_path / "rows.csv").write_text("query_id,label,bm25,user_id\n" + "".join(rows))

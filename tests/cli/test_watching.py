@@ -87,6 +87,7 @@ def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
     assert "[4/4]" in screen.getvalue()
 
 
+@pytest.mark.long
 def test_elsewhere_there_are_plain_lines(tmp_path: Path) -> None:
     log = io.StringIO()
     with TerminalProgress(quiet=False) as progress:

@@ -249,6 +249,7 @@ class TestNamesOfOtherTools:
 
 
 class TestRuns:
+    @pytest.mark.long
     def test_end_to_end_over_seeds_and_folds(self, write_run: WriteRun) -> None:
         rng = np.random.default_rng(0)
         runs = []

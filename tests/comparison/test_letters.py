@@ -57,6 +57,7 @@ def test_no_letter_says_what_another_does() -> None:
     assert _shared([[True] * 3] * 3) == [("a",)] * 3
 
 
+@pytest.mark.long
 def test_forty_models_that_all_differ() -> None:
     groups = models([float(at) for at in range(40)]).letters().groups
     assert groups["m39"] == ("a",)

@@ -76,6 +76,7 @@ def test_an_experiment_travels_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(experiment)) == experiment
 
 
+@pytest.mark.long
 def test_reading_an_experiment_imports_no_booster_unless_asked_to_check_the_rankers() -> None:
     code = f"""
 import sys

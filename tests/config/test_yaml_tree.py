@@ -220,6 +220,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text("abcno1", min_size=1, max_size=4), json_values, min_size=1, max_size=4))
 def test_json_is_yaml(data: dict[str, Any]) -> None:
     assert plain(json.dumps(data, ensure_ascii=False)) == data

@@ -114,6 +114,7 @@ class Mapped(RandomRanker):
 '''
 
 
+@pytest.mark.long
 def test_workers_map_the_data_instead_of_copying_them(small: dict[str, Any], tmp_path: Path) -> None:
     rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
     split = {name: f"{name}.txt" for name in ("train", "valid", "test")}

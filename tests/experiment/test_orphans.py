@@ -65,6 +65,7 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
     return False
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize(
     ("workers", "processes", "config"),
@@ -94,6 +95,7 @@ def test_a_killed_command_leaves_no_process_and_lets_go_of_its_output(
         process.communicate()
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("workers", ["2", pytest.param("dask:2", marks=pytest.mark.slow)])
 def test_workers_import_nothing_from_the_current_folder(

@@ -127,6 +127,7 @@ def test_a_function_in_a_file_of_ones_own(own: Path) -> None:
     ] == pytest.approx(4 / 3)
 
 
+@pytest.mark.long
 def test_metrics_from_outside_travel_to_other_processes(own: Path) -> None:
     metrics = [
         parse_metric(f"{own}:TopLabel(scale=2)"),
@@ -272,6 +273,7 @@ def test_names_that_cannot_be_read_back() -> None:
         type(function_metric(share_of_odd_labels, higher_is_better=True))(empty="none")
 
 
+@pytest.mark.long
 def test_an_installed_package_may_add_a_metric(
     own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_what_the_sum_is_divided_by(name: str, said: str) -> None:
     assert parse_metric(name).explain(LABELS, SCORES, DOCUMENTS).steps[1] == said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_it_adds_up_whatever_ties(name: str) -> None:
     rng = np.random.default_rng(3)

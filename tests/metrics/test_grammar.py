@@ -172,6 +172,7 @@ def metrics(draw: st.DrawFn) -> Metric:
     return kind(**fields)
 
 
+@pytest.mark.long
 @given(metrics())
 def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
     name = str(metric)

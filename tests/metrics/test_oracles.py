@@ -186,6 +186,7 @@ def test_xgboost_cannot_tell_close_scores_apart() -> None:
 # scikit-learn
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 3, 10, None])
 @pytest.mark.parametrize("metric", ["ndcg", "dcg"])
 def test_sklearn(metric: str, k: int | None, rankings: Rankings) -> None:

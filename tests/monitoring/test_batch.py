@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def test_an_item_counts_again_only_within_its_query_and_a_missing_one_never() ->
     assert _repeated(queries, items, n_items=3).tolist() == expected
 
 
+@pytest.mark.long
 @settings(deadline=None)  # it may be compiled first
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=40))
 def test_repeated_rows_are_those_that_pandas_finds(rows: list[tuple[int, int]]) -> None:

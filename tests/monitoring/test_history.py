@@ -90,6 +90,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
             read_history(tmp_path, "key")
 
 
+@pytest.mark.long
 def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
     """Day by day the drop is too small to be seen; the runs together see it."""
     baseline = SyntheticLog(seed=1, days=14, queries_per_day=600).table()

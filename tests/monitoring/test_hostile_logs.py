@@ -59,6 +59,7 @@ def test_a_duration_of_ages(text: str, section: str, key: str) -> None:
         watched(log(ts=at([0, 1, 2], pa.timestamp("s"))), **TIMED, **given)
 
 
+@pytest.mark.long
 def test_more_windows_than_anybody_looks_at() -> None:
     start = int(np.datetime64(DAY, "s").astype(int))
     minutes = start + 60 * np.arange(10_001)

@@ -52,6 +52,7 @@ def test_rows_of_nobody_count_for_nobody() -> None:
     assert np.isnan(interleaved(shared.assign(click=0)).share)
 
 
+@pytest.mark.long
 def test_nobody_is_preferred_by_chance() -> None:
     random = np.random.default_rng(1)
     called = 0

@@ -91,6 +91,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert monitor(settings, log=LOG).to_json() == whole
 
 
+@pytest.mark.long
 def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
     LOG.to_parquet(tmp_path / "log.parquet")
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(config(tmp_path / "e.parquet", **BY_USER)))

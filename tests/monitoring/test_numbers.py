@@ -109,6 +109,7 @@ def report_bytes(log: Any, baseline: Any, folder: Path, **options: Any) -> dict[
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_rows_columns_and_batches_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SyntheticLog(days=3, queries_per_day=40, seed=1, drop=0.8).table()
     baseline = SyntheticLog(days=3, queries_per_day=40, seed=2).table()

@@ -68,6 +68,7 @@ def test_a_window_is_shorter_or_longer_when_the_clocks_change(day: str, hours: l
     assert np.diff(found.number).tolist() == [1, 1, 1]
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1_700_000_000, 1_800_000_000), min_size=1, max_size=20),

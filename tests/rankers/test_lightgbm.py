@@ -175,6 +175,7 @@ EXTREMES: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "regression"])
 def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
     objective: str, train: Any, facts: Any, said: Any
@@ -394,6 +395,7 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
         LightGBMModel.load(tmp_path)
 
 
+@pytest.mark.long
 def test_real_data_trains_as_the_library_alone_does(shared_data: Path) -> None:
     from ltr_harness.dataset import RankingDataset
     from ltr_harness.groups import Judgments, QueryGroups

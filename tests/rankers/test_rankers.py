@@ -48,6 +48,7 @@ def test_every_file_that_defines_a_ranker_is_in_the_table() -> None:
                 assert target in RANKERS.values(), f'add to RANKERS: "{file.stem}": "{target}"'
 
 
+@pytest.mark.long
 def test_naming_the_rankers_imports_no_library() -> None:
     code = (
         "import sys; from ltr_harness.rankers import catalog; [catalog.load(name) for name in catalog.names()];"

@@ -154,6 +154,7 @@ class _Greedy(XGBoostRanker):
         return super().fit(replace(training, threads=2))
 
 
+@pytest.mark.long
 def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> None:
     class Suite(RankerSuite):
         ranker = _Greedy

@@ -359,6 +359,7 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
         XGBoostModel.load(tmp_path)
 
 
+@pytest.mark.long
 def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
     from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
     from ltr_harness.readers.lightgbm import LightGbm

@@ -244,6 +244,7 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | N
     return parsed if any(weights) else None
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
 @given(
     st.lists(tokens, max_size=12).flatmap(lambda parts: st.sampled_from([" ".join(parts), "".join(parts)]))
@@ -269,6 +270,7 @@ def test_reading_agrees_with_the_grammar(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(data.features, wanted)
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(st.binary(max_size=60))
 def test_no_bytes_crash_it(tmp_path: Path, content: bytes) -> None:

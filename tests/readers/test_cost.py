@@ -156,6 +156,7 @@ def test_one_long_id_does_not_make_all_of_them_long(tmp_path: Path, monkeypatch:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_few_bytes_of_parquet_that_stand_for_very_many_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +184,7 @@ def test_an_arrow_file_that_is_packed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "a.arrow: unpacked, the file has more than 2.4 MB; expected at most 1.0 MB" in said
 
 
+@pytest.mark.long
 def test_wide_tables_take_time_in_proportion(tmp_path: Path) -> None:
     """20,000 columns took 9 seconds of a processor until here: each name was looked for among all others."""
     names = tuple(f"f{i}" for i in range(20_000))
@@ -207,6 +209,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PACK)
 @pytest.mark.parametrize("in_memory", [1 << 30, 100])
 def test_what_unpacks_without_end_is_left(

@@ -283,6 +283,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(queries=st.lists(rows, min_size=1, max_size=4), data=st.data())
 def test_what_is_written_is_read(

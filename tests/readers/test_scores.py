@@ -147,6 +147,7 @@ def test_all_kinds_of_misfits_come_at_once(tmp_path: Path) -> None:
     assert "4 of 5 rows have no score" in texts[2]
 
 
+@pytest.mark.long
 def test_an_array_with_any_one_byte_of_another_value(tmp_path: Path) -> None:
     """Its header is a text that NumPy reads as Python."""
     np.save(tmp_path / "whole.npy", np.array(SCORES))

@@ -62,6 +62,7 @@ def test_draws_are_exact_functions_of_raw_integers() -> None:
     assert Draws(3, 1).normal(2).tolist() == [float(Fraction(total - 393_210, 65_536)) for total in sums]
 
 
+@pytest.mark.long
 def test_the_same_bytes_without_the_processors_vector_units() -> None:
     """Another processor takes NumPy's other loops: here those for the plainest one of its kind."""
     features = " ".join(np._core._multiarray_umath.__cpu_dispatch__)  # type: ignore[attr-defined]

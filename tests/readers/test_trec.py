@@ -422,6 +422,7 @@ def test_any_join_gives_trec_evals_numbers(tmp_path_factory: Any, qrels: Any, ru
             assert found[ours].per_query[at] == pytest.approx(expected[query][name], abs=1e-12), (query, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", ["NLPR03vb10", "uic0301", "aplrob03a", "UIUC03Rd1"])
 def test_official_values_of_the_robust_track(shared_data: Path, run: str) -> None:
     folder = shared_data / "reference" / "robust03"

@@ -23,6 +23,7 @@ def hostile_report(
 # ---- Markdown -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_markdown_tables_have_as_many_cells_as_columns(
     make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
 ) -> None:
@@ -38,6 +39,7 @@ def test_markdown_tables_have_as_many_cells_as_columns(
             assert len(cells) == width, line
 
 
+@pytest.mark.long
 def test_markdown_lets_no_html_through(
     make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
 ) -> None:
@@ -94,6 +96,7 @@ def test_latex_writes_true_minus_signs() -> None:
     assert r"$-$0.5000 {\scriptsize [$-$0.7500, +0.2500]}" in text
 
 
+@pytest.mark.long
 def test_latex_escapes_every_special_character(
     make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
 ) -> None:
@@ -141,6 +144,7 @@ def test_json_has_null_for_what_is_undefined(data: ReportData) -> None:
     assert best["seed_sd"] is None
 
 
+@pytest.mark.long
 def test_json_follows_its_published_schema(data: ReportData, stored: ReportData) -> None:
     import jsonschema
 

@@ -19,6 +19,7 @@ from ltr_harness.report.markdown import escape
 SPEC = {"mark": "bar", "data": {"values": [{"a": "é", "b": 1}]}, "encoding": {"x": {"field": "a"}}}
 
 
+@pytest.mark.long
 def test_pictures_are_those_of_the_library() -> None:
     for kind in ("svg", "png"):
         here = engine_process.answer({"kind": kind, "spec": SPEC}, engine.VEGALITE_VERSION)
@@ -32,6 +33,7 @@ def test_what_is_no_chart_is_an_error_and_the_next_one_is_drawn() -> None:
     assert engine.draw("svg", SPEC).startswith(b"<svg")
 
 
+@pytest.mark.long
 def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = engine._Engine()
     mine.start()
@@ -44,6 +46,7 @@ def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
         engine._Engine().ask({"kind": "svg", "spec": SPEC})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["\x00", "\x0b", "\x1b", "\x1f", "\ufffe"])
 def test_it_dies_alone_of_what_no_xml_may_hold(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     values = [{"a": f"x{text}y", "b": 1}]
@@ -65,6 +68,7 @@ def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("little_address_space")
 def test_without_room_for_the_engine_the_report_has_descriptions(
     data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -88,6 +92,7 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     ]
 
 
+@pytest.mark.long
 def test_one_chart_that_cannot_be_drawn_costs_that_chart(
     data: ReportData, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -103,6 +108,7 @@ def test_one_chart_that_cannot_be_drawn_costs_that_chart(
     assert said.startswith("1 of 8 charts not drawn (broken): Vega-Lite to SVG")
 
 
+@pytest.mark.long
 def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     script = (
         "from ltr_harness.report import engine; engine.draw('svg', {'mark': 'point', 'data': {'values': []}}); "
@@ -122,6 +128,7 @@ def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     pytest.fail("the engine outlived the process that asked")
 
 
+@pytest.mark.long
 def test_whose_asker_was_killed_ends_without_a_word() -> None:
     request = json.dumps({"kind": "svg", "spec": SPEC}).encode() + b"\n"
     process = subprocess.Popen(

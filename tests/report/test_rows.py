@@ -45,6 +45,7 @@ def test_values_are_in_the_comparisons_order_of_queries(stored: ReportData, rows
     assert [list(rows.positions)[at] for at in rows.order] == stored.entrants["lgbm"].query_ids.tolist()
 
 
+@pytest.mark.long
 def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     """Both folds test the same queries, so the fold's name is part of the id."""
     config = SMALL | {
@@ -191,6 +192,7 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
     assert "cannot be shown" in text
 
 
+@pytest.mark.long
 def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
     config = SMALL | {"name": "folded", "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3}}
     run_experiment(config, runs=tmp_path)

@@ -18,6 +18,7 @@ from ltr_harness.report.stored import stored_data
 from .conftest import SMALL  # type: ignore[import-not-found]
 
 
+@pytest.mark.long
 def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path) -> None:
     first = experiment_folder / "report"
     path = write_report(stored_data([experiment_folder]), tmp_path)
@@ -33,6 +34,7 @@ def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "report.json").read_text())["baseline"] == "a-feature"
 
 
+@pytest.mark.long
 def test_the_comparison_is_made_as_the_configuration_says(tmp_path: Path) -> None:
     asked = {"test": "bootstrap", "correction": "bh", "confidence": 0.9, "interval": "bca", "margin": 0.9}
     config = SMALL | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
@@ -56,6 +58,7 @@ def test_an_unknown_baseline_is_told(experiment_folder: Path, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_path: Path) -> None:
     run_experiment(SMALL, runs=tmp_path)
     changed = dict(SMALL, seeds=[2, 3])
@@ -65,6 +68,7 @@ def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_pat
     assert len(list((tmp_path / "small").glob("z-random--*"))) == 3
 
 
+@pytest.mark.long
 def test_a_model_that_learned_nothing_is_said_beside_the_result(tmp_path: Path) -> None:
     result = run_experiment(
         {

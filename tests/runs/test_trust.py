@@ -89,6 +89,7 @@ def run_of(folder: Path, model: str = "random") -> str:
     return str(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -261,6 +262,7 @@ def test_saved_comparisons_never_name_files(foreign: Path, finished: Path, tmp_p
     assert not executed(foreign)
 
 
+@pytest.mark.long
 def test_an_experiment_of_ones_own_scores_its_models_again_wherever_its_file_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_rankers_that_differ_by_constants_differ_by_exactly_these(scale: float) 
     assert (found.high[apart] == found.difference[apart]).all()
 
 
+@pytest.mark.long
 def test_many_rankers() -> None:
     values = np.random.default_rng(1).normal(size=(200, 40))
     found = blocked_tukey(values)
@@ -88,6 +89,7 @@ def test_many_rankers() -> None:
     assert np.nanmin(found.p) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("k", "freedom"), [(2, 5), (3, 2), (4, 177), (10, 441), (40, 7761)])
 def test_studentized_range_as_scipy(k: int, freedom: int) -> None:
     q = np.array([0.5, 2.0, 3.0, 4.0, 5.0])

@@ -65,6 +65,7 @@ class TestMaxT:
             d = np.random.default_rng(n).normal(0.25, 1, size=(n, 1))
             assert max_t(d).p.tolist() == sign_flip_p(d).tolist()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("confidence", [0.1, 0.6, 0.95])
     def test_by_student_t_of_every_sign_pattern(self, confidence: float) -> None:
         d = np.random.default_rng(7).normal(0.5, 1, size=(8, 3))
@@ -179,6 +180,7 @@ def family_wise_error(n: int, comparisons: int, seed: int) -> tuple[float, float
     return float(by_holm), float(by_max_t)
 
 
+@pytest.mark.long
 def test_family_wise_error() -> None:
     by_holm, by_max_t = family_wise_error(100, 1000, 21)
     assert by_holm <= 0.06

@@ -95,6 +95,7 @@ def shuffled(values: Floats, random: np.random.Generator) -> Sample:
     return Sample(values[random.permutation(values.size)])
 
 
+@pytest.mark.long
 def test_chance_is_what_shuffled_data_show() -> None:
     """The p-values come from the moments of all orders: 2,000 of them agree."""
     random = np.random.default_rng(6)

@@ -61,6 +61,7 @@ class TestPublished:
         error = np.sqrt(2 * 0.001188 / draws)  # both sides drew a million
         assert abs(p - 0.001188) < 4 * error
 
+    @pytest.mark.long
     def test_bootstrap_within_monte_carlo_error(self, adhoc: np.ndarray) -> None:
         draws = 1_000_000
         p = float(bootstrap_p(adhoc, draws=draws))
@@ -78,6 +79,7 @@ class TestSignFlip:
         assert sum(total >= 0.5 - 1e-9 for total in sums) == 12
         assert float(sign_flip_p(d)) == 12 / 16
 
+    @pytest.mark.long
     @pytest.mark.parametrize("n", [2, 5, 16])
     def test_exact_for_few(self, n: int) -> None:
         d = np.random.default_rng(n).normal(0.3, 1, n)
@@ -289,6 +291,7 @@ class TestLevel:
         swap = rng.random((n, comparisons)) < 0.5
         return np.where(swap, one - other, other - one)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("n", [50, 500])
     @pytest.mark.parametrize("test", [sign_flip_p, paired_t_p])
     def test_level(self, n: int, test: object) -> None:

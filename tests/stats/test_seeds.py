@@ -97,6 +97,7 @@ def test_two_level_same_seed_same_interval() -> None:
     assert swapped != two_level_interval(values[:3], values[3:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seeds", "least"), [(3, 0.85), (10, 0.9)])
 def test_two_level_coverage(seeds: int, least: float) -> None:
     """Over new seeds and queries: t over queries alone misses most of it, three seeds some of it."""

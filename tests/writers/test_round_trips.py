@@ -94,6 +94,7 @@ def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(datasets())
@@ -110,6 +111,7 @@ def test_round_trip(tmp_path: Path, file: str, dataset: RankingDataset) -> None:
         assert read.query_attributes[name].astype(str).tolist() == values.tolist()
 
 
+@pytest.mark.long
 def test_real_data_survives_every_format(shared_data: Path, tmp_path: Path) -> None:
     data = Letor().read(["mq2008/S1.txt"], shared_data)
     for file, kind in FILES.items():
