@@ -283,7 +283,10 @@ def _compared(
     production: QueryTable, baseline: QueryTable, counted: NDArray[np.int64], whole_cut: Cut, windows: list[Any],
     past: Sequence[Any], config: MonitorConfig,
 ) -> dict[str, Any]:  # fmt: skip
-    periods = Periods(production.without_pages().take(counted), baseline.without_pages().defined(), config)
+    spent = window_tests.share_to_spend(windows, past, config)
+    periods = Periods(
+        production.without_pages().take(counted), baseline.without_pages().defined(), config, spent
+    )
     _refuse_too_few(periods, production, baseline, whole_cut)
     _refuse_other_seasons(periods)
     notices = []
@@ -305,7 +308,7 @@ def _compared(
         "slices": found_slices,
         "n_slice_candidates": candidates,
         "drift": feature_drift(periods),
-        "labels": label_health.label_tests(production, whole_cut, baseline, config),
+        "labels": label_health.label_tests(production, whole_cut, baseline, config, spent),
         "presentation": presentation(every) if clicks else None,
         "keyed": change.paired_by_key(periods),
         "worst": worst_queries(production, counted, periods),

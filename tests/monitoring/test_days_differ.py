@@ -344,3 +344,60 @@ def test_cusum_notices_as_seldom_as_promised(
         )
         noticed += any("cusum" in notice for notice in found.notices)
     assert noticed <= few(runs)
+
+
+# ---- night after night ------------------------------------------------------------------------------------
+
+
+def night(random: np.random.Generator, query_table: Table, day: int, drop: float, prefix: str) -> QueryTable:
+    country = random.choice(list("ABCDE"), 400)
+    values = np.clip(0.75 + 0.2 * random.standard_normal(400) - drop * (country == "D"), 0, 1)
+    table = query_table(values, segments={"country": country}, prefix=f"{prefix}{day}-")
+    return at_hours(table, np.full(400, day), np.zeros(400, dtype=np.int64))
+
+
+def nights(
+    seed: int, query_table: Table, folder: Path, n: int, drop: Callable[[int], float], **compare: Any
+) -> list[MonitorResult]:
+    random = np.random.default_rng(seed)
+    before = QueryTable.concatenated([night(random, query_table, d, 0.0, "b") for d in range(14)])
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]},
+            "metrics": ["ndcg@10"],
+            "compare": {"min_drop": 0.0, **compare},
+        }
+    )
+    return [
+        analysed(night(random, query_table, 14 + d, drop(d), "n"), before, config, history=folder).result
+        for d in range(n)
+    ]
+
+
+def test_slices_spend_their_alpha_as_well(query_table: Table, tmp_path: Path) -> None:
+    """The same worse country: found on the first night; on the tenth only if it is worse by more."""
+    found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="spending")
+    plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11)
+    q = [[s.q for s in result.slices][:1] for result in plain]
+    assert sum(bool(s) for s in q) >= 8
+    for at, (result, each) in enumerate(zip(found, q, strict=True), start=1):
+        allowed = 0.05 * 6 / (np.pi * at) ** 2
+        assert bool(result.slices) == (bool(each) and each[0] <= allowed), at
+    spent = sum(bool(result.slices) for result in found)
+    assert 1 <= spent < sum(bool(s) for s in q)
+
+
+@pytest.mark.slow
+def test_slices_and_labels_of_many_nights_rarely_alarm(query_table: Table, tmp_path: Path) -> None:
+    """45 % of series had a false slice within 25 nights."""
+    plain = spent = 0
+    for seed in range(60):
+        for kind in ("bonferroni", "spending"):
+            series = nights(seed, query_table, tmp_path / f"{kind}{seed}", 25, lambda d: 0.0, correct=kind)
+            hit = any(alert.kind in ("slice", "label_rate", "input") for r in series for alert in r.alerts)
+            if kind == "spending":
+                spent += hit
+            else:
+                plain += hit
+    assert spent <= few(60)
+    assert plain >= 0.2 * 60

@@ -91,7 +91,7 @@ def splits(periods: Periods) -> list[Split]:
     m = max(1, len(names) + len(query_features(periods)))
     found = []
     for name in names:
-        column = segment_column(name, periods, periods.config.drift.alpha / m)
+        column = segment_column(name, periods, periods.spent * periods.config.drift.alpha / m)
         values = together([(periods.now.segments or {})[name], (periods.before.segments or {})[name]])[
             0
         ].names

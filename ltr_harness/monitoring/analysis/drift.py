@@ -44,7 +44,7 @@ def feature_drift(periods: Periods) -> list[FeatureDrift]:
     """
     features, segments = query_features(periods), segments_of(periods)
     m = max(1, len(features) + len(segments))
-    alpha = periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
+    alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
     found = [
         _drift(number_column(name, now, before, periods, alpha), periods, m, (now, before))
         for name, (now, before) in features.items()

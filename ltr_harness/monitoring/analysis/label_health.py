@@ -2,7 +2,7 @@
 
 If 30 % of click events are lost, queries that lose all of theirs leave the mean (or count 1, under the
 boosters' rule), and mean NDCG rises. So: is the share of queries with any relevant document, or the rate of an
-event, lower than in the baseline?
+event, lower than in the baseline? Of ready labels: are there fewer of them, or fewer that say relevant?
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods, interval
+from ltr_harness.monitoring.analysis.summaries import mean_of_known
 from ltr_harness.monitoring.analysis.windows import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.monitoring.results.answers import LabelTest
 from ltr_harness.stats.corrections import bonferroni
 
 WITH_RELEVANT = "queries with a relevant document"
+LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant documents"
+
 _GRADUAL = 0.9
 
+Floats = NDArray[np.float64]
 
-def label_tests(now: QueryTable, cut: Cut, before: QueryTable, config: MonitorConfig) -> list[LabelTest]:
+
+def label_tests(
+    now: QueryTable, cut: Cut, before: QueryTable, config: MonitorConfig, spent: float = 1.0
+) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough.
 
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
@@ -34,30 +42,52 @@ def label_tests(now: QueryTable, cut: Cut, before: QueryTable, config: MonitorCo
         before: the baseline, likewise.
         config: the monitor's configuration.
         cut: production's windows.
+        spent: share of alpha that this run may use.
     """
     periods = Periods(now, before, config)
     columns = {WITH_RELEVANT: (now.relevant.astype(np.float64), before.relevant.astype(np.float64))}
-    for name, counts in now.events.items():
-        if name in before.events:
-            columns[f"{name} per query"] = (counts.astype(np.float64), before.events[name].astype(np.float64))
+    if config.relevance.chosen == "label":
+        columns |= _of_labels(now, before)
+    else:
+        both = [name for name in now.events if name in before.events]
+        columns |= {
+            f"{n} per query": (now.events[n].astype(np.float64), before.events[n].astype(np.float64))
+            for n in both
+        }
     found: list[LabelTest] = []
     for what, (ours, theirs) in columns.items():
         days = periods.days_differ(ours, theirs)
-        base = float(theirs.mean()) if theirs.size else float("nan")
+        base = mean_of_known(theirs)
         for window, rows in _parts(cut, config):
             if rows.size < 2:
                 continue
             tested = periods.compare((ours, theirs), rows, "drop", days)
             found.append(
-                LabelTest(what, window, base, float(ours[rows].mean()), interval(tested), float("nan"), False)
+                LabelTest(
+                    what, window, base, mean_of_known(ours[rows]), interval(tested), float("nan"), False
+                )
             )
     p = bonferroni([test.difference.p for test in found])
     done = []
     for test, corrected in zip(found, p.tolist(), strict=True):
         fallen = test.difference.value <= -config.labels.min_drop * test.before
-        alert = bool(corrected <= config.labels.alpha and fallen and test.before > 0)
+        alert = bool(corrected <= spent * config.labels.alpha and fallen and test.before > 0)
         done.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
     return done
+
+
+def _of_labels(now: QueryTable, before: QueryTable) -> dict[str, tuple[Floats, Floats]]:
+    """Of ready labels: the share of a list that has one, and the share of those that are relevant."""
+    if RELEVANT not in now.events or RELEVANT not in before.events:
+        return {}  # a result of an earlier version
+    labelled = [t.events.get(LABELLED, t.n_items).astype(np.float64) for t in (now, before)]
+    shares = [known / table.n_items for known, table in zip(labelled, (now, before), strict=True)]
+    with np.errstate(invalid="ignore"):
+        relevant = [t.events[RELEVANT] / known for known, t in zip(labelled, (now, before), strict=True)]
+    found = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
+    if any(LABELLED in table.events for table in (now, before)):
+        found[LABELLED_DOCUMENTS] = (shares[0], shares[1])
+    return found
 
 
 def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.int64]]]:
@@ -76,6 +106,7 @@ def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: Monitor
     Args:
         times: int64 (n_orphans,), nanoseconds UTC.
         cut: production's windows.
+        spent: share of alpha that this run may use.
         config: the monitor's configuration.
     """
     if times is None:

@@ -38,11 +38,13 @@ class Periods:
     Attributes:
         now: production.
         before: the baseline.
+        spent: share of every alpha that this run may use; less than 1 where there are more runs to come.
     """
 
     now: QueryTable
     before: QueryTable
     config: MonitorConfig
+    spent: float = 1.0
 
     @property
     def higher_is_better(self) -> bool:

@@ -85,9 +85,10 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
             n_candidates = len(candidates.p)
         if not len(candidates.p):
             break
-        q = bh(candidates.p) if turn == 0 else bonferroni(candidates.p)
+        # a share of alpha is that of any false alarm, over all runs
+        q = bh(candidates.p) if turn == 0 and periods.spent == 1 else bonferroni(candidates.p)
         best = int(np.lexsort((candidates.t, candidates.p))[0])
-        if q[best] > config.slices.alpha:
+        if q[best] > periods.spent * config.slices.alpha:
             break
         found.append(candidates.slice(best, float(q[best]), total, config.compare.confidence))
         if halves is not None:

@@ -196,8 +196,28 @@ def corrected(
         )
     words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
     if rule == "spending":
-        words += f"; window {_look(windows, past)[-1]} on record, of as many as may come"
+        words += f"; window {last_look(windows, past)} on record, of as many as may come"
     return done, rows, words
+
+
+def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
+    """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1.
+
+    Args:
+        windows: of this run.
+        past: of earlier ones.
+        config: whose correction says whether there are runs to come.
+    """
+    if config.compare.correct != "spending":
+        return 1.0
+    return float(6 / (np.pi * last_look(windows, past)) ** 2)
+
+
+def last_look(windows: Sequence[Window], past: Sequence[PastWindow]) -> int:
+    """Which window on record the last one that counts is."""
+    look = _look(windows, past)
+    counted = [at for at, w in enumerate(windows) if w.status in ("tested", "untested")]
+    return int(look[counted[-1] if counted else -1])
 
 
 def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.int64]:
@@ -219,7 +239,6 @@ def _spent(
     Source: K. Lan, D. DeMets, Biometrika 70 (1983), with the spending of the Basel series.
     """
     look = _look(windows, past).astype(np.float64)
-    tested = [at for at, w in enumerate(windows) if w.status == "tested"]
-    looks = np.concatenate((look[tested[-1:]] if tested else look[-1:], look, look))
+    looks = np.concatenate(([last_look(windows, past)], look, look))
     spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6, 1.0)
     return spent

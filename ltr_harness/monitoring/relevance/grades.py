@@ -20,6 +20,9 @@ from ltr_harness.monitoring.relevance.events import column_of, counts_of_lists
 
 Floats = NDArray[np.float64]
 
+RELEVANT, LABELLED = "relevant", "labelled"
+"""What ready labels count as, in place of events: documents that are relevant, and documents with a label."""
+
 
 def grades_of_rows(
     rows: Rows,
@@ -27,7 +30,7 @@ def grades_of_rows(
     contract: Contract,
     segments: Mapping[str, Category],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
-    """Counts of every event per row, and the rows' grades (None where they cannot be had).
+    """Counts of every event per row, or of what ready labels say, and the rows' grades (None where they cannot be had).
 
     Args:
         rows: of a batch.
@@ -41,25 +44,27 @@ def grades_of_rows(
         return {}, grades_from_match(prediction, truth, rule.positive)
     if rule.chosen == "label":
         labels = rows.numbers(rule.label)
+        counts = {RELEVANT: (labels > 0).astype(np.int32)}
         if rule.unlabelled != "refuse":
             missing = np.isnan(labels)
             contract.check("grade_missing", missing, rows.name)
             labels = np.where(missing, 0.0, labels)
-        return {}, _checked_grades(labels, rows, config, contract)
-    counts = _event_counts(rows, config, contract)
-    if counts is None:
+            counts[LABELLED] = (~missing).astype(np.int32)
+        return counts, _checked_grades(labels, rows, config, contract)
+    events = _event_counts(rows, config, contract)
+    if events is None:
         return {}, None
-    judged = dict(counts)
+    judged = dict(events)
     if rule.dwell:
         texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
         stayed, unknown = satisfied_clicks(
-            counts[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
+            events[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
         )
         contract.check("dwell_missing", unknown, rows.name)
         judged[rule.dwell.event] = stayed.astype(np.int32)
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
     grades = grades_from_events(rule, judged, columns)
-    return counts, _checked_grades(grades, rows, config, contract)
+    return events, _checked_grades(grades, rows, config, contract)
 
 
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:

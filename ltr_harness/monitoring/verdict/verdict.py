@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
+from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.answers import Presentation, Verdict
+from ltr_harness.monitoring.results.answers import LabelTest, Presentation, Verdict
 from ltr_harness.monitoring.verdict.cause import cause_of, slices_sentence
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of, plural
@@ -83,7 +83,8 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
 
 
 def _about_labels(evidence: Evidence, moved: str) -> Verdict:
-    test = next((t for t in evidence.label_alerts if t.what == WITH_RELEVANT), evidence.label_alerts[0])
+    first = (LABELLED_DOCUMENTS, WITH_RELEVANT)
+    test = min(evidence.label_alerts, key=lambda t: first.index(t.what) if t.what in first else len(first))
     rates = f"{test.what} went from {test.before:.3f} to {test.now:.3f}"
     if evidence.labels_arriving:
         return Verdict(
@@ -108,9 +109,15 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     return Verdict(
         "labels",
         f"Label outage: {rates}.",
-        "Labels, not the ranking, changed; look at the event pipeline first.",
+        _where_labels_went(evidence, test),
         f"What the metric did meanwhile cannot be trusted, up or down: {moved}",
     )
+
+
+def _where_labels_went(evidence: Evidence, test: LabelTest) -> str:
+    if evidence.config.relevance.chosen == "label" and test.what != LABELLED_DOCUMENTS:
+        return "Labels were lost, or other documents are retrieved: their order is not what changed."
+    return "Labels, not the ranking, changed; look at the event pipeline first."
 
 
 def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
