@@ -32,6 +32,7 @@ class RankingDataset:
             files, which is so unless scattered queries were brought together.
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
             columns have no names.
+        categories: name of each categorical feature that was text to its texts; the features hold places in them.
     """
 
     features: NDArray[np.float32]
@@ -44,6 +45,7 @@ class RankingDataset:
     notes: tuple[str, ...] = ()
     file_rows: NDArray[np.int64] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def groups(self) -> QueryGroups:
@@ -123,4 +125,5 @@ class RankingDataset:
             self.notes,
             None if self.file_rows is None else self.file_rows[rows],
             self.columns,
+            self.categories,
         )

@@ -7,6 +7,7 @@ the width of a text column and whether an id is stored as int32, int64 or text m
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,6 +47,8 @@ class _Dataset(Protocol):
     def feature_names(self) -> tuple[str, ...]: ...
     @property
     def positions(self) -> NDArray[np.int32] | None: ...
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
 def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
@@ -89,7 +92,7 @@ def fingerprint_judgments(judgments: _Judgments) -> str:
 
 
 def fingerprint_dataset(dataset: _Dataset) -> str:
-    """Digest of a whole split: judgments, features and their names, positions, document ids."""
+    """Digest of a whole split: judgments, features, their names and categories, positions, document ids."""
     documents = dataset.judgments.document_ids
     header = fingerprint_arrays(
         np.array(dataset.feature_names, dtype=object),
@@ -97,6 +100,8 @@ def fingerprint_dataset(dataset: _Dataset) -> str:
         None if documents is None else _as_text(documents),
     )
     joined = header + fingerprint_judgments(dataset.judgments) + fingerprint_arrays(dataset.features)
+    for name, texts in dataset.categories.items():  # nothing without them: older data keep their digests
+        joined += fingerprint_arrays(np.array([name, *texts], dtype=object))
     return hashlib.sha256(joined.encode("ascii")).hexdigest()
 
 

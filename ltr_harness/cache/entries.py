@@ -67,6 +67,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             "sparse": dataset.sparse,
             "notes": list(dataset.notes),
             "columns": dict(dataset.columns),
+            "categories": dict(dataset.categories),
             "fingerprint": fingerprints.dataset,
             "judgments_fingerprint": fingerprints.judgments,
             "attributes_fingerprint": _attributes_fingerprint(dataset),
@@ -159,6 +160,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         tuple(facts["notes"]),
         columns.get("file_rows"),
         facts["columns"],
+        {name: tuple(texts) for name, texts in facts["categories"].items()},
     )
 
 

@@ -11,11 +11,16 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.column_names import ROLES, column_of
+from ltr_harness.readers.arrow_columns import texts_of
+from ltr_harness.readers.column_names import ROLES, column_of, is_id
 from ltr_harness.readers.reader import Reader
+from ltr_harness.readers.tables import TableReader
 
 FEW_QUERIES = 2_000
 """Training queries up to which the preset `small` is written instead of `web`."""
+
+MOST_GUESSED = 50
+"""Different texts of a column up to which it is guessed to be a category."""
 
 LARGEST_EXPONENTIAL = 31
 """Above this grade 2^label - 1 is no longer a gain anybody means."""
@@ -55,6 +60,31 @@ def guessed_columns(
     if problems:
         raise DataError(problems)
     return options, said
+
+
+def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
+    """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do.
+
+    At most a tenth as many texts as queries: the words that were searched for are not a kind of document.
+
+    Args:
+        reader: of the table, with its roles; one that lists its features is believed.
+        path: of a file.
+    """
+    if reader.features is not None or reader.categorical:
+        return ()
+    table = reader.opened(path)
+    known = {*reader.roles(), *table.numeric_columns(), *table.category_columns()}
+    names = [name for name in table.columns if name not in known and not is_id(name)]
+    kinds = table.read([], [reader.query, *names])
+    most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
+
+    def is_category(column: Any) -> bool:
+        texts = texts_of(column.unique())
+        found = [] if texts is None or len(texts) > most + 1 else [text for text in texts.to_pylist() if text]
+        return 1 < len(found) <= most and all(text[0].isalpha() for text in found)
+
+    return tuple(name for name in names if is_category(kinds[name]))
 
 
 def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, bool]:
@@ -100,7 +130,7 @@ def starter(
     name: str,
     data: Iterable[str],
     train: RankingDataset | None,
-    baseline: str,
+    baseline: str | None,
 ) -> str:
     """The experiment file, commented.
 
@@ -108,7 +138,7 @@ def starter(
         name: of the experiment.
         data: lines of the `data` section, indented.
         train: the training rows; None for the synthetic set.
-        baseline: name of the feature that the cheapest model sorts by.
+        baseline: name of the feature that the cheapest model sorts by; None where no feature is a number.
     """
     top = 4.0 if train is None else float(train.labels.max())
     whole = train is None or bool(np.all(train.labels == np.floor(train.labels)))
@@ -138,6 +168,9 @@ def starter(
             f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
         ]
     )
+    cheapest = (
+        [f"  one-feature: {{ranker: feature, feature: {quoted(baseline)}}}"] if baseline is not None else []
+    )
     return "\n".join(
         [
             f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
@@ -162,7 +195,7 @@ def starter(
             "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
             *boosted,
             "  # Baselines cost nothing and tell whether learning was worth it.",
-            f"  one-feature: {{ranker: feature, feature: {quoted(baseline)}}}",
+            *cheapest,
             "  random: {ranker: random}",
             "",
             "compare: {baseline: xgb-ndcg, test: permutation, correction: holm, confidence: 0.95}",
@@ -179,8 +212,8 @@ def quoted(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...").strip()
 
 
-def best_single_feature(data: RankingDataset) -> str:
-    """The feature that ranks these rows best by itself, by NDCG@10 with linear gain."""
+def best_single_feature(data: RankingDataset) -> str | None:
+    """The feature of numbers that ranks these rows best by itself, by NDCG@10 with linear gain."""
     from ltr_harness.evaluation import evaluate_bound
     from ltr_harness.metrics import NDCG, bind
 
@@ -192,4 +225,5 @@ def best_single_feature(data: RankingDataset) -> str:
         mean = evaluate_bound(binding, scores)[binding.names[0]].mean
         return -1.0 if np.isnan(mean) else mean
 
-    return data.feature_names[max(range(data.n_features), key=worth)]
+    numbers = [at for at, name in enumerate(data.feature_names) if name not in data.categories]
+    return data.feature_names[max(numbers, key=worth)] if numbers else None

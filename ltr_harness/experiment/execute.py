@@ -87,6 +87,7 @@ def execute(
         "data": dict(fold.facts),
         "findings": list(plan.findings.get(fold.name, ())),
         "features": list(fold.train.feature_names),
+        "categories": {name: list(texts) for name, texts in fold.train.categories.items()},
         "primary": str(plan.primary),
         "own_metrics": _own_metrics(plan),
         "stopping": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_arrays, sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
 from ltr_harness.readers.align import check_alignment, with_columns
+from ltr_harness.readers.categories import occurring, with_categories
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 
@@ -84,7 +86,7 @@ class FoldReader:
             learned = parts["train"]
             if learned.dataset.judgments.judged is not None:
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.judged_only)
-            aligned = self._aligned(parts)
+            aligned = self._coded(self._aligned(parts))
             facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
         return self._folds[name]
@@ -155,6 +157,21 @@ class FoldReader:
                 part,
                 ["columns", *names],
                 lambda dataset=part.dataset: with_columns(dataset, names),  # type: ignore[misc]
+            )
+            for split, part in parts.items()
+        }
+
+    def _coded(self, parts: dict[str, CachedSet]) -> dict[str, CachedSet]:
+        """All with the training part's categories: a text that it never saw is missing, in whatever split."""
+        categories = occurring(parts["train"].dataset)
+        recipe = ["categories", json.dumps(categories)]
+        return {
+            split: part
+            if part.dataset.categories == categories
+            else self._cache.derived(
+                part,
+                recipe,
+                lambda dataset=part.dataset: with_categories(dataset, categories),  # type: ignore[misc]
             )
             for split, part in parts.items()
         }

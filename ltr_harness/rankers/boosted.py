@@ -47,7 +47,9 @@ class BoostedRanker(Ranker):
     )
     exclude: tuple[Name, ...] = Field((), description="Learn from all features but these.")
     categorical: tuple[Name, ...] = Field(
-        (), description="Features whose values are codes 0, 1, 2 … without an order."
+        (),
+        description="Features whose values are codes 0, 1, 2 … without an order; those that the reader took from texts "
+        "are so anyway.",
     )
     monotone: dict[str, Literal[-1, 1]] = Field(
         default_factory=dict,
@@ -152,8 +154,17 @@ class BoostedRanker(Ranker):
         )
         return [name for name in names if name not in chosen]
 
-    def categorical_columns(self, names: Sequence[str]) -> list[int]:
-        return [int(column) for column in self._columns(names, self.categorical)]
+    def categorical_names(self, texts: Iterable[str]) -> list[str]:
+        """Every categorical feature, once: the codes named here and those of texts in the data."""
+        return list(dict.fromkeys([*map(str, self.categorical), *texts]))
+
+    def has_categories(self, facts: Facts | None) -> bool:
+        """Whether some feature is categorical; before the data are known, one may be."""
+        return facts is None or bool(self.categorical_names(facts.categories))
+
+    def categorical_columns(self, train: RankingDataset) -> list[int]:
+        names = self.categorical_names(train.categories)
+        return [int(column) for column in self._columns(train.feature_names, names)]
 
     def check_codes(self, train: RankingDataset) -> None:
         """Refuse values of categorical features that are no codes.
@@ -162,7 +173,7 @@ class BoostedRanker(Ranker):
             RankerError: naming each such feature.
         """
         problems = []
-        for column in self.categorical_columns(train.feature_names):
+        for column in self.categorical_columns(train):
             values = train.features[:, column]
             good = (values >= 0) & (values == np.floor(values)) & (values < 2**24)
             bad = np.flatnonzero(~(np.isnan(values) | good))
@@ -208,7 +219,8 @@ class BoostedRanker(Ranker):
             )
         if self.features is not None and self.exclude:
             found.append(Problem("exclude", "cannot be combined with `features`", "one of them"))
-        for name in set(map(str, self.categorical)) & self.monotone.keys():
+        coded = self.categorical_names(() if facts is None else facts.categories)
+        for name in self.monotone.keys() & set(coded):
             found.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
             found.append(

@@ -132,7 +132,7 @@ class CatBoostRanker(BoostedRanker):
         if left_out:
             handed["ignored_features"] = [training.train.feature_names.index(name) for name in left_out]
         rounds = training.max_rounds
-        coded = self.categorical_columns(training.train.feature_names)
+        coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=spoken):
             pool = shared("catboost", training, self.categorical, lambda: _pool(training.train, coded))

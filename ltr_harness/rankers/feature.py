@@ -13,7 +13,15 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+from ltr_harness.rankers.ranker import (
+    Facts,
+    FittedModel,
+    Ranker,
+    Training,
+    as_matrix,
+    categorical_problems,
+    model_file,
+)
 from ltr_harness.wording import count_of
 
 
@@ -24,8 +32,10 @@ class FeatureRanker(Ranker):
     ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        if facts is None or str(self.feature) in facts.feature_names:
+        if facts is None:
             return []
+        if str(self.feature) in facts.feature_names:
+            return categorical_problems("feature", [str(self.feature)], facts)
         return [
             Problem(
                 "feature",

@@ -13,7 +13,15 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, as_matrix, model_file
+from ltr_harness.rankers.ranker import (
+    Facts,
+    FittedModel,
+    Ranker,
+    Training,
+    as_matrix,
+    categorical_problems,
+    model_file,
+)
 from ltr_harness.wording import count_of
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
@@ -39,7 +47,7 @@ class LinearRanker(Ranker):
             Problem("weights", f"the data has no feature {name!r}", cure=did_you_mean(name, known))
             for name in self.weights
             if name not in known
-        ]
+        ] + categorical_problems("weights", list(self.weights), facts)
 
     @property
     def seed_matters(self) -> bool:

@@ -120,6 +120,7 @@ class Facts:
         stopping: training stops early.
         n_blank: queries without a relevant document.
         has_positions: rows know where they were displayed.
+        categories: features that are codes of texts.
     """
 
     feature_names: tuple[str, ...]
@@ -132,6 +133,7 @@ class Facts:
     stopping: bool
     n_blank: int = 0
     has_positions: bool = False
+    categories: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, train: RankingDataset, stopping: bool) -> Facts:
@@ -147,6 +149,7 @@ class Facts:
             stopping=stopping,
             n_blank=int(np.count_nonzero(np.maximum.reduceat(labels, train.groups.boundaries[:-1]) <= 0)),
             has_positions=train.positions is not None,
+            categories=tuple(train.categories),
         )
 
 
@@ -279,6 +282,15 @@ class Ranker(BaseModel, ABC):
         problems = self.check(Facts.of(training.train, training.stopping is not None))
         if problems:
             raise RankerError(problems)
+
+
+def categorical_problems(place: str, names: Sequence[str], facts: Facts) -> list[Problem]:
+    """Features that a ranker takes for quantities, and that are codes of texts, without an order."""
+    return [
+        Problem(place, f"feature {name!r} is categorical: its codes have no order", "a feature of numbers")
+        for name in names
+        if name in facts.categories
+    ]
 
 
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:

@@ -50,7 +50,7 @@ def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "tr
     problems = [
         problem
         for split, dataset in datasets.items()
-        for problem in _misfits(split, dataset, reference, names)
+        for problem in _misfits(split, dataset, reference, datasets[reference])
     ]
     if not names:
         problems = [_featureless(reference, datasets[reference])]
@@ -58,10 +58,11 @@ def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "tr
         raise DataError(problems)
 
 
-def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[str, ...]) -> list[Problem]:
-    if dataset.feature_names == names:
-        return []
+def _misfits(split: str, dataset: RankingDataset, reference: str, wanted: RankingDataset) -> list[Problem]:
+    names, categories = wanted.feature_names, wanted.categories
     place = _place(split, dataset)
+    if dataset.feature_names == names:
+        return _other_kinds(place, dataset, reference, categories)
     unknown = [name for name in dataset.feature_names if name not in set(names)]
     absent = [name for name in names if name not in set(dataset.feature_names)]
     problems = []
@@ -79,7 +80,27 @@ def _misfits(split: str, dataset: RankingDataset, reference: str, names: tuple[s
         )
     if absent and not dataset.sparse:
         problems.append(Problem(place, f"lacks {_named(absent)}", f"every feature of the {reference} split"))
-    return problems
+    return problems or _other_kinds(place, dataset, reference, categories)
+
+
+def _other_kinds(
+    place: str, dataset: RankingDataset, reference: str, categories: Mapping[str, object]
+) -> list[Problem]:
+    """Features that are categories here and numbers there."""
+    return [
+        Problem(
+            place,
+            f"feature {name!r} is {here} and in the {reference} split {there}",
+            "one kind in all splits",
+            "name it under `categorical:` of the reader",
+        )
+        for names, others, here, there in (
+            (dataset.categories, categories, "a category", "a number"),
+            (categories, dataset.categories, "a number", "a category"),
+        )
+        for name in names
+        if name not in others
+    ]
 
 
 def _featureless(split: str, dataset: RankingDataset) -> Problem:
@@ -120,4 +141,5 @@ def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingData
     notes = dataset.notes
     if padded := [name for name in names if name not in column_of]:
         notes = (*notes, f"{_named(padded)} never occur in this split and are 0.0 in all its rows")
-    return replace(dataset, features=features, feature_names=names, notes=notes)
+    categories = {name: texts for name, texts in dataset.categories.items() if name in names}
+    return replace(dataset, features=features, feature_names=names, notes=notes, categories=categories)

@@ -107,6 +107,13 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
+def is_category(kind: Any) -> bool:
+    """Whether an Arrow type is one of categories, as pandas' and Polars' are: a dictionary of texts."""
+    from pyarrow import types
+
+    return bool(types.is_dictionary(kind) and is_text(kind.value_type))
+
+
 def texts_of(column: Any) -> Any | None:
     """A column of text or whole numbers as Arrow's text, null as ""; None for another type."""
     from pyarrow import large_string, types

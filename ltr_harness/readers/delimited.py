@@ -95,6 +95,10 @@ class Delimited:
             name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
         }
 
+    def category_columns(self) -> set[str]:
+        """None: in text every column is text."""
+        return set()
+
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
         """The first cell of each column that, as far as its first rows say, holds numbers with a decimal comma."""
         first = list(islice(self._records(), self.header, self.header + _PEEKED))

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.arrow_columns import is_numeric, refuse_invalid, refuse_repeated, refuse_types
+from ltr_harness.readers.arrow_columns import (
+    is_category,
+    is_numeric,
+    refuse_invalid,
+    refuse_repeated,
+    refuse_types,
+)
 from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, refuse_pipe, unreadable
@@ -104,6 +110,9 @@ class ParquetTable:
     def numeric_columns(self) -> set[str]:
         """Columns of numbers or truth values."""
         return {field.name for field in self.schema if is_numeric(field.type)}
+
+    def category_columns(self) -> set[str]:
+        return {field.name for field in self.schema if is_category(field.type)}
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""

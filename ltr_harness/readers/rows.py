@@ -42,6 +42,7 @@ class Rows:
         notes: see `RankingDataset`.
         columns: see `RankingDataset`.
         judged: bool (n_rows,), or None where somebody judged every row.
+        categories: see `RankingDataset`.
     """
 
     features: NDArray[np.float32]
@@ -58,6 +59,7 @@ class Rows:
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     judged: NDArray[np.bool_] | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
@@ -101,6 +103,7 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
         rows.notes + notes,
         order,
         rows.columns,
+        rows.categories,
     )
 
 

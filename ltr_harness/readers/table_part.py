@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,9 +18,11 @@ from ltr_harness.readers.arrow_columns import (
     unfit_ids,
     values_of,
 )
+from ltr_harness.readers.categories import MOST_CATEGORIES, coded
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited, query_ids
 from ltr_harness.readers.values import ValueOptions, within_float32
+from ltr_harness.wording import count_of
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
@@ -39,6 +41,9 @@ class Table(Protocol):
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""
+
+    def category_columns(self) -> set[str]:
+        """Columns whose type says that they are categories."""
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""
@@ -61,6 +66,7 @@ class Part:
         position: str | None = None,
         document_id: str | None = None,
         attributes: Sequence[str] = (),
+        categorical: Collection[str] = (),
         options: ValueOptions | None = None,
     ) -> None:
         self.table = table
@@ -69,10 +75,11 @@ class Part:
         self.problems: list[Problem] = []
         numbers = [name for name in (label, weight, position) if name]
         texts = [*(name for name in (query, document_id) if name), *attributes]
+        quantities = [name for name in features if name not in categorical]
         if table.schema is None:
-            numbers = [*features, *numbers]
+            numbers, texts = [*quantities, *numbers], [*texts, *categorical]
         else:
-            refuse_types(table.path, table.schema, [*features, *numbers])
+            refuse_types(table.path, table.schema, [*quantities, *numbers])
         columns = table.read(numbers, texts)
         self.n_rows = columns.num_rows
 
@@ -83,7 +90,12 @@ class Part:
             else np.zeros(self.n_rows)
         )
         self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
+        self.categories: dict[str, tuple[str, ...]] = {}
         for j, name in enumerate(features):
+            if name in categorical:
+                values = columns if table.schema is None else table.read([], [name])
+                self.features[:, j] = self._codes(values, name)
+                continue
             # One by one where that costs nothing: the table and the matrix need not be in memory together.
             values = columns if table.schema is None else table.read([name], [])
             with np.errstate(over="ignore", under="ignore"):
@@ -97,6 +109,26 @@ class Part:
         self.positions = self._positions(columns, position) if position else None
         self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
         self.attributes = {name: self._attribute(columns, name) for name in attributes}
+
+    def _codes(self, columns: Any, name: str) -> NDArray[np.float32]:
+        found = coded(columns[name])
+        if found is not None and len(found[1]) <= MOST_CATEGORIES:
+            self.categories[name] = found[1]
+            return found[0]
+        has = (
+            f"the type {columns[name].type}"
+            if found is None
+            else f"{count_of(len(found[1]), 'distinct value')}"
+        )
+        self.problems.append(
+            Problem(
+                str(self.table.path),
+                f"the categorical column {name!r} has {has}",
+                f"at most {MOST_CATEGORIES:,} texts or integers",
+                "name the columns to use with `features:`",
+            )
+        )
+        return np.full(self.n_rows, np.nan, dtype=np.float32)
 
     def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]

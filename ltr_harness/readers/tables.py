@@ -16,6 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import names_all, texts_of
+from ltr_harness.readers.categories import joined_codes
 from ltr_harness.readers.column_names import is_id
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
@@ -36,7 +37,13 @@ class TableReader(FileReader, ValueOptions):
     features: tuple[str, ...] | None = Field(
         default=None,
         description="Columns to use as features. Default: every numeric column that has no other role and no name of "
-        "an id or a time, such as user_id, session or timestamp.",
+        "an id or a time, such as user_id, session or timestamp; and those that are categories.",
+    )
+    categorical: tuple[str, ...] = Field(
+        default=(),
+        description="Features that are texts or integers without an order, such as a brand or a colour; boosters learn "
+        "from them as categories, and an empty cell is missing. Columns whose type says so (pandas' category, "
+        "Arrow's dictionary of texts) need no naming.",
     )
     weight: str | None = Field(
         default=None,
@@ -56,11 +63,13 @@ class TableReader(FileReader, ValueOptions):
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
-        roles = [*self._roles(), *(self.features or ())]
+        roles = [*self.roles(), *self._named_features()]
         if twice := repeated(roles):
             raise ValueError(
                 f"{', '.join(map(repr, twice))} named more than once; expected one role for each column"
             )
+        if twice := repeated(self.categorical):
+            raise ValueError(f"{', '.join(map(repr, twice))} named more than once under categorical")
         if self.features == ():
             raise ValueError("features is empty; expected at least one column, or leave it out for all")
         return self
@@ -97,6 +106,7 @@ class TableReader(FileReader, ValueOptions):
     def _assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
         problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
+        categorical = self._categorical_columns(tables, features)
         parts = []
         for table in tables:
             try:
@@ -110,6 +120,7 @@ class TableReader(FileReader, ValueOptions):
                         position=self.position,
                         document_id=self.document_id,
                         attributes=self.attributes,
+                        categorical=categorical,
                         options=self,
                     )
                 )
@@ -118,15 +129,17 @@ class TableReader(FileReader, ValueOptions):
         problems += [problem for part in parts for problem in part.problems]
         if problems:
             raise DataError(limited(problems, noun="problem"))
-        rows = _joined(parts, features)
+        rows = _joined(parts, features, categorical)
         labels, judged, said = without_unjudged(rows.labels, self.unjudged)
+        if categorical:
+            notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
         notes += said + beyond_notes(sum(part.n_beyond for part in parts), self.beyond_float32)
         rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
         return assembled(rows, source, regroup=self.regroup)
 
     def _with_documents(self, tables: Sequence[Table]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
-        taken = (*self._roles(), *(self.features or ()))
+        taken = (*self.roles(), *self._named_features())
         if self.document_id is not None or _DOCUMENT in taken:
             return self
         for table in tables:
@@ -145,7 +158,17 @@ class TableReader(FileReader, ValueOptions):
         named = {"query": self.query, "label": self.label, "document_id": self.document_id}
         return {role: name for role, name in named.items() if name is not None}
 
-    def _roles(self) -> list[str]:
+    def _named_features(self) -> list[str]:
+        named = self.features or ()
+        return [*named, *(name for name in self.categorical if name not in named)]
+
+    def _categorical_columns(self, tables: Sequence[Table], features: tuple[str, ...]) -> tuple[str, ...]:
+        """The features that are categories: named so, or of such a type in every file."""
+        typed = set.intersection(*(table.category_columns() for table in tables))
+        return tuple(name for name in features if name in typed or name in self.categorical)
+
+    def roles(self) -> list[str]:
+        """Columns that are something else than features."""
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
         labels = [self.label] if self._labelled else []
         return [self.query, *labels, *optional, *self.attributes]
@@ -155,7 +178,7 @@ class TableReader(FileReader, ValueOptions):
         if any(table.n_rows is None for table in tables):
             return
         n_rows = sum(table.n_rows or 0 for table in tables)
-        others = self._roles()
+        others = self.roles()
         chosen = self.features or [name for name in tables[0].numeric_columns() if name not in others]
         size = f"{count_of(n_rows, 'row')} of {count_of(len(chosen) + len(others), 'column')}"
         Bound.of_file(sum(table.size for table in tables)).refuse(
@@ -164,17 +187,18 @@ class TableReader(FileReader, ValueOptions):
 
     def _feature_columns(self, tables: Sequence[Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The feature columns, the same for all files, and a note on columns that are none."""
-        roles = self._roles()
+        roles = self.roles()
         notes: tuple[str, ...] = ()
         problems = []
-        features = self.features
-        if features is None:
+        features = tuple(self._named_features())
+        if self.features is None:
             first = tables[0]
-            numeric = first.numeric_columns()
+            fit = first.numeric_columns() | first.category_columns() | set(self.categorical)
             rest = [name for name in first.columns if name not in set(roles)]
-            ids = [name for name in rest if name in numeric and is_id(name)]
-            features = tuple(name for name in rest if name in numeric and name not in ids)
-            left_out = [name for name in rest if name not in numeric]
+            ids = [name for name in rest if name in fit and is_id(name) and name not in self.categorical]
+            absent = [name for name in self.categorical if name not in first.columns]
+            features = (*(name for name in rest if name in fit and name not in ids), *absent)
+            left_out = [name for name in rest if name not in fit]
             if left_out:
                 notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
             if ids:
@@ -203,7 +227,7 @@ class TableReader(FileReader, ValueOptions):
         return features, notes
 
 
-def _joined(parts: Sequence[Part], features: tuple[str, ...]) -> Rows:
+def _joined(parts: Sequence[Part], features: tuple[str, ...], categorical: tuple[str, ...]) -> Rows:
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def joined(columns: Sequence[NDArray[Any] | None]) -> Any:
@@ -211,8 +235,14 @@ def _joined(parts: Sequence[Part], features: tuple[str, ...]) -> Rows:
         return np.concatenate(present) if present else None
 
     block_starts, block_ids = blocks_of(joined([part.query_ids for part in parts]), starts[:-1].tolist())
+    matrix = parts[0].features if len(parts) == 1 else joined([part.features for part in parts])
+    categories = {}
+    for name in categorical:
+        at = features.index(name)
+        codes = [(part.features[:, at], part.categories[name]) for part in parts]
+        matrix[:, at], categories[name] = joined_codes(codes)
     return Rows(
-        parts[0].features if len(parts) == 1 else joined([part.features for part in parts]),
+        matrix,
         joined([part.labels for part in parts]),
         block_starts,
         query_ids(block_ids),
@@ -222,4 +252,5 @@ def _joined(parts: Sequence[Part], features: tuple[str, ...]) -> Rows:
         joined([part.positions for part in parts]),
         joined([part.document_ids for part in parts]),
         {name: joined([part.attributes[name] for part in parts]) for name in parts[0].attributes},
+        categories=categories,
     )

@@ -122,6 +122,7 @@ class Record(_Part):
     rounds_trained: int | None
 
     features: list[str] = Field(default_factory=list)  # the columns that the model scores, in its order
+    categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
     n_leaves: int | None = None  # of all trees together: what scoring a row can cost at most
     learned: dict[str, Any] = Field(default_factory=dict)  # besides the model: biases of display positions
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256

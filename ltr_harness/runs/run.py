@@ -17,6 +17,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.align import check_alignment, with_columns
+from ltr_harness.readers.categories import coded, recoded, with_categories
 from ltr_harness.runs.folder import RECORD, file_sha256, read_record
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.wording import count_of
@@ -113,12 +114,13 @@ class Run:
         """Score rows with the stored model.
 
         Args:
-            features: (n_rows, n_features) in the training data's column order, NaN for missing.
+            features: (n_rows, n_features) in the training data's column order, NaN for missing. In a frame, columns
+                that were text in training are text; in an array, they are places in `record.categories`.
 
         Returns:
             float64 (n_rows,), higher ranks first.
         """
-        matrix = np.asarray(features, dtype=np.float32)
+        matrix = np.asarray(self._coded(features), dtype=np.float32)
         wanted = self.record.data["train"].n_features
         if matrix.ndim != 2 or matrix.shape[1] != wanted:
             raise DataError(
@@ -126,6 +128,24 @@ class Run:
                 f"expected shape (n_rows, {wanted})"
             )
         return self.model.score(matrix)
+
+    def _coded(self, features: Any) -> Any:
+        """A pandas frame with the codes of its categories in place of their texts."""
+        if not hasattr(features, "iloc"):
+            return features
+        import pyarrow
+
+        codes = {}
+        for name, texts in self._categories.items():
+            found = (
+                coded(pyarrow.array(features[name], from_pandas=True)) if name in features.columns else None
+            )
+            if found is None:
+                raise DataError(
+                    f"the frame has no column {name!r} of texts, which {self.record.model} was trained on"
+                )
+            codes[name] = recoded(*found, texts)
+        return features.assign(**codes)
 
     def score_split(self, split: RankingDataset, threads: int | None = None) -> NDArray[np.float64]:
         """Score a dataset's rows: its columns are found by name, in whatever order they are.
@@ -152,16 +172,22 @@ class Run:
             DataError: as for `score_split`.
         """
         names = tuple(self.record.features)
-        if names and split.feature_names != names:
-            if (
-                not split.sparse
-            ):  # tables name their columns: those that the model does not know are not its business
-                known = [name for name in split.feature_names if name in set(names)]
-                split = with_columns(split, tuple(known))
-            trained_on = RankingDataset(np.empty((0, len(names)), np.float32), split.judgments, names)
-            check_alignment({"train": trained_on, "new": split})
-            split = with_columns(split, names)
-        return split
+        categories = self._categories
+        if not names or (split.feature_names == names and split.categories == categories):
+            return split
+        if (
+            not split.sparse
+        ):  # tables name their columns: those that the model does not know are not its business
+            known = [name for name in split.feature_names if name in set(names)]
+            split = with_columns(split, tuple(known))
+        none = np.empty((0, len(names)), np.float32)
+        trained_on = RankingDataset(none, split.judgments, names, categories=categories)
+        check_alignment({"train": trained_on, "new": split})
+        return with_categories(with_columns(split, names), categories)
+
+    @property
+    def _categories(self) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(texts) for name, texts in self.record.categories.items()}
 
     def _table(self, name: str) -> pd.DataFrame:
         import pyarrow.parquet as parquet

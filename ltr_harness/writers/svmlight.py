@@ -38,6 +38,10 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
         names = path.with_name(path.name + ".features")
         temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
         notes.append(f"features are numbered from 1; their names are in {names.name}")
+    if dataset.categories:
+        notes.append(
+            f"texts are written as codes, from 0 in the order of the texts: {', '.join(dataset.categories)}"
+        )
     documents = dataset.judgments.document_ids
     left_out = {"attributes": bool(dataset.query_attributes)}
     if with_qid:

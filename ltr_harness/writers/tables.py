@@ -45,6 +45,8 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
     ]
     if dataset.query_attributes:
         options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
+    if dataset.categories and form not in ("parquet", "arrow"):  # whose columns have types
+        options.append(f"categorical=[{', '.join(dataset.categories)}]")
     if options:
         notes.append(f"read it with the options {' '.join(options)}")
     return notes
@@ -68,20 +70,39 @@ def arrow_table(dataset: RankingDataset, path: Path) -> Any:
     if judgments.document_ids is not None:
         columns.append(("document_id", judgments.document_ids))
     columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
-    columns += [(name, dataset.features[:, j]) for j, name in enumerate(dataset.feature_names)]
+    columns += [
+        (name, _texts(dataset, j) if name in dataset.categories else dataset.features[:, j])
+        for j, name in enumerate(dataset.feature_names)
+    ]
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(Problem(str(path), f"two columns would be called {twice[0]!r}", "different names"))
     arrays = [
-        pyarrow.array(np.ascontiguousarray(values), from_pandas=True) for _, values in columns
-    ]  # NaN is null
+        pyarrow.array(np.ascontiguousarray(values), from_pandas=True)  # NaN is null
+        if isinstance(values, np.ndarray)
+        else values
+        for _, values in columns
+    ]
     return pyarrow.table(arrays, names=names)
 
 
-def _write_csv(table: Any, target: Path, path: Path) -> None:
-    from pyarrow import csv
+def _texts(dataset: RankingDataset, column: int) -> Any:
+    """The texts of a categorical feature, as Arrow's dictionary."""
+    import pyarrow
 
+    codes = dataset.features[:, column]
+    places = pyarrow.array(np.nan_to_num(codes).astype(np.int32), mask=np.isnan(codes))
+    texts = dataset.categories[dataset.feature_names[column]]
+    return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts, pyarrow.string()))
+
+
+def _write_csv(table: Any, target: Path, path: Path) -> None:
+    from pyarrow import csv, types
+
+    for at, column in enumerate(table.schema):
+        if types.is_dictionary(column.type):
+            table = table.set_column(at, column.name, table[at].cast(column.type.value_type))
     separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
     with opened_for_writing(target, path.name) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))

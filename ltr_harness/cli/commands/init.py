@@ -109,6 +109,7 @@ def _on(
     from ltr_harness.cli.starter import (
         best_single_feature,
         data_section,
+        guessed_categories,
         guessed_columns,
         read_anyway,
         starter,
@@ -125,6 +126,10 @@ def _on(
         found, guessed = guessed_columns(reader.opened(first).columns, options, str(first))
         options, said = found, said + guessed
         reader = type(reader).model_validate(options)
+        if categories := guessed_categories(reader, first):
+            options["categorical"] = list(categories)
+            said.append(f"categorical: {', '.join(categories)}, few texts each")
+            reader = type(reader).model_validate(options)
     splits = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
     files = {split: [path.absolute() for path in paths] for split, paths in splits.items() if paths}
     rows = {}
@@ -143,6 +148,7 @@ def _on(
     said += rows["train"].notes
     check_alignment(rows)
     best = best_single_feature(rows["train"])
-    said.append(f"one-feature: {best!r} ranks best by itself")
+    if best is not None:
+        said.append(f"one-feature: {best!r} ranks best by itself")
     data = data_section(name, options, files, output.absolute().parent)
     return starter(output.stem, data, rows["train"], best), said

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ltr_harness.dataset import RankingDataset
+    from ltr_harness.runs.record import Record
 
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 
@@ -68,7 +69,7 @@ def command(
     stored = load_run(run, trust=trust)
     if stored.record.status != "complete":
         raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
-    split = _read(data, reader_name, reader_options, tuple(stored.record.features))
+    split = _read(data, reader_name, reader_options, stored.record)
     if output.suffix == ".run":
         _refuse_for_run(output, data, split)
     scores = stored.score_split(split, threads)
@@ -79,7 +80,7 @@ def command(
 
 
 def _read(
-    data: Path, reader_name: str | None, reader_options: tuple[str, ...], features: tuple[str, ...]
+    data: Path, reader_name: str | None, reader_options: tuple[str, ...], record: Record
 ) -> RankingDataset:
     """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
     from ltr_harness.cache import DataCache
@@ -87,9 +88,12 @@ def _read(
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
     if isinstance(reader, TableReader) and data.is_file():
-        columns = reader.opened(data).columns
+        columns, features = reader.opened(data).columns, tuple(record.features)
         if reader.features is None and features and set(features) <= set(columns):
             reader = reader.model_copy(update={"features": features})
+        if not reader.categorical:
+            texts = tuple(name for name in record.categories if name in columns)
+            reader = reader.model_copy(update={"categorical": texts})
         if reader.label not in columns:
             return reader.without_labels().read([str(data)], Path())
     return DataCache().read(reader, [str(data)], Path()).dataset

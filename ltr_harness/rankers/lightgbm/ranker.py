@@ -56,7 +56,7 @@ class LightGBMRanker(DataParallelRanker):
             return found
         params = self.library_params(None if facts is None or found else facts.feature_names)
         besides = {
-            **({"categorical_feature": self.categorical} if self.categorical else {}),
+            **({"categorical_feature": True} if self.has_categories(facts) else {}),
             **({"position": True} if self.position_bias else {}),
         }
         if self.position_bias and self.objective != "lambdarank":
@@ -148,7 +148,7 @@ class LightGBMRanker(DataParallelRanker):
             from ltr_harness.rankers.lightgbm.distributed import train
 
             plain = {parameters.canonical_names().get(name, name): value for name, value in handed.items()}
-            return train(data, stopping, plain, names, self.categorical_columns(names))
+            return train(data, stopping, plain, names, self.categorical_columns(training.train))
 
         with failures_of(
             "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
@@ -174,7 +174,7 @@ class LightGBMRanker(DataParallelRanker):
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         """LightGBM's Dataset of the training and of the validation split."""
         split = self.prepared(training.train)
-        columns = self.categorical_columns(split.feature_names)
+        columns = self.categorical_columns(split)
         train = _dataset(
             split,
             handed,

@@ -59,7 +59,7 @@ class XGBoostRanker(DataParallelRanker):
         if self.objective not in self.objectives:
             return found
         params = self.library_params(None if facts is None or found else facts.feature_names)
-        besides = {"feature_types": self.categorical} if self.categorical else {}
+        besides = {"feature_types": True} if self.has_categories(facts) else {}
         if self.position_bias and self.objective == parameters.XENDCG:
             found.append(
                 Problem(
@@ -145,7 +145,7 @@ class XGBoostRanker(DataParallelRanker):
             ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
             (
                 "categorical",
-                bool(self.categorical),
+                bool(self.categorical or (facts is not None and facts.categories)),
                 "xgboost.dask binds them to data frames; LightGBM's works",
             ),
         ]
@@ -226,8 +226,7 @@ class XGBoostRanker(DataParallelRanker):
             "feature_names": safe_feature_names(split.feature_names) if self._needs_names(handed) else None,
             "nthread": handed["nthread"],
         }
-        if self.categorical:
-            columns = set(self.categorical_columns(split.feature_names))
+        if columns := set(self.categorical_columns(split)):
             kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
             fields |= {"feature_types": kinds, "enable_categorical": True}
         return fields
