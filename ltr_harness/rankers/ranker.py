@@ -285,7 +285,13 @@ class Ranker(BaseModel, ABC):
 
 
 def categorical_problems(place: str, names: Sequence[str], facts: Facts) -> list[Problem]:
-    """Features that a ranker takes for quantities, and that are codes of texts, without an order."""
+    """Features that a ranker takes for quantities, and that are codes of texts, without an order.
+
+    Args:
+        place: field of the ranker, for messages.
+        names: features that it would use so.
+        facts: of the training data.
+    """
     return [
         Problem(place, f"feature {name!r} is categorical: its codes have no order", "a feature of numbers")
         for name in names

@@ -59,7 +59,11 @@ def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[s
 def joined_codes(
     parts: Sequence[tuple[NDArray[np.float32], tuple[str, ...]]],
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Codes of several files, each with texts of its own, as one column with the texts of all."""
+    """Codes of several files, each with texts of its own, as one column with the texts of all.
+
+    Args:
+        parts: of each file its codes, float32 (n_rows,), and their texts.
+    """
     texts = tuple(sorted({text for _, own in parts for text in own}))
     return np.concatenate([recoded(codes, own, texts) for codes, own in parts]), texts
 
