@@ -18,6 +18,7 @@ def queries(n: int) -> QueryGroups:
     return QueryGroups.from_sizes([2] * n)
 
 
+@pytest.mark.long
 @given(st.integers(20, 200), st.integers(0, 5), st.integers(1, 7))
 def test_every_query_is_in_one_part(n: int, seed: int, n_values: int) -> None:
     values = np.random.default_rng(n).integers(n_values, size=n)
@@ -87,6 +88,7 @@ def test_what_cannot_be_divided() -> None:
         divided(queries(10), SHARES, 1, together=np.ones(10), strata=np.ones(10))
 
 
+@pytest.mark.long
 @given(st.integers(0, 10), st.integers(5, 12))
 def test_folds_with_users_and_strata(seed: int, n_values: int) -> None:
     values = np.random.default_rng(seed).integers(n_values, size=100)

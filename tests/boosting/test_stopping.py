@@ -83,6 +83,7 @@ def test_every_number_out_of_range_is_named_at_once() -> None:
     ]
 
 
+@pytest.mark.long
 @given(
     st.lists(st.floats(-1, 1, allow_nan=False), min_size=1, max_size=60),
     st.integers(1, 20),

@@ -59,6 +59,7 @@ def test_rows_ideal_result_and_other_tools(ltr: Cli) -> None:
     assert "sklearn      0.8155  the same" in out
 
 
+@pytest.mark.long
 def test_everything_fits_80_columns(ltr: Cli, tmp_path: Path) -> None:
     names = [f"clueweb09-en{number:04}-{'x' * 40}" for number in range(30)]
     (tmp_path / "q").write_text("".join(f"9 0 {name} {at % 3}\n" for at, name in enumerate(names)))

@@ -118,6 +118,7 @@ def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
         assert table["score"].tolist() == [1, 1, 2, 2]
 
 
+@pytest.mark.long
 def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp_path: Path) -> None:
     """The same queries with the same rows, in another order of the file: one score per line means others now."""
     document = {

@@ -166,6 +166,7 @@ def test_zero_size_groups_are_refused_and_one_row_queries_are_not(ltr: Cli, tmp_
     assert "0" in err
 
 
+@pytest.mark.long
 def test_different_k_is_refused_with_the_reason(ltr: Cli, tmp_path: Path) -> None:
     text = without_lightgbm(CONFIG)
     write(tmp_path, text)

@@ -133,6 +133,7 @@ class TestVerdict:
         swapped = compare_entrants(entrants, ["distance@10"], baseline="m1")
         assert "has the lowest mean distance@10" in swapped.verdict
 
+    @pytest.mark.long
     def test_equivalent_within_the_margin(self) -> None:
         result = compare(models(n=2000, shifts=(0.0, 0.001)), margin=0.02)
         pair = result.paired("m1")
@@ -494,6 +495,7 @@ class TestAllPairs:
         assert [pair.p_corrected for pair in pairs] == holm([pair.p for pair in pairs]).tolist()
         assert pairs[2].p == result.paired("m1").p
 
+    @pytest.mark.long
     def test_forty_models_at_another_metric(self) -> None:
         result = compare(models(n=100, shifts=(0.0,) * 40), correction="max-t", draws=1000)
         pairs = result.all_pairs("mrr@10")

@@ -239,6 +239,7 @@ class TestNamesOfOtherTools:
         with pytest.raises(DataError, match="a: has several columns mrr"):
             compare({"a": twice})
 
+    @pytest.mark.long
     def test_the_report_claims_no_definition(self, tmp_path: Path) -> None:
         result = compare({"a": self.frame, "b": self.frame}, metrics=["nDCG@5"])
         write_report(ReportData(result, [], [], None, "tables"), tmp_path)

@@ -80,6 +80,7 @@ def changed(small: str, old: str, new: str) -> str:
     return small.replace(old, new)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

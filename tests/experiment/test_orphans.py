@@ -116,6 +116,7 @@ def _path_and_wish() -> tuple[str, str | None]:
     return sys.path[0], os.environ.get("PYTHONSAFEPATH")
 
 
+@pytest.mark.long
 def test_where_workers_do_not_start_as_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that start anew, as on macOS and Windows, have the places of modules that this one has."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])

@@ -97,6 +97,7 @@ def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str
     }
 
 
+@pytest.mark.long
 def test_sound_data_has_nothing() -> None:
     assert found(made()) == {}
     reader = Synthetic(tied=0.0)
@@ -232,6 +233,7 @@ def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:
     assert "| error | train and test | 1 query is in both (&lt;b&gt;)" in markdown.read_text()
 
 
+@pytest.mark.long
 def test_lints_find_what_the_synthetic_set_is_given() -> None:
     reader = Synthetic(tied=0.0, leak=1.0, duplicates=0.2, drift=10.0)
     card = data_card({name: reader.read([name], Path()) for name in ("train", "test")})

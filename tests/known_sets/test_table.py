@@ -62,6 +62,7 @@ def test_each_part_of_mslr_tests_once_and_validates_once(name: str) -> None:
     assert len({*test, *(digests[f"Fold{i}/train.txt"] for i in range(1, 6))}) == 10
 
 
+@pytest.mark.long
 def test_a_set_in_its_published_layout_is_read(shared_data: Path, tmp_path: Path) -> None:
     order = [1, 2, 3, 4, 5]
     for fold in range(1, 6):

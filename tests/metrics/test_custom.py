@@ -84,6 +84,7 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_class_in_a_file_of_ones_own(own: Path) -> None:
     metric = parse_metric(f"{own}:TopLabel(scale=2)")
     assert str(metric) == "top_label(scale=2)"

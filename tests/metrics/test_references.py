@@ -200,6 +200,7 @@ def test_gdeval(name: str, shared_data: Path) -> None:
             assert found["all"] == pytest.approx(mean, abs=FIVE_DECIMALS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_letor_script(name: str, shared_data: Path) -> None:
     """Rank 2 undiscounted, 0 for lists shorter than K; MSLR's script calls a row relevant from grade 2 on."""
@@ -240,6 +241,7 @@ def test_ranklib(shared_data: Path) -> None:
                 assert found[row["qid"]] == pytest.approx(float(row["ranklib_published_ndcg10"]), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", [1, 2])
 @pytest.mark.parametrize(
     ("official", "metric"),

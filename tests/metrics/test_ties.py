@@ -291,6 +291,7 @@ def test_all_rules_agree_without_ties(name: str) -> None:
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", METRICS)
 def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
     kind = catalog.load(name)

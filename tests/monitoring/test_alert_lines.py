@@ -57,6 +57,7 @@ def test_an_improvement_is_called_one(query_table: Queries, analyse: Analyse) ->
     assert better.healthy
 
 
+@pytest.mark.long
 def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     clicks: dict[str, Any] = {
         "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},

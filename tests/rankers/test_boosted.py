@@ -297,6 +297,7 @@ class TestGoingOn:
 
 
 class TestSharedBins:
+    @pytest.mark.long
     @each
     def test_the_second_training_bins_nothing_and_grows_the_same_trees(
         self, kind: Any, params: Any, make_dataset: Any, monkeypatch: pytest.MonkeyPatch

@@ -80,6 +80,7 @@ def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
     np.testing.assert_allclose(at_best, again, rtol=0, atol=1e-9)
 
 
+@pytest.mark.long
 def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
     def fitted(seed: int, threads: int, **fields: Any) -> str:
         ranker = LightGBMRanker(**fields)
@@ -338,6 +339,7 @@ def test_which_models_the_number_of_threads_can_move(params: dict[str, Any], mat
     assert bool(ranker.cautions(threads=2)) == matter
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fields",
     [

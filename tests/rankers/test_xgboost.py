@@ -93,6 +93,7 @@ def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
     )
 
 
+@pytest.mark.long
 def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
     def fitted(seed: int, threads: int, params: dict[str, Any]) -> list[str]:
         ranker = XGBoostRanker(params=params)

@@ -250,6 +250,7 @@ def test_a_hard_number_that_a_later_one_replaces(tmp_path: Path) -> None:
     assert data.features.tolist() == [[5, 1], [1, 0]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_random_numbers(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

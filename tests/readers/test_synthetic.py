@@ -130,6 +130,7 @@ def test_query_features_are_constant_within_queries(train: RankingDataset) -> No
     np.testing.assert_array_equal(train.query_attributes["intent"] == "navigational", first > 0)
 
 
+@pytest.mark.long
 def test_splits_and_seeds_are_different_draws(train: RankingDataset) -> None:
     reader = Synthetic(n_queries=QueryCounts(train=600, valid=600, test=600))
     parts = [reader.read([name], HERE) for name in ("train", "valid", "test")]
@@ -177,6 +178,7 @@ def test_plants_draw_from_streams_of_their_own(train: RankingDataset) -> None:
     np.testing.assert_array_equal(planted.groups.boundaries, train.groups.boundaries)
 
 
+@pytest.mark.long
 def test_plants_are_the_same_bytes_for_ever() -> None:
     reader = Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)
     digests = [fingerprint_dataset(reader.read([name], HERE))[:16] for name in ("train", "valid", "test")]
@@ -214,6 +216,7 @@ def test_drift_moves_the_later_splits() -> None:
     assert ndcg(data, reader.truth(data)) > 0.85, "the truth holds for the drifted features"
 
 
+@pytest.mark.long
 def test_markets_get_smaller_and_noisier() -> None:
     reader = Synthetic(markets=3, n_queries=QueryCounts(train=2000))
     data = reader.read(["train"], HERE)

@@ -54,6 +54,7 @@ def test_markdown_lets_no_html_through(
     assert "\\[a\\] \\*b\\*" in text
 
 
+@pytest.mark.long
 def test_markdown_carries_the_numbers(data: ReportData) -> None:
     text = markdown.render(build_report(data))
     mean = data.summary("xgb-ndcg", "ndcg@10").mean

@@ -100,6 +100,7 @@ def test_the_policy_admits_exactly_the_two_scripts(page: Page, text: str) -> Non
     assert "'unsafe-inline'" not in policy.partition("script-src")[2].partition(";")[0]
 
 
+@pytest.mark.long
 def test_hostile_names_make_no_elements(hostile_text: str, page: Page) -> None:
     hostile = Page(hostile_text)
     # Chart data and two scripts, however many names try to add one.

@@ -34,6 +34,7 @@ def test_the_table_fits_80_columns(data: ReportData) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.long
 def test_hostile_names_stay_inside_the_table(
     make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_replacement_that_is_killed_half_way_is_seen(tmp_path: Path) -> None:
     assert damaged_files(target, again) == ["per_query.parquet"]
 
 
+@pytest.mark.long
 @given(st.text(min_size=1, max_size=300))
 @example("000:::~" + "\x80" * 7 + "𐀀")  # 79 characters before the tilde is written as three
 def test_any_name_becomes_one_part_of_a_path(name: str) -> None:

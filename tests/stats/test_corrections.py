@@ -40,6 +40,7 @@ def test_empty_and_all_nan_families() -> None:
         assert np.isnan(correct([np.nan, np.nan])).all()
 
 
+@pytest.mark.long
 @given(P_VALUES)
 def test_order_and_bounds(p: list[float]) -> None:
     raw = np.array(p)

@@ -269,6 +269,7 @@ class TestOthers:
         assert np.isnan(p[1])
         assert p[[0, 2]].tolist() == whole[[0, 2]].tolist()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("test", ALL_P)
     @pytest.mark.parametrize("n", [1, 2, 30, 2000])
     def test_p_is_never_zero(self, test: object, n: int) -> None:

@@ -248,6 +248,7 @@ def test_profiles_without_any_spread_are_the_same_or_differ_for_certain() -> Non
 cells = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=30)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(cells, cells)
 def test_within_and_mix_add_up(one: list[tuple[int, float]], other: list[tuple[int, float]]) -> None:
@@ -269,6 +270,7 @@ def test_the_published_decomposition() -> None:
     assert found.adjusted == pytest.approx(0.7 * 0.80 + 0.3 * 0.65)
 
 
+@pytest.mark.long
 def test_the_interval_of_the_mix_is_what_resampling_gives() -> None:
     random = np.random.default_rng(5)
     sides = []
