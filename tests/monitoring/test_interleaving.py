@@ -84,8 +84,104 @@ def test_from_the_command_line(ltr: Cli, tmp_path: Path) -> None:
     assert out.splitlines() == [
         "b won 60 sessions, a 40; 10 were tied or without clicks.",
         "b won 60.0% of the decided sessions [49.7%, 69.7%], sign test p = 0.0569",
+        "So many sessions show a share of 64.0% (80 % power); 52% takes 4,906 decided sessions.",
     ]
     assert json.loads(ltr("compare", path, "--interleaving", "--json")[1])["wins"] == [40, 60]
     code, _, err = ltr("compare", path, path, "--interleaving")
     assert code == 2
     assert "expected one log" in err
+
+
+# ---- users ------------------------------------------------------------------------------------------------
+
+
+def voted(votes: np.ndarray[Any, Any], users: np.ndarray[Any, Any] | None) -> pd.DataFrame:
+    """A log of decided sessions, +1 for b and -1 for a."""
+    n = votes.size
+    rows = pd.DataFrame(
+        {
+            "session_id": np.repeat(np.char.add("s", np.arange(n).astype(str)), 2),
+            "team": np.tile(["a", "b"], n),
+            "click": np.column_stack(((votes < 0), (votes > 0))).astype(int).reshape(-1),
+        }
+    )
+    return rows if users is None else rows.assign(user_id=np.repeat(np.char.add("u", users.astype(str)), 2))
+
+
+def habits(random: np.random.Generator, share: float = 0.5, n_users: int = 100) -> tuple[Any, Any]:
+    """Ten sessions of each user, who prefers one ranker for good: an intra-user correlation of about .3."""
+    users = np.repeat(np.arange(n_users), 10)
+    size = 1 / 0.3 - 1
+    own = random.beta(share * size, (1 - share) * size, n_users)
+    return np.where(random.random(users.size) < own[users], 1, -1), users
+
+
+def test_users_by_hand() -> None:
+    """u1: b, b; u2: a; u3: b. Net votes 2, -1, 1: of 8 sign patterns |S| >= 2 in 6."""
+    votes, users = np.array([1, 1, -1, 1]), np.array([1, 1, 2, 3])
+    found = interleaved(voted(votes, users))
+    assert (found.wins, found.users, found.share) == ((1, 3), 3, 0.75)
+    assert found.p == 6 / 8
+    assert found.design_effect == 6 / 4
+    own = np.array([0.5, -0.75, 0.25])  # won minus .75 of each user's sessions
+    error = np.sqrt(3 / 2 * (own**2).sum()) / 4
+    assert found.low == pytest.approx(
+        max(0.0, 0.75 - 4.302652729911275 * error)
+    )  # t with 2 degrees of freedom
+    assert found.high == 1.0
+    assert "by 3 users, sign flips p = 0.7500" in str(found)
+
+
+def test_each_session_of_another_user_is_the_plain_vote() -> None:
+    random = np.random.default_rng(2)
+    votes = np.where(random.random(400) < 0.56, 1, -1)
+    by_users, plain = interleaved(voted(votes, np.arange(400))), interleaved(voted(votes, None))
+    assert by_users.p == pytest.approx(plain.p, abs=0.01)
+    assert (by_users.low, by_users.high) == pytest.approx((plain.low, plain.high), abs=0.005)
+    assert (by_users.design_effect, by_users.detectable) == (1.0, plain.detectable)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_habits_are_no_preference(runs: int) -> None:
+    """By sessions every fourth experiment is won by nobody's ranker; by users as many as promised."""
+    random = np.random.default_rng(3)
+    by_users = by_sessions = covered = 0
+    for _ in range(runs):
+        votes, users = habits(random)
+        found = interleaved(voted(votes, users))
+        by_users += found.p <= 0.05
+        covered += found.low <= 0.5 <= found.high
+        by_sessions += interleaved(voted(votes, None)).p <= 0.05
+    margin = 2.4 * np.sqrt(0.05 * 0.95 * runs)
+    assert by_users <= 0.05 * runs + margin
+    assert covered >= 0.95 * runs - margin
+    assert by_sessions >= 0.15 * runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clustered", [False, True])
+def test_as_many_sessions_as_it_names_find_it_in_four_of_five(clustered: bool) -> None:
+    random = np.random.default_rng(4)
+    pilot = habits(random, n_users=400) if clustered else (np.where(random.random(4000) < 0.5, 1, -1), None)
+    effect = interleaved(voted(*pilot)).design_effect
+    share = 0.56
+    n = int(effect * (2.801585 / 2 / (share - 0.5)) ** 2)
+    found = 0
+    for _ in range(400):
+        votes, users = (
+            habits(random, share, n // 10) if clustered else (np.where(random.random(n) < share, 1, -1), None)
+        )
+        found += interleaved(voted(votes, users)).p <= 0.05
+    assert found / 400 == pytest.approx(0.8, abs=0.06)
+
+
+def test_a_session_belongs_to_one_user() -> None:
+    log = voted(np.array([1, -1]), np.array([1, 2]))
+    log.loc[1, "user_id"] = "u9"
+    with pytest.raises(
+        DataError, match="sessions of several users, or of none, in user_id; expected one each"
+    ):
+        interleaved(log)
+    log.loc[1, "user_id"] = None
+    with pytest.raises(DataError, match="several users, or of none"):
+        interleaved(log)

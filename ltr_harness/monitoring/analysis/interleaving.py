@@ -1,24 +1,35 @@
-"""Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote."""
+"""Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote.
+
+Sessions of one user vote alike, so where users are known the test and the interval go by users: a sign test over
+sessions would count one user's habit as often as it was lived.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.log.batch import numbers_of
 from ltr_harness.monitoring.log.log import open_log
 from ltr_harness.monitoring.queries import category_of
-from ltr_harness.stats.paired import sign_test_p, win_tie_loss
+from ltr_harness.stats.paired import sign_flip_p, sign_test_p, win_tie_loss
 from ltr_harness.wording import count_of, plural
 
-SESSION, TEAM, CLICK = "session_id", "team", "click"
-"""The columns of an interleaving log: one row per item shown, whose it was, and how often it was clicked."""
+SESSION, TEAM, CLICK, USER = "session_id", "team", "click", "user_id"
+"""The columns of an interleaving log: one row per item shown, whose it was, how often it was clicked, by whom."""
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+
+_POWER, _LEVEL = 0.8, 0.05
+_WORTH_KNOWING = 0.52  # a preference that an experiment should be able to show
 
 
 @dataclass(frozen=True)
@@ -29,9 +40,13 @@ class Preference:
         teams: the two rankers, in order of name.
         wins: sessions in which each one's items were clicked more.
         ties: sessions with as many clicks for both, or none.
-        share, low, high: of the decided sessions, those the second ranker won; exact interval.
-        p: sign test, ties left out.
+        share, low, high: of the decided sessions, those the second ranker won; the interval is exact, or by users.
+        p: sign test, ties left out; by users whole users change sides.
         confidence: of the interval.
+        users: with a decided session; None where the log does not know them.
+        design_effect: by how much users who vote alike widen the variance of the share; 1 without users.
+        detectable: the share, above one half, that this many sessions would show with 80 % power.
+        needed: decided sessions that a share of 52 % takes.
     """
 
     teams: tuple[str, str]
@@ -42,6 +57,10 @@ class Preference:
     high: float
     p: float
     confidence: float
+    users: int | None = None
+    design_effect: float = 1.0
+    detectable: float = float("nan")
+    needed: int | None = None
 
     def __str__(self) -> str:
         (first, second), (lost, won) = self.teams, self.wins
@@ -51,9 +70,16 @@ class Preference:
         )
         if not won + lost:
             return f"{head} Nothing can be said."
-        return (
+        test = "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, sign flips"
+        found = (
             f"{head}\n{second} won {self.share:.1%} of the decided sessions "
-            f"[{self.low:.1%}, {self.high:.1%}], sign test p = {self.p:.4f}"
+            f"[{self.low:.1%}, {self.high:.1%}], {test} p = {self.p:.4f}"
+        )
+        if self.needed is None:
+            return found
+        return (
+            f"{found}\nSo many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
+            f"{self.needed:,} decided sessions."
         )
 
 
@@ -64,8 +90,8 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     its place.
 
     Args:
-        log: a path or a table with the columns `session_id`, `team` and `click`; rows without a team count for
-            nobody, such as items that both rankers put on top.
+        log: a path or a table with the columns `session_id`, `team` and `click`, and `user_id` where users are known;
+            rows without a team count for nobody, such as items that both rankers put on top.
         confidence: of the interval.
 
     Raises:
@@ -77,44 +103,69 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         >>> print(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
         old won 0 sessions, new 2; 1 was tied or without clicks.
         old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000
+        So many sessions show a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
 
     Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.
     """
-    opened = open_log(log, str(log) if isinstance(log, str | Path) else "log", [SESSION, TEAM])
-    (table,) = opened.batches([SESSION, TEAM, CLICK], SESSION, in_memory=1 << 60)
+    opened = open_log(log, str(log) if isinstance(log, str | Path) else "log", [SESSION, TEAM, USER])
+    known = USER in opened.columns
+    (table,) = opened.batches([SESSION, TEAM, CLICK, *([USER] if known else [])], SESSION, in_memory=1 << 60)
     session, team = category_of(table[SESSION], SESSION), category_of(table[TEAM], TEAM)
+    user = category_of(table[USER], USER) if known else None
     clicks = numbers_of(table[CLICK], CLICK)
     bad = (session.codes < 0) | ~(clicks >= 0)
     problems = []
     if bad.any():
-        what = f"{bad.sum():,} of {count_of(bad.size, 'row')} without a session, or without a count of clicks >= 0"
+        what = f"{bad.sum():,} of {bad.size:,} rows without a session, or without a count of clicks >= 0"
         problems.append(Problem(opened.name, what))
     if team.names.size != 2:
-        found = ", ".join(team.names[:5]) or "none"
-        problems.append(Problem(opened.name, f"holds {count_of(team.names.size, 'team')} ({found})", "two"))
+        names = ", ".join(team.names[:5]) or "none"
+        problems.append(Problem(opened.name, f"holds {count_of(team.names.size, 'team')} ({names})", "two"))
+    whose = None
+    if user is not None and not bad.any():
+        whose = _user_of(session.codes, user.codes)
+        if whose is None:
+            problems.append(
+                Problem(opened.name, f"has sessions of several users, or of none, in {USER}", "one each")
+            )
     if problems:
         raise DataError(problems)
-    return _counted(session.codes, team.codes, clicks, (str(team.names[0]), str(team.names[1])), confidence)
+    side = np.where(team.codes == 1, 1.0, np.where(team.codes == 0, -1.0, 0.0))
+    votes = np.sign(np.bincount(session.codes, side * clicks))
+    return _counted(votes, whose, (str(team.names[0]), str(team.names[1])), confidence)
 
 
-def _counted(
-    session: NDArray[np.int32],
-    team: NDArray[np.int32],
-    clicks: NDArray[np.float64],
-    teams: tuple[str, str],
-    confidence: float,
-) -> Preference:
-    side = np.where(team == 1, 1.0, np.where(team == 0, -1.0, 0.0))
-    votes = np.bincount(session, side * clicks).astype(np.float64)
+def _user_of(session: Codes, user: Codes) -> Codes | None:
+    """(n_sessions,) whose each session is; None where that is not one user."""
+    whose = np.full(int(session.max()) + 1, -1, dtype=np.int64)
+    whose[session] = user
+    return None if np.any(whose[session] != user) or np.any(whose < 0) else whose
+
+
+def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confidence: float) -> Preference:
     won, ties, lost = (int(n) for n in win_tie_loss(votes))
-    n, tail = won + lost, (1 - confidence) / 2
+    n = won + lost
+    if not n:
+        return Preference(teams, (0, 0), ties, float("nan"), 0.0, 1.0, 1.0, confidence)
+    share, tail = won / n, (1 - confidence) / 2
+    low = float(betaincinv(won, lost + 1, tail)) if won else 0.0
+    high = float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0
+    p, effect, many = float(sign_test_p(votes)), 1.0, None
+    if users is not None:
+        decided = votes != 0
+        whose = np.unique(users[decided], return_inverse=True)[1]
+        net: Floats = np.bincount(whose, votes[decided]).astype(np.float64)
+        many = int(net.size)
+        p = float(sign_flip_p(net))
+        effect = max(1.0, float((net**2).sum()) / n)
+        won_more = np.bincount(whose, (votes[decided] > 0) - share)
+        spread = float((won_more**2).sum()) * many / (many - 1) / n**2 if many > 1 else float("nan")
+        reach = float(stdtrit(many - 1, 1 - tail)) * spread**0.5 if many > 1 else float("nan")
+        low, high = max(0.0, share - reach), min(1.0, share + reach)
+    # of a share near one half, the variance of a vote is 1/4
+    z = float(ndtri(1 - _LEVEL / 2) + ndtri(_POWER))
     return Preference(
-        teams,
-        (lost, won),
-        ties,
-        won / n if n else float("nan"),
-        float(betaincinv(won, lost + 1, tail)) if won else 0.0,
-        float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0,
-        float(sign_test_p(votes)),
-        confidence,
-    )
+        teams, (lost, won), ties, share, low, high, p, confidence, many, effect,
+        detectable=min(1.0, 0.5 + z * (effect / (4 * n)) ** 0.5),
+        needed=math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2),
+    )  # fmt: skip
