@@ -9,6 +9,7 @@ from __future__ import annotations
 from ltr_harness.catalog import Catalog
 
 READERS = {
+    "catboost": "ltr_harness.readers.catboost:CatBoostPool",
     "csv": "ltr_harness.readers.csv:Csv",
     "letor": "ltr_harness.readers.letor:Letor",
     "lightgbm": "ltr_harness.readers.lightgbm:LightGbm",
