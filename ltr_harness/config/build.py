@@ -85,6 +85,9 @@ class _Build:
         self.found: list[tuple[Place, Problem]] = []
 
     def experiment(self) -> Experiment:
+        self.check(rules.size_rule(self.tree))
+        if self.found:  # what is not to be built is not looked at either
+            raise ConfigError(self.problems())
         header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
         data = self.data()
         metrics = self.metrics()

@@ -6,6 +6,7 @@ through ``configs/schema.json``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,8 @@ from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 
+MOST_FOLDS = 1000
+
 
 def _one_or_many(value: Any) -> Any:
     if isinstance(value, str):
@@ -36,8 +39,19 @@ def _one_or_many(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _at_most(number: int) -> AfterValidator:
+    """Refuses longer lists before anything looks at what is in them."""
+
+    def check(values: Any) -> Any:
+        if len(values) > number:
+            raise ValueError(f"at most {number:,}; found {len(values):,}")
+        return values
+
+    return AfterValidator(check)
+
+
 def _unique(values: tuple[Hashable, ...]) -> tuple[Any, ...]:
-    twice = sorted({str(value) for value in values if values.count(value) > 1})
+    twice = sorted(str(value) for value, count in Counter(values).items() if count > 1)
     if twice:
         raise ValueError(f"each once; {', '.join(twice)} was given more than once")
     return values
@@ -96,6 +110,7 @@ Files = Annotated[
     tuple[str, ...],
     BeforeValidator(_one_or_many),
     AfterValidator(_not_empty),
+    _at_most(10_000),
     AfterValidator(_unique),
     WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
 ]
@@ -166,7 +181,10 @@ class DataLayout(_Part):
         description="{train, valid, test}, or several of these by the name of their fold.",
     )
     folds: int | None = Field(
-        default=None, ge=3, description="Make this many folds, by query, out of `files`, instead of `splits`."
+        default=None,
+        ge=3,
+        le=MOST_FOLDS,
+        description="Make this many folds, by query, out of `files`, instead of `splits`.",
     )
     files: Files | None = Field(default=None, description="The files that `folds` divides.")
     fold_seed: Seed = Field(default=1, description="Decides which query falls into which of the `folds`.")
@@ -201,9 +219,10 @@ class MetricsConfig(_Part):
     cutoffs: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...],
         AfterValidator(_not_empty),
+        _at_most(1_000),
         AfterValidator(_unique),
     ] = Field(description="The fixed Ks of every table and chart.")
-    report: Annotated[tuple[MetricValue, ...], AfterValidator(_not_empty)] = Field(
+    report: Annotated[tuple[MetricValue, ...], AfterValidator(_not_empty), _at_most(1_000)] = Field(
         description="Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."
     )
     primary: FixedKMetric = Field(
@@ -283,7 +302,9 @@ class CompareConfig(_Part):
         gt=0,
         description="The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
     )
-    draws: int = Field(default=10_000, ge=100, description="Random sign patterns or resamples.")
+    draws: int = Field(
+        default=10_000, ge=100, le=10_000_000, description="Random sign patterns or resamples."
+    )
     seed: Seed = Field(default=0, description="Seed of sign flips and resampling.")
 
     @model_validator(mode="after")
@@ -300,9 +321,9 @@ class Header(_Part):
     """What stands at the top level beside the sections."""
 
     name: Name = Field(description="Runs are stored under this name.")
-    seeds: Annotated[tuple[Seed, ...], AfterValidator(_not_empty), AfterValidator(_unique)] = Field(
-        default=(1,), description="Each model is trained once per seed."
-    )
+    seeds: Annotated[
+        tuple[Seed, ...], AfterValidator(_not_empty), _at_most(10_000), AfterValidator(_unique)
+    ] = Field(default=(1,), description="Each model is trained once per seed.")
 
 
 class Experiment(Header):

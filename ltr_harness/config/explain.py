@@ -14,9 +14,11 @@ from pydantic import BaseModel, ValidationError
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.yaml_tree import Node, Place, shown
 from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.wording import plural
 
 Path = tuple[str | int, ...]
 Schema = dict[str, Any]
+_LISTED = 100
 
 
 def explained(
@@ -34,7 +36,8 @@ def explained(
     schema = kind.model_json_schema(by_alias=True)
     found: dict[Path, tuple[Place, Problem]] = {}
     from_union: set[Path] = set()
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details[:_LISTED]:
         kind_of_error = detail["type"]
         below = detail["loc"][:-1] if kind_of_error == "missing" else detail["loc"]
         steps = _steps(node, below)
@@ -51,7 +54,13 @@ def explained(
         for other in found
         if len(other) > len(steps) and other[: len(steps)] == steps
     }
-    return [problem for steps, problem in found.items() if steps not in shallow]
+    listed = [problem for steps, problem in found.items() if steps not in shallow]
+    left = len(details) - _LISTED
+    if left > 0:
+        listed.append(
+            (listed[-1][0], Problem("", f"and {left:,} more {plural('problem', left)}", count=left))
+        )
+    return listed
 
 
 def _one(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from ltr_harness.config.yaml_tree import (
     shown,
 )
 from ltr_harness.errors import ConfigError, Problem
+
+_MOST_FILES = 100
 
 # Below these, keys are names the user chose: `--set` does not invent one on its way to something deeper.
 _NAMED_BY_USER = {("models",), ("data", "splits")}
@@ -37,7 +40,7 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
         ConfigError: unreadable files, syntax errors, circular `extends`, impossible overrides: all at once.
     """
     problems: list[Problem] = []
-    tree = _with_bases(source, (), problems)
+    tree = _with_bases(source, (), problems, itertools.count(1))
     for override in overrides:
         try:
             tree = _overridden(tree, override)
@@ -62,6 +65,7 @@ def _with_bases(
     source: str | Path | Mapping[str, Any],
     open_files: tuple[tuple[Path, str], ...],
     problems: list[Problem],
+    files: Iterator[int],
     name: str | None = None,
 ) -> Node:
     here = Path.cwd()
@@ -103,7 +107,9 @@ def _with_bases(
         if not path.is_file():
             problems.append(Problem(str(node.place), f"extends {node.value!r}: there is no file {name!r}"))
             continue
-        base = merged(base, _with_bases(path, open_files, problems, name))
+        if next(files) > _MOST_FILES:  # files that extend two each, over and over
+            raise ConfigError([*problems, Problem(str(node.place), f"extends more than {_MOST_FILES} files")])
+        base = merged(base, _with_bases(path, open_files, problems, files, name))
     return merged(base, tree.without("extends"))
 
 

@@ -7,6 +7,7 @@ malformed is left for `build` to complain about.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,13 @@ def _metrics(metrics: Node, tree: Node) -> Node:
 
 
 def _models(models: Node, tree: Node) -> Node:
-    for name, model in models.mapping.items():
-        if "ranker" in model.mapping:
-            models = models.with_entry(name, model.with_entry("ranker", _own_file(model.mapping["ranker"])))
-    return models
+    spelt_out = {
+        name: model.with_entry("ranker", _own_file(model.mapping["ranker"]))
+        if "ranker" in model.mapping
+        else model
+        for name, model in models.mapping.items()
+    }
+    return replace(models, value=spelt_out)
 
 
 def _compare(compare: Node, tree: Node) -> Node:

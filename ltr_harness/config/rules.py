@@ -6,12 +6,32 @@ import posixpath
 from collections.abc import Iterator, Mapping
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig
+from ltr_harness.config.experiment import MOST_FOLDS, DataLayout, ModelConfig, SplitConfig
 from ltr_harness.config.explain import Path
+from ltr_harness.config.yaml_tree import Node
 from ltr_harness.wording import count_of
+
+MOST_RUNS = 100_000
 
 Finding = tuple[Path, str, str, str]
 """Where, what was found, what was expected, how to mend it."""
+
+
+def size_rule(tree: Node) -> Iterator[Finding]:
+    """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
+    folds = tree.at(("data", "folds"))
+    splits = tree.at(("data", "splits"))
+    seeds = tree.at(("seeds",))
+    n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
+    n_folds = min(folds.value, MOST_FOLDS) if folds is not None and isinstance(folds.value, int) else 0
+    n_folds = n_folds or (len(splits.mapping) if splits is not None else 1)
+    n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
+    if n_models * n_folds * n_seeds > MOST_RUNS:
+        found = (
+            f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')} and {count_of(n_seeds, 'seed')} are "
+            f"{n_models * n_folds * n_seeds:,} runs"
+        )
+        yield (), found, f"at most {MOST_RUNS:,} runs", ""
 
 
 def data_rules(data: DataLayout) -> Iterator[Finding]:

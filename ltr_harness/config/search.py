@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from ltr_harness.config.space import Draws, Space, Values
 
 BUILT_IN = "built-in"
+MOST_POINTS = 1000
+"""That one model may become: all of them are compared with each other."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -35,7 +37,9 @@ class SweepConfig(_Section):
         description="Points drawn at random from lists and ranges: {models.xgb.params.eta: {low: 0.01, high: 0.3, "
         "log: true}, …}.",
     )
-    points: int | None = Field(default=None, ge=1, description="How many `random` points each model gets.")
+    points: int | None = Field(
+        default=None, ge=1, le=MOST_POINTS, description="How many `random` points each model gets."
+    )
     seed: Seed = Field(default=1, description="Decides which points are drawn.")
 
     @model_validator(mode="after")
@@ -87,12 +91,14 @@ class TuneConfig(_Section):
     inner_folds: int | None = Field(
         default=None,
         ge=3,
+        le=1000,
         description="Nested cross-validation: judge a trial on this many folds of the training queries instead of on "
         "the validation data.",
     )
     parallel: int = Field(
         default=1,
         ge=1,
+        le=1000,
         description="Trials of one model and fold at the same time. Beyond 1 the choice depends on their timing.",
     )
     storage: Literal["journal", "sqlite"] = Field(

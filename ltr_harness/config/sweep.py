@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.normal import from_plain
-from ltr_harness.config.search import SweepConfig
+from ltr_harness.config.search import MOST_POINTS, SweepConfig
 from ltr_harness.config.space import Range, shown_value
 from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.errors import Problem
@@ -67,19 +68,20 @@ def _swept(tree: Node) -> tuple[Node, list[Finding]]:
         return tree, []  # and that there are no models
     found: list[Finding] = []
     axes = {name: _axes(section, config, name, models.mapping, found) for name in ("grid", "random")}
-    expanded = Node({}, models.place)
+    entries: dict[str, Node] = {}
+    places: dict[str, Place] = {}
     for name, node in models.mapping.items():
         grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
         points = list(_points(grid, random, config, name, found))
-        if grid or random:
-            names = _names(name, points, {*models.mapping, *expanded.mapping})
+        if (grid or random) and points:
+            names = _names(name, points, {*models.mapping, *entries})
             for called, point in zip(names, points, strict=True):
-                expanded = _added(expanded, called, _at(node, name, point), models.key_places[name])
+                entries[called], places[called] = _at(node, name, point), models.key_places[name]
         else:
-            expanded = _added(expanded, name, node, models.key_places[name])
+            entries[name], places[name] = node, models.key_places[name]
     if found:
         return tree, found
-    return tree.without("sweep").with_entry("models", expanded), []
+    return tree.without("sweep").with_entry("models", Node(entries, models.place, places)), []
 
 
 def origins(tree: Node) -> dict[str, str]:
@@ -119,6 +121,13 @@ def _axes(
 def _points(
     grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, found: list[Finding]
 ) -> Iterator[Point]:
+    n_points = math.prod(len(axis.values) for axis in grid) * (config.points or 1 if random else 1)
+    if n_points > MOST_POINTS:
+        said = f"sweep: its values make {n_points:,} models of models.{model}"
+        cure = "sweep.random draws as many points as sweep.points says"
+        place = (grid or random)[0].place
+        found.append((place, Problem(str(place), said, f"at most {MOST_POINTS:,}", cure)))
+        return
     draws = _drawn(random, config, model, found) if random else [{}]
     listed = [[(axis.option, _listed(axis, at)) for at in range(len(axis.values))] for axis in grid]
     for combination in itertools.product(*listed):
@@ -188,7 +197,3 @@ def _with(node: Node, option: tuple[str, ...], value: Node, place: Place) -> Nod
     if not rest:  # mistakes are told where the sweep says it, not where the model does
         return Node({**node.mapping, key: value}, node.place, {**node.key_places, key: place})
     return node.with_entry(key, _with(node.mapping.get(key, Node({}, place)), rest, value, place))
-
-
-def _added(models: Node, name: str, node: Node, place: Place) -> Node:
-    return Node({**models.mapping, name: node}, models.place, {**models.key_places, name: place})

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -37,6 +38,8 @@ _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fals
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LARGEST = 8 * 2**20  # bytes; hundreds of models take a tenth of it
+_MOST_VALUES = 100_000  # of a file, with what its aliases stand for
+_SECTIONS_LOOKED_AT = 100  # one by one, after a syntax error
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -95,7 +98,8 @@ class Node:
 
     def only(self, keys: Iterable[str]) -> Node:
         """This mapping with none but the given keys."""
-        kept = [key for key in self.mapping if key in set(keys)]
+        wanted = set(keys)
+        kept = [key for key in self.mapping if key in wanted]
         return Node(
             {key: self.mapping[key] for key in kept}, self.place, {key: self.key_places[key] for key in kept}
         )
@@ -242,6 +246,7 @@ class _Reading:
         self.name, self.folder, self.lines = name, folder, lines
         self.problems: list[Problem] = []
         self._open: set[int] = set()  # nodes being read: an alias to one of them is a circle
+        self._n_values = 0
 
     def place(self, mark: Any) -> Place:
         line = mark.line + 1 if self.lines else 0
@@ -256,6 +261,10 @@ class _Reading:
 
     def node(self, source: Any) -> Node:
         place = self.place(source.start_mark)
+        self._n_values += 1
+        if self._n_values > _MOST_VALUES:
+            found = f"holds more than {_MOST_VALUES:,} values, aliases spelt out"
+            raise ConfigError(Problem(str(place), found, "a configuration"))
         if source.tag not in ("plain", "untagged"):
             self.problems.append(
                 Problem(
@@ -331,7 +340,7 @@ class _Reading:
     def look_further(self, text: str) -> None:
         """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
         told = False  # the first section that fails alone does so for the reason known already
-        for section in sections(text):
+        for section in islice(sections(text), _SECTIONS_LOOKED_AT):
             try:
                 self.tree(section)
             except yaml.MarkedYAMLError as problem:
