@@ -51,9 +51,9 @@ TOKENS = """nan inf -inf 1e400 -1 -0 0x10 1e-320 null NULL None true ~ 1_000 214
 999999999999999999999999999999 1e137 999999999:1 1:0.5
 qid: qid:1 # : , - ' " ` { } [ ] & * ! | > %s {0} $HOME ../../x =1+1 <script> é 🦆 \u202e
 2026-13-45 2026-03-29T02:30 ndcg@0 ndcg@-1 ndcg@1e9 @ ndcg()@3 rank:ndcg"""
-NASTY = [*TOKENS.split(), "", " ", "\0", "\t", "\n", "\r\n", "\ufeff"]
+NASTY = [*TOKENS.split(), "", " ", "\0", "\t", "\n", "\r\n", "\ufeff", "\x1b[2J", "\x1f", "\x9b2J", "\ufffe"]
 NUMBERS: list[Any] = [0, -1, 1, 1.5, 2**63, -(2**63), 10**30, 1e308, 1e-308, float("nan"), float("inf")]
-WORDS: list[Any] = ["", "x", "ndcg@3", "1d", "2026-01-01", "../../etc", "é🦆"]
+WORDS: list[Any] = ["", "x", "ndcg@3", "1d", "2026-01-01", "../../etc", "é🦆", "\x1b]0;x\x07\x1f\ufffe"]
 VALUES: list[Any] = [*NUMBERS, *WORDS, None, True, [], {}, [None], [[]], {"a": {}}, ["ndcg@3"] * 3]
 
 

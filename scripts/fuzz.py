@@ -16,6 +16,7 @@ import importlib
 import os
 import pkgutil
 import random
+import re
 import resource
 import shutil
 import signal
@@ -73,6 +74,7 @@ CASES = [
     Case("show", ["config", "e.yaml"], ["e.yaml"]),
     Case("check", ["e.yaml"], ["e.yaml", "rows.csv"]),
     Case("run", ["e.yaml", "--quiet"], ["e.yaml", "rows.csv"]),
+    Case("run", ["e.yaml", "--quiet"], ["RUN/*", "cache/sets/*/*", "cache/files/*"]),
     Case("data", ["describe", "rows.txt"], ["rows.txt"]),
     Case("data", ["describe", "rows.txt.xz"], ["rows.txt.xz"]),
     Case(
@@ -138,7 +140,10 @@ def ending(arguments: list[str], folder: Path) -> tuple[int | None, str]:
     return os.waitstatus_to_exitcode(status), (folder / "stderr").read_text(errors="replace")
 
 
-def complaint(code: int | None, err: str) -> str | None:
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+
+
+def complaint(code: int | None, err: str, out: str) -> str | None:
     """What is wrong with an ending, None if it is one of those documented."""
     if code is None:
         return f"no end after {SECONDS_PER_CASE} s"
@@ -148,6 +153,8 @@ def complaint(code: int | None, err: str) -> str | None:
         return next(line for line in err.splitlines() if "Traceback" in line or "internal error" in line)
     if code not in (0, 1, 2, 3, 4):
         return f"exit code {code}"
+    if found := OBEYED.search(out + err):
+        return f"{found[0]!r} reaches the terminal"
     if code in (1, 2) and not err.strip():
         return f"exit code {code} without a word"
     return None
@@ -190,7 +197,9 @@ def findings(
             for _ in range(draw.choice([1, 1, 2, 4])):
                 mangle(path, draw)
         code, err = ending(arguments, here)
-        wrong = complaint(code, err)
+        wrong = complaint(
+            code, err, (here / "stdout").read_text(errors="replace") if code is not None else ""
+        )
         if wrong:
             number += 1
             kept = folder / f"finding{number}"
@@ -214,7 +223,7 @@ def main() -> None:
     parser.add_argument("--only", help="one command, such as evaluate")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ltr-harness-fuzz-"))
-    os.environ["LTR_HARNESS_CACHE"] = str(folder / "cache")
+    os.environ["LTR_HARNESS_CACHE"] = "cache"  # each case has its own, which may be mangled
     os.environ["TMPDIR"] = str(folder)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     cases = [case for case in CASES if arguments.only in (None, case.command)]

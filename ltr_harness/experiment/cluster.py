@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +138,10 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
         UsageError: the processes cannot be started.
     """
     distributed = load_distributed()
-    with isolated():  # until the end: a worker that dies is replaced
+    with isolated(), _deaf_loop() as loop:  # until the end: a worker that dies is replaced
         try:
             processes = distributed.LocalCluster(
+                loop=loop,
                 n_workers=n_workers,
                 threads_per_worker=max(1, available_cores() // n_workers),
                 dashboard_address="127.0.0.1:0",  # whichever port is free
@@ -147,8 +151,36 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
             raise UsageError(
                 f"--workers dask:{n_workers}: cannot be started ({_first_line(problem)}); {MAIN_GUARD}"
             ) from None
+        except KeyboardInterrupt:  # half a cluster cannot be closed; its processes end with this one
+            atexit.unregister(distributed.deploy.spec.close_clusters)
+            loop.asyncio_loop.set_exception_handler(lambda *_: None)  # nor say what did not get ready
+            raise
         with processes, distributed.Client(processes) as client:
             yield _connected(client, f"dask:{n_workers}", n_workers)
+
+
+@contextmanager
+def _deaf_loop() -> Iterator[Any]:
+    """An event loop in a thread without Ctrl-C: processes inherit that from the thread that starts them.
+
+    Ctrl-C is for this process alone, which ends the others; they would each print a traceback of their own.
+    """
+    from distributed.utils import LoopRunner
+
+    runner = LoopRunner(asynchronous=False)
+    mask = getattr(signal, "pthread_sigmask", None)  # not on Windows
+    if mask:
+        resource_tracker.ensure_running()  # started later, by that thread, it would open its ears again
+    before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else None
+    try:
+        runner.start()  # the thread begins with the mask of this one
+    finally:
+        if mask:
+            mask(signal.SIG_SETMASK, before)
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
 
 
 def load_distributed() -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -219,3 +223,38 @@ def test_the_command_line_starts_a_cluster_and_joins_one(
     with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):  # as outside of tests
         assert run_command(cli, [*arguments, "--workers", "dask:1"]) == 0
     assert "every run exists already" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("training", [False, True], ids=["while workers start", "while they train"])
+def test_ctrl_c_in_a_terminal_is_answered_once(small_file: Path, tmp_path: Path, training: bool) -> None:
+    command = ["run", str(small_file), "--runs", str(tmp_path), "--workers", "dask:2"]
+    rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ltr_harness", *command, *rounds],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+
+    def workers() -> list[Path]:
+        own = Path(f"/proc/{process.pid}/task").glob("*/children")  # threads start processes too
+        children = " ".join(path.read_text() for path in own).split()
+        commands = [Path(f"/proc/{child}/cmdline") for child in children]
+        return [path for path in commands if path.exists() and b"spawn_main" in path.read_bytes()]
+
+    if training:
+        while "to train" not in process.stderr.readline():
+            assert process.poll() is None
+    else:
+        until = time.monotonic() + 60
+        while not workers() and time.monotonic() < until:
+            time.sleep(0.02)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in said
+    assert said.count("interrupted; finished runs are kept") == 1
