@@ -56,7 +56,7 @@ def foreign(finished: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "foreign"
     shutil.copytree(finished, folder)
     payload = tmp_path / "payload.py"
-    payload.write_text(PAYLOAD)
+    payload.write_text(f"{PAYLOAD}# {tmp_path}\n")  # a content that no other test of this process has trusted
     settings = yaml.safe_load((folder / "experiment.yaml").read_text())
     settings["data"]["reader"] = f"{payload}:Reader"
     settings["models"]["random"]["ranker"] = f"{payload}:Ranker"
@@ -192,7 +192,7 @@ def test_a_file_that_the_caller_named_is_executed_in_its_place(foreign: Path, tm
     """The same content under a path of the caller's own: that file is used, the foreign folder's is not touched."""
     (tmp_path / "mine").mkdir()
     mine = tmp_path / "mine" / "ranker.py"
-    mine.write_text(PAYLOAD)
+    mine.write_text((foreign.parent / "payload.py").read_text())
     load_own_file(f"{mine}:Ranker")
     (mine.parent / "executed").unlink()
     assert load_run(run_of(foreign)).model is not None
