@@ -110,9 +110,9 @@ def changed(small: str, old: str, new: str) -> str:
         ),
         ("name: small", "name: s\nmetrics: {primary: rprec}", "exp.yaml:2:20: metrics.primary is 'rprec'; expected a metric at a fixed K, such as ndcg@10"),
         ("name: small", "name: s\nmetrics: {primary: judged@10}", "exp.yaml:2:20: metrics.primary is 'judged@10'; expected a metric that can decide"),
-        ("  reader: letor\n", "", "exp.yaml:3:3: data has no 'reader'; expected one of csv, letor"),
+        ("  reader: letor\n", "", "exp.yaml:3:3: data has no 'reader'; expected one of catboost, csv, letor"),
         ("reader: letor", "reader: lettor", "exp.yaml:3:11: data.reader: unknown reader 'lettor'; did you mean 'letor'?"),
-        ("reader: letor", "reader: [letor]", "exp.yaml:3:11: data.reader is [\"letor\"]; expected one of csv"),
+        ("reader: letor", "reader: [letor]", "exp.yaml:3:11: data.reader is [\"letor\"]; expected one of catboost, csv"),
         ("reader: letor", "reader: ./my.py:R", "exp.yaml:3:11: data.reader: "),
         (
             "splits: {train: a.txt, valid: b.txt, test: c.txt}",

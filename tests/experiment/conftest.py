@@ -58,7 +58,7 @@ def small_file(small: dict[str, Any], tmp_path: Path) -> Path:
 
 
 KILLER = '''
-import os, signal
+import fcntl, os, signal
 from dataclasses import replace
 from pathlib import Path
 from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
@@ -70,10 +70,12 @@ class Killer(LightGBMRanker):
 
     def fit(self, training):
         def progress(number, values):
-            left = int(self.left.read_text())
-            if number == 4 and left:
-                self.left.write_text(str(left - 1))
-                os.kill(os.getpid(), signal.SIGKILL)
+            with self.left.open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # two workers may die at once
+                left = int(file.read())
+                if number == 4 and left:
+                    self.left.write_text(str(left - 1))
+                    os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(replace(training, progress=progress))
 '''
 
