@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ltr_harness.stats.method import CHOICES, Method
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,3 +43,24 @@ accept = click.option(
 verify = click.option(
     "--verify", is_flag=True, help="Hash all data again, even if the cache knows the files."
 )
+
+
+def method(command: F) -> F:
+    """One option for each field of `Method`; `taken_method` puts their values together again."""
+    for option in reversed(dataclasses.fields(Method)):
+        words = CHOICES.get(option.name)
+        kind = float if option.default is None else type(option.default)
+        said = option.metadata["description"]
+        command = click.option(
+            f"--{option.name}",
+            type=kind,
+            default=option.default,
+            show_default=option.default is not None,
+            help=f"{said[:-1]}: {', '.join(words)}." if words else said,
+        )(command)
+    return command
+
+
+def taken_method(given: dict[str, Any]) -> Method:
+    """The `Method` that a command's options say, taken out of all that was given."""
+    return Method(**{option.name: given.pop(option.name) for option in dataclasses.fields(Method)})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from ltr_harness.comparison.against_baseline import compare_entrants as compare_entrants
 from ltr_harness.comparison.comparison import Comparison as Comparison
-from ltr_harness.comparison.method import Method as Method
 from ltr_harness.comparison.result import Entrant as Entrant
 from ltr_harness.comparison.result import Paired as Paired
 from ltr_harness.comparison.result import Summary as Summary
+from ltr_harness.stats.method import Method as Method
 
 __all__ = ["Comparison", "Entrant", "Method", "Paired", "Summary", "compare", "compare_entrants"]
 
@@ -19,15 +20,9 @@ def compare(
     *runs_or_scores: Any,
     metrics: Sequence[Any] | None = None,
     baseline: str | None = None,
-    test: str = "permutation",
-    correction: str = "holm",
-    confidence: float = 0.95,
     common_queries: bool = False,
-    interval: str = "t",
-    margin: float | None = None,
-    draws: int = 10_000,
-    seed: int = 0,
     convention: str | None = None,
+    **options: Any,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
 
@@ -42,17 +37,12 @@ def compare(
         metrics: the metrics to compare; the first is the primary one, which carries the verdict. Without
             them: all, and the primary is the one that the runs declare, else the first.
         baseline: a model's name; without it that of the first saved comparison, else the first model.
-        test: ``permutation`` (sign flips), ``t``, ``bootstrap``, ``wilcoxon`` or ``sign``.
-        correction: ``holm``, ``bh``, ``bonferroni``, ``max-t`` or ``none``.
-        confidence: of the intervals; tests have the level 1 - confidence.
         common_queries: compare the queries that all have, and note how many each one lost.
-        interval: ``t``, ``bca`` or ``percentile``.
-        margin: a difference up to this size does not matter; adds the verdict ``equivalent``.
-        draws: random sign patterns or resamples.
-        seed: of those draws; the same seed gives the same numbers.
         convention: the tool whose names the columns of tables are: ``ir_measures``, ``pytrec_eval``, ``ranx`` or
             ``trec_eval``. Without it, ``ndcg@5`` is what it is here, and names that only other tools write
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
+        **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``interval``,
+            ``margin``, ``draws``, ``seed``.
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -65,11 +55,15 @@ def compare(
         >>> compare({"A": a, "B": b}).paired("B").p
         0.75
     """
+    from ltr_harness.catalog import did_you_mean
     from ltr_harness.comparison.comparable import common_queries as shared
     from ltr_harness.comparison.inputs import gather, resolve_metric
     from ltr_harness.errors import NotComparableError, Problem, UsageError
 
-    method = Method(test, correction, confidence, interval, margin, draws, seed)
+    known = [option.name for option in fields(Method)]
+    for name in options.keys() - set(known):
+        raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
+    method = Method(**options)
     found = gather(runs_or_scores, convention)
     entrants = found.entrants
     if not entrants:

@@ -12,11 +12,11 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import aligned, require_comparable
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, contrast
-from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.contrasts import Contrast, contrast
-from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import Entrant, Paired, Summary
 from ltr_harness.errors import UsageError
+from ltr_harness.stats.method import Correction, Method, Test
 from ltr_harness.stats.paired import paired_differences
 
 
@@ -40,11 +40,11 @@ class Compared:
         return tuple(entrant.name for entrant in self.entrants)
 
     @property
-    def test(self) -> str:
+    def test(self) -> Test:
         return self.method.test
 
     @property
-    def correction(self) -> str:
+    def correction(self) -> Correction:
         return self.method.correction
 
     @property

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import Entrant, Paired, Verdict
 from ltr_harness.comparison.summaries import intervals
 from ltr_harness.stats import corrections, paired
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.resampling import bootstrap_means
 from ltr_harness.stats.seeds import interval_of_resamples, seed_agreement, seeds_suffice, two_level_interval

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.method import Method
 from ltr_harness.stats.blocked_tukey import blocked_tukey
+from ltr_harness.stats.method import Method
 
 
 @dataclass(frozen=True)

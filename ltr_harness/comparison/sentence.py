@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ltr_harness.comparison.compared import Compared
-from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.comparison.result import Paired
+from ltr_harness.stats.method import CORRECTIONS, TESTS
 from ltr_harness.wording import count_of, plural
 
 

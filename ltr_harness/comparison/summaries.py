@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness.comparison.method import Method
 from ltr_harness.comparison.result import Entrant, Summary
 from ltr_harness.stats.intervals import bootstrap_interval, t_interval
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.paired import TIE
 

@@ -16,6 +16,7 @@ from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.config import rules, sweep, tune
 from ltr_harness.config.experiment import (
     CompareConfig,
+    CompareSection,
     DataConfig,
     DataLayout,
     Experiment,
@@ -238,7 +239,7 @@ class _Build:
             )
 
     def compare(self) -> CompareConfig | None:
-        compare = self.section(CompareConfig, "compare")
+        compare = self.section(CompareSection, "compare")
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             self.check(rules.baseline_rule(baseline.value, models.mapping, sweep.origins(self.tree)))

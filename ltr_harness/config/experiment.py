@@ -6,11 +6,12 @@ through ``configs/schema.json``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +22,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
@@ -29,6 +31,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
+from ltr_harness.stats.method import Method
 
 MOST_FOLDS = 1000
 
@@ -286,35 +289,36 @@ class CompareConfig(_Part):
     """How models are set against each other."""
 
     baseline: str = Field(description="The model all others are compared with; the first one unless given.")
-    test: Literal["permutation", "t", "bootstrap", "wilcoxon", "sign"] = Field(
-        default="permutation",
-        description="Paired test over queries; `permutation` flips the signs of differences.",
-    )
-    correction: Literal["holm", "bh", "bonferroni", "max-t", "none"] = Field(
-        default="holm", description="Correction for the number of comparisons made at once."
-    )
-    confidence: float = Field(default=0.95, ge=0.5, lt=1, description="Level of the intervals.")
-    interval: Literal["t", "bca", "percentile"] = Field(
-        default="t", description="How intervals are made: from Student's t, or by resampling queries."
-    )
-    margin: float | None = Field(
-        default=None,
-        gt=0,
-        description="The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
-    )
-    draws: int = Field(
-        default=10_000, ge=100, le=10_000_000, description="Random sign patterns or resamples."
-    )
-    seed: Seed = Field(default=0, description="Seed of sign flips and resampling.")
 
     @model_validator(mode="after")
-    def _max_t_flips_signs(self) -> Self:
-        if self.correction == "max-t" and self.test != "permutation":
-            raise ValueError(
-                f"correction max-t with test {self.test}: max-T takes its p-values from sign flips; "
-                "expected test: permutation"
-            )
+    def _goes_together(self) -> Self:
+        _ = self.method
         return self
+
+    @property
+    def method(self) -> Method:
+        """The other options of the section."""
+        return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
+
+
+def _with_options(section: type[CompareConfig]) -> type[CompareConfig]:
+    """The section with one key for each field of `Method`, which declares kind, default, bounds and description."""
+    kinds = get_type_hints(Method)
+    options: dict[str, Any] = {
+        option.name: (
+            kinds[option.name],
+            Field(
+                option.default, **{key: value for key, value in option.metadata.items() if key != "expected"}
+            ),
+        )
+        for option in dataclasses.fields(Method)
+    }
+    return create_model(
+        "CompareSection", __base__=section, __doc__=section.__doc__, __module__=__name__, **options
+    )
+
+
+CompareSection = _with_options(CompareConfig)
 
 
 class Header(_Part):

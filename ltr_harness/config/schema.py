@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ltr_harness.config.experiment import (
-    CompareConfig,
+    CompareSection,
     DataLayout,
     Header,
     MetricsConfig,
@@ -36,7 +36,7 @@ def json_schema() -> Schema:
     reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
     ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
     sections = [
-        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareConfig
+        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection
     ]  # fmt: skip
     kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
@@ -62,7 +62,7 @@ def json_schema() -> Schema:
     }
     stopping = taken(StoppingConfig)
     sweep, tune = taken(SweepConfig), taken(TuneConfig)
-    compare = taken(CompareConfig)
+    compare = taken(CompareSection)
     for section in (metrics, stopping, tune, compare):
         section.pop("required", None)
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ltr_harness.comparison import Comparison, compare
@@ -36,13 +36,7 @@ def experiment_data(
         *found,
         # a name that is no model at all is left to `compare`, which lists those there are
         baseline=None if declared in experiment.models and declared not in finished else declared,
-        test=settings.test,
-        correction=settings.correction,
-        confidence=settings.confidence,
-        interval=settings.interval,
-        margin=settings.margin,
-        draws=settings.draws,
-        seed=settings.seed,
+        **asdict(settings.method),
     )
     if comparison.baseline != declared:
         said = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.cli import cli
+from ltr_harness.cli.commands.compare import command
 from ltr_harness.cli.ending import run_command
+from ltr_harness.stats.method import Method
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -338,3 +341,10 @@ def test_tables_of_another_tool(ltr: Cli, tmp_path: Path) -> None:
     assert ltr(*tables, "--convention", "ir_measures", "--fail-if", gate)[0] == 0
     code, _, err = ltr("fine.txt", "--data", "data.txt", "-m", "ndcg@3", "--convention", "ranx")
     assert (code, "convention='ranx' is about tables, and none is given" in err) == (2, True)
+
+
+def test_every_option_of_a_method_is_an_option_of_the_command() -> None:
+    offered = {option.name: option for option in command.params}
+    for field in dataclasses.fields(Method):
+        assert offered[field.name].default == field.default
+        assert offered[field.name].opts == [f"--{field.name}"]

@@ -14,11 +14,11 @@ import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
 from ltr_harness.comparison.contrasts import _verdict, contrast
-from ltr_harness.comparison.method import Method
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats import paired
 from ltr_harness.stats.corrections import holm, max_t
 from ltr_harness.stats.intervals import bootstrap_interval, t_interval
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.paired import sign_flip_p
 from ltr_harness.stats.seeds import two_level_interval
@@ -511,6 +511,26 @@ class TestErrors:
         assert "unknown test 'permutaton'; did you mean 'permutation'?" in text
         assert "unknown correction 'holms'; did you mean 'holm'?" in text
         assert len(caught.value.problems) == 5
+
+    @pytest.mark.parametrize(
+        ("option", "value", "expected"),
+        [
+            ("confidence", "95", "a number in [0.5, 1), such as 0.95"),
+            ("confidence", float("nan"), "a number in [0.5, 1), such as 0.95"),
+            ("margin", 0, "a difference above 0, in the metric's unit"),
+            ("draws", 1e4, "an integer from 100 to 10,000,000; 10,000 is usual"),
+            ("draws", True, "an integer from 100 to 10,000,000; 10,000 is usual"),
+            ("seed", -1, "an integer from 0 to 2,147,483,647"),
+        ],
+    )
+    def test_an_option_out_of_bounds(self, option: str, value: object, expected: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            compare(models(), **{option: value})
+        assert str(caught.value) == f"{option}: {value!r}; expected {expected}"
+
+    def test_an_option_that_does_not_exist(self) -> None:
+        with pytest.raises(UsageError, match=r"compare\(\) has no option 'tests'; did you mean 'test'\?"):
+            compare(models(), tests="t")
 
     def test_max_t_is_a_permutation_test(self) -> None:
         with pytest.raises(ConfigError, match="max-t with test 't'"):

@@ -6,20 +6,21 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
 from ltr_harness.config.presets import PRESETS
 from ltr_harness.config.schema import json_schema
 from ltr_harness.config.yaml_tree import parse_yaml
 from ltr_harness.metrics import ERR, NDCG, parse_metric
+from ltr_harness.stats.method import CHOICES, Method
 
 Write = Callable[..., Path]
 
@@ -300,8 +301,18 @@ def test_settings_are_the_resolved_experiment(write: Write, small: str) -> None:
 
 def test_comparisons_know_the_tests_and_corrections_that_exist() -> None:
     properties = json_schema()["properties"]["compare"]["properties"]
-    assert set(properties["test"]["enum"]) == set(TESTS)
-    assert set(properties["correction"]["enum"]) == set(CORRECTIONS)
+    for name, words in CHOICES.items():
+        assert properties[name]["enum"] == list(words) == list(get_args(get_type_hints(Method)[name]))
+
+
+def test_a_comparison_has_the_options_of_a_method_and_their_defaults() -> None:
+    properties = json_schema()["properties"]["compare"]["properties"]
+    assert {name: one["default"] for name, one in properties.items() if name != "baseline"} == asdict(
+        Method()
+    )
+    compare = load_experiment(base(compare={"margin": 0.5, "seed": 3})).compare
+    assert compare.method == Method(margin=0.5, seed=3)
+    assert pickle.loads(pickle.dumps(compare)) == compare
 
 
 def test_a_metric_value_may_be_given_from_python() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,23 +53,12 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @click.option(
     "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
-@click.option(
-    "--test", default="permutation", show_default=True, help="permutation, t, bootstrap, wilcoxon, sign."
-)
-@click.option("--correction", default="holm", show_default=True, help="holm, bh, bonferroni, max-t, none.")
-@click.option(
-    "--confidence",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of intervals; tests use one minus it.",
-)
-@click.option("--interval", default="t", show_default=True, help="t, bca, percentile.")
+@options.method
 @click.option(
     "--convention",
     metavar="TOOL",
     help="The tool whose metric names the tables use: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
 )
-@click.option("--margin", type=float, help="The largest difference that does not matter.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
 )
@@ -84,12 +74,7 @@ def command(
     baseline: str | None,
     common_queries: bool,
     gates: tuple[str, ...],
-    test: str,
-    correction: str,
-    confidence: float,
-    interval: str,
     convention: str | None,
-    margin: float | None,
     output: Path | None,
     interleaving: bool,
     as_json: bool,
@@ -104,8 +89,9 @@ def command(
     from ltr_harness.comparison import compare
     from ltr_harness.report.data import ReportData
 
+    method = options.taken_method(given)
     if interleaving:
-        return _votes(inputs, confidence, as_json)
+        return _votes(inputs, method.confidence, as_json)
     conditions = _parsed(gates)
     paths, notes = expanded(inputs)
     found = ComparedInputs(paths, metrics, conditions, given)
@@ -113,13 +99,9 @@ def command(
         *found.items,
         metrics=found.metrics,
         baseline=found.declared_baseline if baseline is None else found.named(baseline),
-        test=test,
-        correction=correction,
-        confidence=confidence,
         common_queries=common_queries,
-        interval=interval,
-        margin=margin,
         convention=convention,
+        **asdict(method),
     )
     failures = _failures(conditions, comparison)
     complete = [run for run in found.runs if run.record.status == "complete"]
@@ -155,8 +137,6 @@ def command(
 
 
 def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
-    from dataclasses import asdict
-
     from ltr_harness.monitoring.analysis.interleaving import interleaved
 
     if len(inputs) != 1:

@@ -7,12 +7,12 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
-from ltr_harness.comparison.method import TESTS
 from ltr_harness.errors import HarnessError
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
+from ltr_harness.stats.method import TESTS
 
 if TYPE_CHECKING:
     from ltr_harness.metrics import Metric

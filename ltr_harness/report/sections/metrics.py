@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ltr_harness.comparison.method import TESTS
 from ltr_harness.report.blocks import (
     Block,
     Cell,
@@ -18,6 +17,7 @@ from ltr_harness.report.blocks import (
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
+from ltr_harness.stats.method import TESTS
 
 
 def section(data: ReportData) -> list[Block]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.method import TESTS
 from ltr_harness.comparison.result import Paired
 from ltr_harness.report.blocks import (
     Badge,
@@ -36,6 +35,7 @@ from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES, corrected_label
+from ltr_harness.stats.method import TESTS
 from ltr_harness.wording import count_of
 
 FAR = 4

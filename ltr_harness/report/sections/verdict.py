@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ltr_harness.comparison.method import CORRECTIONS, TESTS
 from ltr_harness.report.blocks import (
     Badge,
     Best,
@@ -19,6 +18,7 @@ from ltr_harness.report.blocks import (
     code,
 )
 from ltr_harness.report.data import ReportData
+from ltr_harness.stats.method import CORRECTIONS, TESTS, Correction
 from ltr_harness.wording import count_of
 
 TONES: dict[str, Tone] = {
@@ -30,9 +30,9 @@ TONES: dict[str, Tone] = {
 }
 
 
-def corrected_label(correction: str) -> str:
+def corrected_label(correction: Correction) -> str:
     """How the corrected p-value is headed: ``p (Holm)``."""
-    return f"p ({CORRECTIONS.get(correction, correction)})"
+    return f"p ({CORRECTIONS[correction]})"
 
 
 def section(data: ReportData) -> list[Block]:

@@ -1,0 +1,174 @@
+"""How two models are compared: which test, which correction, how sure, and how that is said in words.
+
+The fields of `Method` are the one declaration of these options: the section ``compare:`` of an experiment, the options
+of the command and the keywords of `compare` are made from them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.wording import count_of
+
+Test = Literal["permutation", "t", "bootstrap", "wilcoxon", "sign"]
+Correction = Literal["holm", "bh", "bonferroni", "max-t", "none"]
+Interval = Literal["t", "bca", "percentile"]
+
+TESTS: dict[Test, str] = {
+    "permutation": "sign-flip test",
+    "t": "paired t test",
+    "bootstrap": "bootstrap test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "sign": "sign test",
+}
+CORRECTIONS: dict[Correction, str] = {
+    "holm": "Holm",
+    "bh": "Benjamini-Hochberg",
+    "bonferroni": "Bonferroni",
+    "max-t": "max-T",
+    "none": "no correction",
+}
+INTERVALS: dict[Interval, str] = {"t": "t", "bca": "BCa bootstrap", "percentile": "percentile bootstrap"}
+
+CHOICES: Mapping[str, Mapping[Any, str]] = {
+    "test": TESTS,
+    "correction": CORRECTIONS,
+    "interval": INTERVALS,
+}
+
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "ge": operator.ge,
+    "gt": operator.gt,
+    "le": operator.le,
+    "lt": operator.lt,
+}
+
+
+def _said(description: str, expected: str = "", **bounds: float) -> dict[str, Any]:
+    """What editors, help texts and errors say of an option; bounds are ``ge``, ``gt``, ``le`` and ``lt``."""
+    return {"description": description, "expected": expected, **bounds}
+
+
+def _within(value: object, option: Field[Any]) -> bool:
+    """Whether a number is of the option's kind and within its bounds; NaN is not."""
+    kind, bounds = (Integral if isinstance(option.default, int) else Real), option.metadata
+    return (
+        not isinstance(value, bool)
+        and isinstance(value, kind)
+        and all(_COMPARED[bound](value, bounds[bound]) for bound in _COMPARED.keys() & bounds.keys())
+    )
+
+
+@dataclass(frozen=True)
+class Method:
+    """The choices behind every number of a comparison.
+
+    Attributes:
+        test: what the p-value is: a key of `TESTS`.
+        correction: for several models: a key of `CORRECTIONS`.
+        confidence: of the intervals; 1 - confidence is the level of the tests.
+        interval: how the intervals are made: a key of `INTERVALS`. Under ``max-t`` those of differences are
+            simultaneous and come from its own draws.
+        margin: the largest difference that does not matter, in the metric's unit; None for none.
+        draws: random sign patterns or resamples.
+        seed: of those draws.
+
+    Raises:
+        ConfigError: a choice that does not exist, or two that contradict each other; all of them at once.
+    """
+
+    test: Test = field(
+        default="permutation",
+        metadata=_said("Paired test over queries; `permutation` flips the signs of differences."),
+    )
+    correction: Correction = field(
+        default="holm", metadata=_said("Correction for the number of comparisons made at once.")
+    )
+    confidence: float = field(
+        default=0.95,
+        metadata=_said(
+            "Confidence level of intervals; tests use one minus it.",
+            "a number in [0.5, 1), such as 0.95",
+            ge=0.5,
+            lt=1,
+        ),
+    )
+    interval: Interval = field(
+        default="t",
+        metadata=_said("How intervals are made: from Student's t, or by resampling queries."),
+    )
+    margin: float | None = field(
+        default=None,
+        metadata=_said(
+            "The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
+            "a difference above 0, in the metric's unit",
+            gt=0,
+        ),
+    )
+    draws: int = field(
+        default=10_000,
+        metadata=_said(
+            "Random sign patterns or resamples.",
+            "an integer from 100 to 10,000,000; 10,000 is usual",
+            ge=100,
+            le=10_000_000,
+        ),
+    )
+    seed: int = field(
+        default=0,
+        metadata=_said(
+            "Seed of sign flips and resampling.", "an integer from 0 to 2,147,483,647", ge=0, lt=2**31
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        problems = list(self._problems())
+        if self.correction == "max-t" and self.test in TESTS and self.test != "permutation":
+            problems.append(
+                Problem(
+                    "correction",
+                    f"max-t with test {self.test!r}",
+                    "test permutation: max-T takes its p-values from sign flips of the whole family",
+                )
+            )
+        if problems:
+            raise ConfigError(problems)
+
+    def _problems(self) -> Iterator[Problem]:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in CHOICES:
+                known = CHOICES[option.name]
+                if value not in known:
+                    cure = did_you_mean(str(value), known)
+                    yield Problem(option.name, f"unknown {option.name} {value!r}", cure=cure)
+            elif not ((value is None and option.default is None) or _within(value, option)):
+                yield Problem(option.name, f"{value!r}", option.metadata["expected"])
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests, 1 - confidence, without the rounding of that subtraction."""
+        return round(1 - self.confidence, 12)
+
+    def describe(self) -> str:
+        """One line for captions.
+
+        Example:
+            >>> Method().describe()
+            'sign-flip test (10,000 draws, seed 0), Holm, 95 % intervals (t)'
+        """
+        drawn = self.test in ("permutation", "bootstrap")
+        test = TESTS[self.test] + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
+        interval = "simultaneous" if self.correction == "max-t" else INTERVALS[self.interval]
+        return f"{test}, {CORRECTIONS[self.correction]}, {self.percent} % intervals ({interval})"
+
+    @property
+    def percent(self) -> str:
+        """The confidence as people say it: ``"95"``."""
+        return f"{100 * self.confidence:.10g}"
