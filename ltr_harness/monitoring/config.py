@@ -127,9 +127,10 @@ class Compare(Part):
     min_drop: float = Field(
         default=0.01, ge=0, description="Smaller drops are stated, and raise no alert however significant."
     )
-    correct: Literal["bonferroni", "holm", "spending"] = Field(
+    correct: Literal["bonferroni", "holm", "spending", "sequence"] = Field(
         default="bonferroni",
-        description="Over the tests of one run; spending, with a history, over all runs there will ever be.",
+        description="Over the tests of one run; spending and sequence, with a history, over all runs there will ever "
+        "be: spending watches single windows, sequence the mean of all of them as well.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
 

@@ -17,6 +17,7 @@ from ltr_harness.monitoring.analysis.cusum import with_cusum
 from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.presentation import presentation
+from ltr_harness.monitoring.analysis.running import with_running
 from ltr_harness.monitoring.analysis.slices import slices
 from ltr_harness.monitoring.analysis.summaries import (
     conventions,
@@ -291,6 +292,8 @@ def _compared(
     _refuse_other_seasons(periods)
     notices = []
     rows = window_tests.compared_windows(windows, whole_cut, counted, periods, past)
+    if config.compare.correct == "sequence":
+        rows = with_running(rows, window_tests.members_of(whole_cut, counted), periods, past)
     changes = change.changes(periods)
     changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
     rows, level = with_cusum(rows, periods, past)

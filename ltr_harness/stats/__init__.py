@@ -10,6 +10,7 @@ question           file
 where is the mean  ``intervals``: t, percentile and BCa bootstrap
 are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …
 of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey``: all pairs
+looks without end   ``sequences``: p-values and intervals that hold at all times
 days that differ    ``between_windows``
 two periods        ``two_samples``: Welch, cluster-robust, over strata; profiles; bounded means
 several groups     ``several_samples``: Welch's analysis of variance

@@ -401,3 +401,67 @@ def test_slices_and_labels_of_many_nights_rarely_alarm(query_table: Table, tmp_p
                 plain += hit
     assert spent <= few(60)
     assert plain >= 0.2 * 60
+
+
+# ---- a sequence that may be watched for ever --------------------------------------------------------------
+
+
+def streams(
+    seed: int,
+    query_table: Table,
+    folder: Path,
+    n: int,
+    drop: Callable[[int], float],
+    shock: float = 0.0,
+    trailing: int = 7,
+) -> list[MonitorResult]:
+    random = np.random.default_rng(seed)
+
+    def day_of(day: int, prefix: str, less: float) -> QueryTable:
+        mean = 0.75 + shock * random.standard_normal() - less
+        values = np.clip(mean + 0.15 * random.standard_normal(200), 0, 1)
+        return at_hours(query_table(values, prefix=f"{prefix}{day}-"), np.full(200, day), np.zeros(200, int))
+
+    before = QueryTable.concatenated([day_of(d, "b", 0.0) for d in range(28)])
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "timestamp": "ts"},
+            "metrics": ["ndcg@10"],
+            "compare": {"min_drop": 0.0, "correct": "sequence"},
+            "windows": {"trailing": trailing},
+        }
+    )
+    return [analysed(day_of(28 + d, "n", drop(d)), before, config, history=folder).result for d in range(n)]
+
+
+def test_the_sequence_goes_on_where_the_last_run_ended(query_table: Table, tmp_path: Path) -> None:
+    found = streams(1, query_table, tmp_path, 12, lambda d: 0.02, trailing=0)
+    running = [r.windows[0].running for r in found]
+    own = [r.windows[0].change for r in found]
+    for at in range(12):
+        so_far, each = running[at], [c.value for c in own[: at + 1] if c]
+        assert so_far is not None
+        assert so_far.value == pytest.approx(np.mean(each))
+    assert "and the mean of all windows on record after each of them; window 12 on record" in found[-1].family
+    assert "all windows on record up to" in found[-1].alerts[-1].text
+    first = next(at for at, r in enumerate(found) if r.windows[0].running_alert)
+    assert not any(
+        w.alert or w.trailing_alert for r in found[first:] for w in r.windows
+    )  # what one night cannot see
+
+
+@pytest.mark.parametrize("shock", [0.0, 0.01])
+@pytest.mark.parametrize("runs", [2, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_sequence_rarely_barks_however_long_it_is_watched(
+    runs: int, shock: float, query_table: Table, tmp_path: Path
+) -> None:
+    barked = sum(
+        any(
+            r.alerts
+            for r in streams(
+                seed, query_table, tmp_path / str(seed), 30 if runs > 2 else 12, lambda d: 0.0, shock
+            )
+        )
+        for seed in range(runs)
+    )
+    assert barked <= few(runs)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.past import with_past
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean, own_clusters
+from ltr_harness.monitoring.analysis.running import OF_ALPHA
 from ltr_harness.monitoring.analysis.summaries import mean_of_known
 from ltr_harness.monitoring.analysis.windows import Cut, hours_of_week
 from ltr_harness.monitoring.config import MonitorConfig
@@ -116,9 +117,7 @@ def compared_windows(
         past: windows of earlier runs.
     """
     trailing = periods.config.windows.trailing
-    codes = cut.codes[rows_of_now]
-    order = np.argsort(codes, kind="stable")
-    members = np.split(order, np.searchsorted(codes[order], np.arange(1, len(cut))))
+    members = members_of(cut, rows_of_now)
     tested: list[Window] = []
     for at, row in enumerate(rows):
         if row.status != "untested":
@@ -147,6 +146,18 @@ def compared_windows(
     return tested
 
 
+def members_of(cut: Cut, rows_of_now: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The queries of `periods.now` in each window.
+
+    Args:
+        cut: the windows of all of production.
+        rows_of_now: int64 (n_now,), which query of production each query of `periods.now` is.
+    """
+    codes = cut.codes[rows_of_now]
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(1, len(cut))))
+
+
 def corrected(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
@@ -167,11 +178,10 @@ def corrected(
     raw = [change.difference.p]
     raw += [w.change.p if w.change and several else np.nan for w in windows]
     raw += [w.trailing.p if w.trailing else np.nan for w in windows]
-    p = (
-        _spent(np.array(raw), windows, past)
-        if rule == "spending"
-        else {"bonferroni": bonferroni, "holm": holm}[rule](raw)
-    )
+    if rule in ("spending", "sequence"):
+        p = _spent(np.array(raw), windows, past, 1.0 if rule == "spending" else 1 - OF_ALPHA)
+    else:
+        p = {"bonferroni": bonferroni, "holm": holm}[rule](raw)
 
     def alerts(difference: Interval | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
@@ -195,7 +205,9 @@ def corrected(
             )
         )
     words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
-    if rule == "spending":
+    if rule == "sequence":
+        words += ", and the mean of all windows on record after each of them"
+    if rule in ("spending", "sequence"):
         words += f"; window {last_look(windows, past)} on record, of as many as may come"
     return done, rows, words
 
@@ -208,7 +220,7 @@ def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config
         past: of earlier ones.
         config: whose correction says whether there are runs to come.
     """
-    if config.compare.correct != "spending":
+    if config.compare.correct not in ("spending", "sequence"):
         return 1.0
     return float(6 / (np.pi * last_look(windows, past)) ** 2)
 
@@ -229,7 +241,7 @@ def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.i
 
 
 def _spent(
-    raw: NDArray[np.float64], windows: Sequence[Window], past: Sequence[PastWindow]
+    raw: NDArray[np.float64], windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float
 ) -> NDArray[np.float64]:
     """p-values that may be looked at for ever: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
 
@@ -240,5 +252,5 @@ def _spent(
     """
     look = _look(windows, past).astype(np.float64)
     looks = np.concatenate(([last_look(windows, past)], look, look))
-    spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6, 1.0)
+    spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
     return spent

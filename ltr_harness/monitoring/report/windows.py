@@ -31,7 +31,7 @@ def section(result: MonitorResult) -> list[Block]:
 
 
 def status(window: Window, result: MonitorResult) -> Badge:
-    if window.alert or window.trailing_alert:
+    if window.alert or window.trailing_alert or window.running_alert:
         return raised(result)
     tones = {
         "tested": ("no alert", "good"),
@@ -56,13 +56,24 @@ def _table(result: MonitorResult) -> Table:
         Column("p corrected ", "p"),
         Column("At 1", "percent"),
     ]
+    running = any(w.running for w in result.windows)
+    if running:
+        columns[-1:-1] = [
+            Column(
+                "So far",
+                "difference",
+                hint="All windows on record up to this one; holds at all times at once.",
+            ),
+            Column("p corrected  ", "p"),
+        ]
     if bounded:
         columns.insert(4, Column("Bounded interval"))
     rows = []
     for w in result.windows:
         cells: list[Cell] = [
             w.label, status(w, result), w.n_defined, estimate(w.interval), estimate(w.change), w.p_corrected,
-            estimate(w.trailing), w.trailing_p_corrected, w.share_one,
+            estimate(w.trailing), w.trailing_p_corrected,
+            *((estimate(w.running), w.running_p_corrected) if running else ()), w.share_one,
         ]  # fmt: skip
         if bounded:
             cells.insert(4, "" if w.bounded is None else f"[{w.bounded[0]:.3f}, {w.bounded[1]:.3f}]")

@@ -52,6 +52,8 @@ class Window:
         p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where
             `MonitorResult.alerts` does not hold it, because the page changed, say.
         trailing, trailing_p_corrected, trailing_alert: the same for the window and those before it.
+        running, running_p_corrected, running_alert: the same for all windows on record up to this one, under
+            `correct: sequence`; interval and p hold at all times at once.
         cusum: cumulated small drops in standard errors; trouble above the level in `MonitorResult.cusum_level`.
     """
 
@@ -85,6 +87,9 @@ class Window:
     trailing: Interval | None = None
     trailing_p_corrected: float = float("nan")
     trailing_alert: bool = False
+    running: Interval | None = None
+    running_p_corrected: float = float("nan")
+    running_alert: bool = False
     cusum: float = float("nan")
 
 

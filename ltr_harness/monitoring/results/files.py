@@ -119,6 +119,9 @@ def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
             **_interval("trailing", w.trailing),
             "trailing_p_corrected": w.trailing_p_corrected,
             "trailing_alert": int(w.trailing_alert),
+            **_interval("running", w.running),
+            "running_p_corrected": w.running_p_corrected,
+            "running_alert": int(w.running_alert),
             "cusum": w.cusum,
         }
         for w in result.windows

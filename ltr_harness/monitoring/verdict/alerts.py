@@ -102,6 +102,8 @@ def _change_lines(evidence: Evidence, primary: str) -> list[Alert]:
         elif w.trailing_alert and w.trailing is not None:
             size = evidence.config.windows.trailing
             add(w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label)
+        elif w.running_alert and w.running is not None:
+            add(w.running, w.running_p_corrected, f"all windows on record up to {w.label}", w.label)
     return lines
 
 

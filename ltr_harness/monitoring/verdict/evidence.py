@@ -83,7 +83,7 @@ class Evidence:
     def moved(self) -> bool:
         """Whether some window or the whole period is significantly and noticeably different."""
         overall = self.change is not None and self.change.alert
-        return overall or any(w.alert or w.trailing_alert for w in self.windows)
+        return overall or any(w.alert or w.trailing_alert or w.running_alert for w in self.windows)
 
     def worse(self, difference: float) -> float:
         """How much worse a difference of the primary metric is; negative where it is better."""

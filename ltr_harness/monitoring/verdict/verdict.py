@@ -64,7 +64,7 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
     word = "fell" if change.difference.value < 0 else "rose"
     if change.alert:
         return f"{primary} {word}: {numbers}."
-    hit = [w.label for w in evidence.windows if w.alert or w.trailing_alert]
+    hit = [w.label for w in evidence.windows if w.alert or w.trailing_alert or w.running_alert]
     if hit:
         return (
             f"{primary} moved in {len(hit)} of {count_of(len(evidence.windows), 'window')}, "
