@@ -8,7 +8,8 @@ out of its column, never of the others.
 question           file
 =================  ==========================================================================
 where is the mean  ``intervals``: t, percentile and BCa bootstrap
-are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …
+are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
+                    ``skewness``: where a few queries decide
 of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey``: all pairs
 looks without end   ``sequences``: p-values and intervals that hold at all times
 days that differ    ``between_windows``
