@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import UsageError
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring.analysis import change, label_health, window_tests
-from ltr_harness.monitoring.analysis.cusum import with_cusum
-from ltr_harness.monitoring.analysis.drift import feature_drift, gain_shares
-from ltr_harness.monitoring.analysis.periods import Periods
-from ltr_harness.monitoring.analysis.presentation import presentation
-from ltr_harness.monitoring.analysis.running import with_running
-from ltr_harness.monitoring.analysis.slices import slices
+from ltr_harness.monitoring.analysis import label_health, window_tests
+from ltr_harness.monitoring.analysis.analysis import Analysis, alone, compared
+from ltr_harness.monitoring.analysis.drift import gain_shares
 from ltr_harness.monitoring.analysis.summaries import (
     conventions,
     list_lengths,
     online,
     stray_queries,
-    worst_queries,
 )
 from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
@@ -40,7 +35,6 @@ from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.verdict.alerts import alerts_of
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.monitoring.verdict.verdict import verdict_of
-from ltr_harness.wording import count_of, plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +42,7 @@ class Watched:
     """A result and the tables it was made from.
 
     Attributes:
-        result: what was found.
+        result: all answers.
         config: under which configuration.
         production, baseline: query by query; no baseline is None.
     """
@@ -86,8 +80,8 @@ def monitor(
     Example:
         >>> import pandas as pd
         >>> log = pd.DataFrame({"query_id": list("aab"), "rank": [1, 2, 1], "relevance": [0, 1, 1]})
-        >>> found = monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=log)
-        >>> found.windows[0].means["mrr"], found.healthy
+        >>> result = monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=log)
+        >>> result.windows[0].means["mrr"], result.healthy
         (0.75, True)
     """
     return watch(config, log=log, baseline=baseline, history=history, dask=dask, overrides=overrides).result
@@ -181,38 +175,53 @@ def analysed(
     windows = window_tests.window_rows(production, whole_cut, lost, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
     if baseline is None:
-        found = _alone(production, counted, config)
+        analysis = alone(production, counted, windows, config)
     else:
-        found = _compared(production, baseline, counted, whole_cut, windows, past, config)
-        windows = found.pop("windows")
-    notices: list[str] = found.pop("notices")
-    notices += _about_the_rule(config)
-    arriving = label_health.still_arriving(found["labels"], whole_cut)
-    warned = alerting(
-        tuple(f for f in findings if f.log == "production"), tuple(f for f in findings if f.log == "baseline")
+        analysis = compared(production, baseline, whole_cut, counted, windows, past, config)
+        baseline_kind = baseline_kind or "a log"
+    result = _result(
+        production, baseline, baseline_kind, analysis, _evidence(analysis, whole_cut, findings, config)
     )
-    changes = found.pop("changes")
-    evidence = Evidence(
+    if history is not None and production.time is not None:
+        append_history(history, key, analysis.windows, whole_cut.until)
+    return Watched(result, config, production, baseline)
+
+
+def _evidence(
+    analysis: Analysis, whole_cut: Cut, findings: tuple[Finding, ...], config: MonitorConfig
+) -> Evidence:
+    ours, theirs = (tuple(f for f in findings if f.log == log) for log in ("production", "baseline"))
+    return Evidence(
         config=config,
-        change=changes[0] if changes else None,
-        windows=windows,
-        splits=found["splits"],
-        slices=found["slices"],
-        drift=found["drift"],
-        labels=found["labels"],
-        labels_arriving=arriving,
-        presentation=found["presentation"],
-        warnings=warned,
+        change=analysis.changes[0] if analysis.changes else None,
+        windows=analysis.windows,
+        splits=analysis.splits,
+        slices=analysis.slices,
+        drift=analysis.drift,
+        labels=analysis.labels,
+        labels_arriving=label_health.still_arriving(analysis.labels, whole_cut),
+        presentation=analysis.presentation,
+        warnings=alerting(ours, theirs),
         n_immature=whole_cut.n_immature,
         findings=findings,
-        days_unknown=found.pop("days_unknown"),
+        days_unknown=analysis.days_unknown,
     )
-    alerts, more = alerts_of(evidence)
-    cusum_level = found["cusum_level"]
-    over = [w.label for w in windows if w.cusum > cusum_level]
+
+
+def _result(
+    production: QueryTable,
+    baseline: QueryTable | None,
+    baseline_kind: str | None,
+    analysis: Analysis,
+    evidence: Evidence,
+) -> MonitorResult:
+    """What was found beside what was asked, with alerts and the verdict."""
+    config = evidence.config
+    alerts, notices = alerts_of(evidence)
+    over = [w.label for w in analysis.windows if w.cusum > analysis.cusum_level]
     if over:
-        more.append(f"cusum: small drops have been adding up since before {over[0]}")
-    result = MonitorResult(
+        notices.append(f"cusum: small drops have been adding up since before {over[0]}")
+    return MonitorResult(
         name=config.name,
         metrics=production.metrics,
         definition=config.definition(),
@@ -223,28 +232,34 @@ def analysed(
         n_queries=len(production),
         n_rows=production.n_rows,
         n_immature=evidence.n_immature,
-        baseline_kind=baseline_kind if baseline is None or baseline_kind else "a log",
+        baseline_kind=baseline_kind,
         alternative=config.compare.alternative,
         confidence=config.compare.confidence,
         alpha=config.compare.alpha,
         min_drop=config.compare.min_drop,
         higher_is_better=config.primary.higher_is_better,
         alerts=tuple(alerts),
-        notices=(*notices, *more),
+        notices=(*analysis.notices, *_about_the_rule(config), *notices),
         verdict=verdict_of(evidence),
-        findings=findings,
+        findings=tuple(evidence.findings),
         conventions=conventions(production, baseline),
         list_lengths=list_lengths(production, baseline),
-        online=online(production, baseline, windows),
-        changes=tuple(changes),
-        windows=tuple(windows),
+        changes=analysis.changes,
+        windows=analysis.windows,
+        splits=analysis.splits,
+        slices=analysis.slices,
+        n_slice_candidates=analysis.n_slice_candidates,
+        drift=analysis.drift,
+        labels=analysis.labels,
+        online=online(production, baseline, analysis.windows),
+        presentation=analysis.presentation,
+        keyed=analysis.keyed,
+        worst=analysis.worst,
+        cusum_level=analysis.cusum_level,
+        family=analysis.family,
         season=config.windows.season,
         config=config.model_dump(mode="json", exclude=PLACES),
-        **_frozen(found),
     )
-    if history is not None and production.time is not None:
-        append_history(history, key, windows, whole_cut.until)
-    return Watched(result, config, production, baseline)
 
 
 def _about_the_rule(config: MonitorConfig) -> list[str]:
@@ -262,110 +277,3 @@ def _about_the_rule(config: MonitorConfig) -> list[str]:
             "relevance counts events and the gain is exponential: three events gain 7; mode: max stays on the scale"
         )
     return said
-
-
-def _frozen(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-
-
-def _alone(production: QueryTable, counted: NDArray[np.int64], config: MonitorConfig) -> dict[str, Any]:
-    """Without a baseline: slices against the rest, nothing else to test."""
-    now = production.take(counted)
-    nobody = now.take(np.empty(0, dtype=np.int64))
-    found, candidates = slices(Periods(now, nobody, config), before_exists=False) if len(now) else ([], 0)
-    return {
-        "changes": [], "splits": [], "slices": found, "n_slice_candidates": candidates, "drift": [], "labels": [],
-        "presentation": None, "keyed": None, "cusum_level": float("nan"), "family": "nothing was tested over time",
-        "worst": worst_queries(production, counted, None), "notices": [], "days_unknown": False,
-    }  # fmt: skip
-
-
-def _compared(
-    production: QueryTable, baseline: QueryTable, counted: NDArray[np.int64], whole_cut: Cut, windows: list[Any],
-    past: Sequence[Any], config: MonitorConfig,
-) -> dict[str, Any]:  # fmt: skip
-    spent = window_tests.share_to_spend(windows, past, config)
-    periods = Periods(
-        production.without_pages().take(counted), baseline.without_pages().defined(), config, spent
-    )
-    _refuse_too_few(periods, production, baseline, whole_cut)
-    _refuse_other_seasons(periods)
-    notices = []
-    rows = window_tests.compared_windows(windows, whole_cut, counted, periods, past)
-    if config.compare.correct == "sequence":
-        rows = with_running(rows, window_tests.members_of(whole_cut, counted), periods, past)
-    changes = change.changes(periods)
-    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
-    rows, level = with_cusum(rows, periods, past)
-    advice = change.season_advice(baseline, config.windows.timezone)
-    if config.windows.season == "none" and advice is not None:
-        notices.append(advice)
-    mature = np.flatnonzero(whole_cut.mature)
-    every = Periods(production.take(mature), baseline, config)
-    clicks = config.relevance.from_events or config.propensity is not None
-    found_slices, candidates = slices(periods)
-    return {
-        "windows": rows,
-        "changes": changes,
-        "splits": change.splits(periods),
-        "slices": found_slices,
-        "n_slice_candidates": candidates,
-        "drift": feature_drift(periods),
-        "labels": label_health.label_tests(production, whole_cut, baseline, config, spent),
-        "presentation": presentation(every) if clicks else None,
-        "keyed": change.paired_by_key(periods),
-        "worst": worst_queries(production, counted, periods),
-        "cusum_level": level,
-        "family": f"{config.compare.correct.capitalize()} over {family}",
-        "notices": notices,
-        "days_unknown": periods.days_unknown,
-    }
-
-
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-
-def _refuse_other_seasons(periods: Periods) -> None:
-    """Of each part of the season that production has, the baseline must have something to compare it with."""
-    now, before = periods.strata
-    if now is None or before is None:
-        return
-    season = periods.config.windows.season
-    lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
-    if not lacking:
-        return
-    names = [
-        _WEEKDAYS[part] if season == "weekday" else f"{part:02d}:00" if season == "hour"
-        else f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00" for part in lacking
-    ]  # fmt: skip
-    more = f" and {len(names) - 7} more" if len(names) > 7 else ""
-    whole = "days" if season == "hour" else "weeks"
-    raise UsageError(
-        f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
-        f"expected whole {whole}, or season: none"
-    )
-
-
-def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTable, whole_cut: Cut) -> None:
-    least = periods.config.windows.min_queries
-    problems = []
-    for which, table, whole in (
-        ("production", periods.now, production),
-        ("the baseline", periods.before, baseline),
-    ):
-        if len(table) >= least:
-            continue
-        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant document"
-        if which == "production" and whole_cut.n_immature:
-            why += f", {whole_cut.n_immature:,} too young for their labels"
-        problems.append(
-            Problem(
-                which,
-                f"{count_of(len(table), 'query')} {plural('has', len(table))} a value of "
-                f"{periods.config.primary} ({why})",
-                f"at least {least:,}",
-                "lower windows.min_queries to compare all the same",
-            )
-        )
-    if problems:
-        raise DataError(problems)

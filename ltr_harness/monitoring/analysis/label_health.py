@@ -8,7 +8,7 @@ event, lower than in the baseline? Of ready labels: are there fewer of them, or 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: Monitor
     return counts
 
 
-def still_arriving(tests: list[LabelTest], cut: Cut) -> bool:
+def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
     """Whether labels fall off toward the end of the log, window after window, as late purchases make them."""
     for what in {test.what for test in tests if test.alert}:
         shares = {t.window: t for t in tests if t.what == what and t.window != "all"}

@@ -1,0 +1,205 @@
+"""Every question of the analysis asked of one production log, with a baseline or alone; the answers in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.monitoring.analysis import change, label_health, window_tests
+from ltr_harness.monitoring.analysis.cusum import with_cusum
+from ltr_harness.monitoring.analysis.drift import feature_drift
+from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.analysis.presentation import presentation
+from ltr_harness.monitoring.analysis.running import with_running
+from ltr_harness.monitoring.analysis.slices import slices
+from ltr_harness.monitoring.analysis.summaries import worst_queries
+from ltr_harness.monitoring.analysis.windows import Cut
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.results.answers import (
+    Change,
+    FeatureDrift,
+    Interval,
+    LabelTest,
+    Presentation,
+    Slice,
+    Split,
+    Window,
+    WorstQuery,
+)
+from ltr_harness.monitoring.results.history import PastWindow
+from ltr_harness.wording import count_of, plural
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The answers of all stages; without a baseline most of them are empty.
+
+    Attributes:
+        windows: of production, in order of time.
+        worst: queries to read.
+        family: the tests that were corrected together, in words.
+        changes: of every metric; the first one raises alerts.
+        splits: of the first metric's change, by segment.
+        slices, n_slice_candidates: the segments behind a drop, and how many were looked at.
+        drift: of features and segments.
+        labels: tests of label rates.
+        presentation: clicks by rank; None without clicks.
+        keyed: the change over recurring keys; None without them.
+        cusum_level: what healthy windows' cumulated drops rarely reach.
+        notices: what to change in the configuration.
+        days_unknown: whether nobody can tell how much days differ by themselves.
+    """
+
+    windows: tuple[Window, ...]
+    worst: tuple[WorstQuery, ...]
+    family: str = "nothing was tested over time"
+    changes: tuple[Change, ...] = ()
+    splits: tuple[Split, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    n_slice_candidates: int = 0
+    drift: tuple[FeatureDrift, ...] = ()
+    labels: tuple[LabelTest, ...] = ()
+    presentation: Presentation | None = None
+    keyed: Interval | None = None
+    cusum_level: float = float("nan")
+    notices: tuple[str, ...] = ()
+    days_unknown: bool = False
+
+
+def alone(
+    production: QueryTable, counted: NDArray[np.int64], windows: Sequence[Window], config: MonitorConfig
+) -> Analysis:
+    """Without a baseline: slices against the rest, nothing else to test.
+
+    Args:
+        production: its queries.
+        counted: int64 (n_counted,), the mature ones with a value.
+        windows: of production.
+        config: the monitor's configuration.
+    """
+    now = production.take(counted)
+    nobody = now.take(np.empty(0, dtype=np.int64))
+    worst_slices, candidates = (
+        slices(Periods(now, nobody, config), before_exists=False) if len(now) else ([], 0)
+    )
+    return Analysis(
+        windows=tuple(windows),
+        worst=tuple(worst_queries(production, counted, None)),
+        slices=tuple(worst_slices),
+        n_slice_candidates=candidates,
+    )
+
+
+def compared(
+    production: QueryTable,
+    baseline: QueryTable,
+    cut: Cut,
+    counted: NDArray[np.int64],
+    windows: list[Window],
+    past: Sequence[PastWindow],
+    config: MonitorConfig,
+) -> Analysis:
+    """Production against its baseline.
+
+    Args:
+        production: its queries.
+        baseline: its queries.
+        cut: the windows of production.
+        counted: int64 (n_counted,), the mature queries with a value.
+        windows: before anything is compared.
+        past: windows of earlier runs.
+        config: the monitor's configuration.
+
+    Raises:
+        DataError: too few queries on a side; UsageError: the baseline lacks a part of the season.
+    """
+    spent = window_tests.share_to_spend(windows, past, config)
+    periods = Periods(
+        production.without_pages().take(counted), baseline.without_pages().defined(), config, spent
+    )
+    _refuse_too_few(periods, production, baseline, cut)
+    _refuse_other_seasons(periods)
+    rows = window_tests.compared_windows(windows, cut, counted, periods, past)
+    if config.compare.correct == "sequence":
+        rows = with_running(rows, window_tests.members_of(cut, counted), periods, past)
+    changes = change.changes(periods)
+    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
+    rows, level = with_cusum(rows, periods, past)
+    advice = change.season_advice(baseline, config.windows.timezone)
+    every = Periods(production.take(np.flatnonzero(cut.mature)), baseline, config)
+    clicks = config.relevance.from_events or config.propensity is not None
+    worst_slices, candidates = slices(periods)
+    return Analysis(
+        windows=tuple(rows),
+        worst=tuple(worst_queries(production, counted, periods)),
+        family=f"{config.compare.correct.capitalize()} over {family}",
+        changes=tuple(changes),
+        splits=tuple(change.splits(periods)),
+        slices=tuple(worst_slices),
+        n_slice_candidates=candidates,
+        drift=tuple(feature_drift(periods)),
+        labels=tuple(label_health.label_tests(production, cut, baseline, config, spent)),
+        presentation=presentation(every) if clicks else None,
+        keyed=change.paired_by_key(periods),
+        cusum_level=level,
+        notices=(advice,) if config.windows.season == "none" and advice is not None else (),
+        days_unknown=periods.days_unknown,
+    )
+
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _refuse_other_seasons(periods: Periods) -> None:
+    """Of each part of the season that production has, the baseline must have something to compare it with."""
+    now, before = periods.strata
+    if now is None or before is None:
+        return
+    season = periods.config.windows.season
+    lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
+    if not lacking:
+        return
+    names = [_part_in_words(part, season) for part in lacking]
+    more = f" and {len(names) - 7} more" if len(names) > 7 else ""
+    whole = "days" if season == "hour" else "weeks"
+    raise UsageError(
+        f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
+        f"expected whole {whole}, or season: none"
+    )
+
+
+def _part_in_words(part: int, season: str) -> str:
+    if season == "weekday":
+        return _WEEKDAYS[part]
+    hour = f"{part % 24:02d}:00"
+    return hour if season == "hour" else f"{_WEEKDAYS[part // 24]} {hour}"
+
+
+def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTable, cut: Cut) -> None:
+    least = periods.config.windows.min_queries
+    problems = []
+    for which, table, whole in (
+        ("production", periods.now, production),
+        ("the baseline", periods.before, baseline),
+    ):
+        if len(table) >= least:
+            continue
+        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant document"
+        if which == "production" and cut.n_immature:
+            why += f", {cut.n_immature:,} too young for their labels"
+        problems.append(
+            Problem(
+                which,
+                f"{count_of(len(table), 'query')} {plural('has', len(table))} a value of "
+                f"{periods.config.primary} ({why})",
+                f"at least {least:,}",
+                "lower windows.min_queries to compare all the same",
+            )
+        )
+    if problems:
+        raise DataError(problems)
