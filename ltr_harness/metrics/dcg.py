@@ -120,7 +120,7 @@ def _cumulate(
 ) -> None:
     for query in range(offsets.size - 1):
         at = offsets[query]
-        n = min(offsets[query + 1] - at, factor.size)
+        n = min(offsets[query + 1] - at, factor.size, cutoffs[-1])
         total = 0.0
         cutoff = 0
         i = 0

@@ -83,6 +83,15 @@ def test_every_number_out_of_range_is_named_at_once() -> None:
     ]
 
 
+def test_the_ends_of_what_each_number_may_be() -> None:
+    StoppingRule(NDCG(k=10), patience=1, min_delta=0, every=1, max_rounds=1)
+    for number in (math.inf, math.nan, -1e-300, True):
+        with pytest.raises(UsageError, match=r"min_delta: found .*; expected a number >= 0"):
+            StoppingRule(NDCG(k=10), min_delta=number)
+    with pytest.raises(UsageError, match="max_rounds: found 0; expected an integer >= 1"):
+        StoppingRule(NDCG(k=10), max_rounds=0)
+
+
 @pytest.mark.long
 @given(
     st.lists(st.floats(-1, 1, allow_nan=False), min_size=1, max_size=60),

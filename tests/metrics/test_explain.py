@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate, parse_metric
+from ltr_harness.compiled import Compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.explanation.conventions import as_measured_by, differences_in_words
 from ltr_harness.metrics import ERR, MAP, METRICS, MRR, NDCG, catalog, function_metric
@@ -77,6 +78,13 @@ def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
             by = str(int(divisor)) if divisor == int(divisor) else f"{divisor:.4f}"
             assert explanation.steps[2] == f"{total:.4f} / {by} = {value:.4f}"
         assert total / divisor == pytest.approx(value, abs=1e-4)
+
+
+def test_no_loop_leaves_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain Python refuses what machine code reads unseen: the cutoff after the last one, and what it then wrote."""
+    monkeypatch.setattr(Compiled, "__call__", lambda loop, *args: loop._function(*args))
+    for name in NAMES:
+        parse_metric(name).explain(LABELS, SCORES, DOCUMENTS)
 
 
 @pytest.mark.parametrize(
