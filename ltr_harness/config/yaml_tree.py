@@ -246,7 +246,6 @@ class _Reading:
         self.name, self.folder, self.lines = name, folder, lines
         self.problems: list[Problem] = []
         self._open: set[int] = set()  # nodes being read: an alias to one of them is a circle
-        self._n_values = 0
 
     def place(self, mark: Any) -> Place:
         line = mark.line + 1 if self.lines else 0
@@ -257,14 +256,31 @@ class _Reading:
         if root is None:
             self.problems.append(Problem(self.name, "is empty", "an experiment"))
             return Node(None, Place(self.name, 0, 0, self.folder))
+        self._count(root, {})
         return self.node(root)
+
+    def _count(self, source: Any, counts: dict[int, int]) -> int:
+        """How many values a node stands for, each counted once however many aliases refer to it.
+
+        Raises:
+            ConfigError: more than a configuration holds.
+        """
+        if id(source) in counts:
+            return counts[id(source)]
+        counts[id(source)] = 1  # what contains itself ends here, and is said where it is read
+        if not isinstance(source, yaml.ScalarNode):
+            for child in source.value:
+                counts[id(source)] += sum(
+                    self._count(part, counts) for part in (child if isinstance(child, tuple) else (child,))
+                )
+        if counts[id(source)] > _MOST_VALUES:
+            place = str(self.place(source.start_mark))
+            held = f"holds more than {_MOST_VALUES:,} values, aliases spelt out"
+            raise ConfigError(Problem(place, held, "a configuration"))
+        return counts[id(source)]
 
     def node(self, source: Any) -> Node:
         place = self.place(source.start_mark)
-        self._n_values += 1
-        if self._n_values > _MOST_VALUES:
-            found = f"holds more than {_MOST_VALUES:,} values, aliases spelt out"
-            raise ConfigError(Problem(str(place), found, "a configuration"))
         if source.tag not in ("plain", "untagged"):
             self.problems.append(
                 Problem(

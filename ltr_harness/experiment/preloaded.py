@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import importlib
+import sys
 from contextlib import suppress
+from types import TracebackType
 
 MODULES = (
     "ltr_harness.experiment.workers",
@@ -20,6 +22,15 @@ MODULES = (
     "xgboost",
     "pyarrow.parquet",
 )
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A copy that begins while its owner ends finds the owner's semaphores and pipes gone: the owner has said why."""
+    if not issubclass(kind, FileNotFoundError | ConnectionError | EOFError):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _report  # what multiprocessing calls where a copy cannot begin
 
 gc.disable()
 # What cannot be loaded here fails again in the worker that needs it, where the failure is told.

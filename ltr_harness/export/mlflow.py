@@ -65,6 +65,7 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
         raise DataError(
             f"{folder}: no finished runs; expected a run folder or an experiment's folder of runs"
         )
+    _refuse_links([folder / "report", folder / "experiment.yaml", *(run.path for run in runs)])
     client, used = _client(uri)
     name = experiment or runs[0].record.experiment
     added: list[str] = []
@@ -85,6 +86,18 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
                 _log(client, to, run, identity, parent)
                 added.append(run.path.name)
     return Exported(used, name, tuple(added), tuple(present))
+
+
+def _refuse_links(paths: Iterable[Path]) -> None:
+    """What a link leads to need not belong to the run, and would be sent away with it."""
+    problems = [
+        Problem(str(path), "is a link, and whatever it leads to would be exported", "a file of the run")
+        for top in paths
+        for path in (top, *top.rglob("*"))
+        if path.is_symlink()
+    ]
+    if problems:
+        raise DataError(problems)
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:

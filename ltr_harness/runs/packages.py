@@ -7,9 +7,11 @@ from functools import cache
 from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.printable import printable
 from ltr_harness.runs.run import Run
 
 
@@ -52,6 +54,7 @@ def requirements(runs: Sequence[Run]) -> str:
                 )
             )
         for name, version in run.record.packages.items():
+            _check(run, name, version)
             wanted.setdefault(name, {}).setdefault(version, run.path.name)
     problems = [
         Problem(
@@ -66,7 +69,21 @@ def requirements(runs: Sequence[Run]) -> str:
     if problems:
         raise DataError(problems)
     pins = [f"{name}=={version}" for name, [version] in sorted(wanted.items())]
-    return "\n".join([*_heading(runs), *pins]) + "\n"
+    return "\n".join([*map(printable, _heading(runs)), *pins]) + "\n"
+
+
+def _check(run: Run, name: str, version: str) -> None:
+    """Refuses what pip would take for an option, an address or another line.
+
+    Raises:
+        DataError: not the name of a package, or not a version.
+    """
+    try:
+        canonicalize_name(name, validate=True)
+        Version(version)
+    except (InvalidName, InvalidVersion) as error:
+        listed = f"its record lists {f'{name}=={version}'!r}, which is not a package and its version"
+        raise DataError(Problem(str(run.path), listed)) from error
 
 
 def _heading(runs: Sequence[Run]) -> Iterable[str]:

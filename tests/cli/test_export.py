@@ -49,6 +49,55 @@ def test_every_package_of_the_record_is_pinned(runs: Path, capsys: pytest.Captur
     assert "--" not in out.replace(run.path.name, "")  # no option of pip: no index, no find-links
 
 
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("--extra-index-url", "http://there/simple"),
+        ("numpy", "1\n--index-url http://there/simple"),
+        ("numpy @ http://there/numpy.whl #", "1"),
+        ("-r", "/etc/passwd"),
+        ("", "1"),
+    ],
+)
+def test_a_record_gives_pip_no_orders(
+    runs: Path, name: str, version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = next(iter(find_runs(runs))).path / "record.json"
+    record = json.loads(path.read_text())
+    record["packages"][name] = version
+    record["environment"]["python"] = "3.11\n--index-url http://there/simple"
+    path.write_text(json.dumps(record))
+    assert run_command(cli, ["export", "requirements", str(path.parent)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "which is not a package and its version" in captured.err
+    del record["packages"][name]
+    record["packages"]["numpy"] = "2.0"
+    path.write_text(json.dumps(record))
+    assert run_command(cli, ["export", "requirements", str(path.parent)]) == 0
+    assert not any(line.startswith("-") for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("place", ["run", "report", "experiment.yaml"])
+def test_a_link_is_not_followed_to_what_it_leads_to(
+    runs: Path, tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    folder = next(iter(find_runs(runs))).path.parent
+    link = {
+        "run": next(iter(find_runs(runs))).path / "notes.txt",
+        "report": folder / "report" / "notes.txt",
+        "experiment.yaml": folder / "experiment.yaml",
+    }[place]
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(secret)
+    assert run_command(cli, ["export", "mlflow", str(folder), "--to", f"sqlite:///{tmp_path}/m.db"]) == 2
+    assert f"{link}: is a link, and whatever it leads to would be exported" in capsys.readouterr().err
+    assert not (tmp_path / "m.db").exists()
+
+
 def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
     """The list is closed: whatever one of its packages needs here is on it, in a version that it accepts."""
     from packaging.requirements import Requirement

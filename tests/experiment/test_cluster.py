@@ -81,6 +81,12 @@ def test_a_cluster_gives_the_bytes_that_one_process_gives(
     assert again.ran == []
 
 
+def test_a_local_cluster_listens_to_this_machine_alone(cluster: Cluster) -> None:
+    addresses = [cluster.client.scheduler.address, *cluster.client.scheduler_info()["workers"]]
+    assert len(addresses) == 3
+    assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
+
+
 def test_an_added_metric_is_evaluated_from_stored_models(
     cluster: Cluster, small: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -117,6 +118,27 @@ def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said
     assert said.count("interrupted; finished runs are kept") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
+def test_a_worker_that_begins_while_its_owner_ends_is_silent(tmp_path: Path) -> None:
+    script = """
+        import _multiprocessing
+        from ltr_harness.experiment.pool import worker_context
+
+        context = worker_context()
+        lock = context.Lock()
+        _multiprocessing.sem_unlink(lock._semlock.name)  # as when its owner has ended
+        worker = context.Process(target=print, args=(lock,))
+        worker.start()
+        worker.join()
+        print(worker.exitcode)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.stdout == "1\n"
+    assert "SemLock" not in done.stderr
 
 
 class Interrupted(Progress):

@@ -24,9 +24,9 @@ def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """A folder with wheel and sdist, built from a copy of what is committed or about to be."""
     pytest.importorskip("build", reason="the package `build` (extra test) is not installed")
     copy = tmp_path_factory.mktemp("source")
-    for name in ("ltr_harness", "configs", "tests", "scripts"):
+    for name in ("ltr_harness", "configs", "docs", "tests", "scripts"):
         shutil.copytree(repository / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(repository / name, copy / name)
     made = tmp_path_factory.mktemp("dist")
     # without isolation nothing is fetched: hatchling is among the test tools
@@ -74,6 +74,8 @@ def test_the_sdist_can_be_tested(distributions: Path) -> None:
         "README.md",
         "LICENSE",
         "CHANGELOG.md",
+        "SECURITY.md",
+        "docs/trust.md",
         "scripts/test",
         "configs/quickstart.yaml",
     } <= names
