@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.budgets import budget_notes, configuration
+from ltr_harness.comparison.repetition import (
+    TestSet,
+    distinct_replicates,
+    each_once,
+    facts_by_id,
+    names_of_queries,
+    repetition_note,
+)
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -56,11 +65,14 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
             folds[record.experiment].append(record.fold)
         if not record.deterministic:
             seeds[record.experiment].add(record.seed)
-    prefix = _ids_repeat_over_folds(runs)
-    entrants, notes, problems = [], [], []
+    tests = _test_sets(runs)
+    called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
+    prefix = any(_ids_clash(own, called[experiment]) for experiment, own in tests.items())
+    entrants, notes, problems = [], [note for own in tests.values() if (note := repetition_note(own))], []
     for key, own in by_model.items():
         experiment = key[0]
-        model = _Model(names[key], sorted(folds[experiment]), seeds[experiment], prefix)
+        fold_names = called[experiment] if prefix else {}
+        model = _Model(names[key], sorted(folds[experiment]), seeds[experiment], fold_names)
         entrant = model.pool(own)
         notes += model.notes
         problems += model.problems
@@ -81,11 +93,13 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
 class _Model:
     """Collects the runs of one model."""
 
-    def __init__(self, name: str, folds: Sequence[str], seeds: Iterable[int], prefix: bool) -> None:
+    def __init__(
+        self, name: str, folds: Sequence[str], seeds: Iterable[int], fold_names: Mapping[str, str]
+    ) -> None:
         self.name = name
         self.folds = folds
         self.seeds = set(seeds)
-        self.prefix = prefix
+        self.fold_names = fold_names
         self.notes: list[str] = []
         self.problems: list[Problem] = []
 
@@ -184,7 +198,7 @@ class _Model:
         pooled = np.concatenate(
             [self._labelled(fold, own) for fold, own in zip(self.folds, ids, strict=True)]
         )
-        if len(set(pooled.tolist())) != pooled.size:
+        if any(len(set(own.tolist())) != own.size for own in ids):
             self.problems.append(
                 Problem(self.name, "a query occurs twice in its test data", "unique query ids")
             )
@@ -202,16 +216,14 @@ class _Model:
                 ]
                 values[metric].append(np.concatenate(parts))
         stacked = {metric: np.stack(rows) for metric, rows in values.items()}
-        labels = tuple(map(str, replicates))
-        labels, stacked = self._distinct(labels, stacked)
         summaries = first[0].record.metrics
-        return Entrant(
+        entrant = Entrant(
             name=self.name,
             query_ids=pooled,
             values=stacked,
-            replicates=labels,
+            replicates=tuple(map(str, replicates)),
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
-            deterministic=deterministic or 1 == len(labels) < len(replicates),
+            deterministic=deterministic,
             judgments_fingerprint={
                 run.record.fold: run.record.data["test"].judgments_fingerprint
                 for run in first
@@ -224,6 +236,9 @@ class _Model:
             },
             source=first[0].record.experiment,
         )
+        entrant, alike = distinct_replicates(entrant)
+        self.notes += alike
+        return each_once(entrant)[0]
 
     def _order(
         self, first: Sequence[RunLike], ids: Sequence[NDArray[np.str_]], seed: int, runs: Sequence[RunLike]
@@ -250,27 +265,10 @@ class _Model:
             orders.append(at[rank])
         return orders
 
-    def _distinct(
-        self, labels: tuple[str, ...], stacked: dict[str, NDArray[np.float64]]
-    ) -> tuple[tuple[str, ...], dict[str, NDArray[np.float64]]]:
-        """Replicates that are identical to the bit carry one piece of information: they count once."""
-        kept: dict[bytes, list[int]] = {}
-        for row in range(len(labels)):
-            content = b"".join(rows[row].tobytes() for rows in stacked.values())
-            kept.setdefault(content, []).append(row)
-        for same in kept.values():
-            if len(same) > 1:
-                which = ", ".join(labels[row] for row in same)
-                self.notes.append(f"{self.name}: seeds {which} gave identical values and count once")
-        rows = [same[0] for same in kept.values()]
-        return tuple(labels[row] for row in rows), {
-            metric: values[rows] for metric, values in stacked.items()
-        }
-
     def _labelled(self, fold: str, ids: NDArray[np.str_]) -> NDArray[np.str_]:
-        if not self.prefix or fold == NO_FOLDS:
+        if fold == NO_FOLDS or not self.fold_names:
             return ids
-        return np.array([f"{fold}/{query}" for query in ids.tolist()])
+        return np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in ids.tolist()])
 
 
 def _names(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -282,20 +280,34 @@ def _names(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     }
 
 
-def _ids_repeat_over_folds(runs: Sequence[RunLike]) -> bool:
-    """Whether some query id names queries of several folds of an experiment."""
-    seen: dict[tuple[str, str], str] = {}
-    done = set()
+def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
+    """Experiment to fold to its test queries, as the first finished run of each has them."""
+    found: dict[str, dict[str, TestSet]] = defaultdict(dict)
     for run in runs:
         record = run.record
-        place = (record.experiment, record.fold)
-        if record.status != "complete" or place in done:
+        if record.status != "complete" or record.fold in found[record.experiment]:
             continue
-        done.add(place)
-        for query in _ids(run.per_query).tolist():
-            if seen.setdefault((record.experiment, query), record.fold) != record.fold:
-                return True
-    return False
+        frame = run.per_query
+        facts = {name: frame[name].to_numpy() for name in _facts(run)}
+        digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
+        repeated = any(finding.lint == REPEATED for finding in record.findings)
+        found[record.experiment][record.fold] = TestSet(digest, facts_by_id(_ids(frame), facts), repeated)
+    return {experiment: {fold: tests[fold] for fold in sorted(tests)} for experiment, tests in found.items()}
+
+
+def _facts(run: RunLike) -> list[str]:
+    """Columns that are about the query and not about the model."""
+    return [name for name in map(str, run.per_query) if name != "query_id" and name not in run.record.metrics]
+
+
+def _ids_clash(tests: Mapping[str, TestSet], called: Mapping[str, str]) -> bool:
+    """Whether some id names different queries in several folds of an experiment."""
+    seen: dict[str, str] = {}
+    return any(
+        seen.setdefault(query, called[fold]) != called[fold]
+        for fold, test in tests.items()
+        for query in test.facts
+    )
 
 
 def _ids(frame: Any) -> NDArray[np.str_]:

@@ -12,9 +12,11 @@ import numpy as np
 from ltr_harness.comparison.comparable import FOREIGN, Definition
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
 from ltr_harness.comparison.per_query_tables import from_table, read_table, text_ids
+from ltr_harness.comparison.repetition import distinct_replicates, merged
 from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError
+from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
@@ -110,7 +112,15 @@ def gather(inputs: Iterable[Any], convention: str | None = None) -> Gathered:
             # last week's comparison beside this week's runs: the same names, told apart by where they are from
             clash = label and names.count(entrant.name) > 1
             name = f"{label}/{entrant.name}" if clash else entrant.name
-            kept.append(replace(entrant, name=name, source=_saved_in(label) if label else entrant.source))
+            own, repeated = merged(entrant) if label else (entrant, 0)
+            if repeated:
+                found.notes.append(
+                    f"{name}: {count_of(repeated, 'query')} of {entrant.query_ids.size:,} {plural('was', repeated)} "
+                    "tested in an earlier fold too: each query counts once, with its mean over the folds"
+                )
+            own, alike = distinct_replicates(own)
+            found.notes += alike
+            kept.append(replace(own, name=name, source=_saved_in(label) if label else entrant.source))
             if saved and found.baseline is None and entrant is _baseline_of(saved[0]):
                 found.baseline = name
         found.entrants += kept

@@ -13,8 +13,12 @@ from ltr_harness.wording import count_of, plural
 Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
+REPEATED = "query-in-two-folds"
+"""The lint that a comparison must know of, because it counts such queries once."""
+
 LINTS = (
     "query-in-two-splits",
+    REPEATED,
     "identical-rows",
     "different-features",
     "other-range",

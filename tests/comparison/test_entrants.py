@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ltr_harness.comparison import compare
 from ltr_harness.comparison.budgets import budget_notes, configuration
 from ltr_harness.comparison.entrants import entrants_from_runs
 from ltr_harness.errors import NotComparableError
-from ltr_harness.runs.record import Record, TuningFacts
+from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
 
 from .conftest import WriteRun, table
 
@@ -225,3 +226,80 @@ def test_what_is_said_of_budgets(write_run: WriteRun) -> None:
         f"{before}one by 40 trials (100 s); folds by 30 to 40 trials in each of 2 folds (120 s of at most 2 min)"
     )
     assert found[1].startswith("the tuned models had different budgets")
+
+
+class TestOneQueryInSeveralFolds:
+    """Sixty queries that three folds test are sixty queries, not 180."""
+
+    def facts(self, ids: list[int], values: list[float], rows: list[int]) -> Any:
+        return table(ids, ndcg_10=values).assign(rows=rows, n_relevant=1)
+
+    def test_equal_facts_are_one_query_with_its_mean(self, write_run: WriteRun) -> None:
+        runs = [
+            write_run("m", self.facts([1, 2], [0.1, 0.2], [5, 9]), fold="a", seed=1),
+            write_run("m", self.facts([2, 1, 3], [0.4, 0.5, 0.9], [9, 5, 7]), fold="b", seed=1),
+            write_run("m", self.facts([1, 2], [0.0, 0.0], [5, 9]), fold="a", seed=2),
+            write_run("m", self.facts([3, 1, 2], [0.8, 0.6, 1.0], [7, 5, 9]), fold="b", seed=2),
+        ]
+        (model,), _, notes = entrants_from_runs(runs)
+        assert model.query_ids.tolist() == ["1", "2", "3"]
+        assert model.values["ndcg@10"] == pytest.approx(np.array([[0.3, 0.3, 0.9], [0.3, 0.5, 0.8]]))
+        assert model.query_attributes["rows"].tolist() == [5, 9, 7]
+        assert notes == [
+            "the folds test 3 queries 5 times: each query counts once, with its mean over the folds that test it"
+        ]
+
+    def test_other_facts_are_other_queries(self, write_run: WriteRun) -> None:
+        runs = [
+            write_run("m", self.facts([1, 2], [0.1, 0.2], rows), fold=fold)
+            for fold, rows in (("a", [5, 9]), ("b", [5, 8]))
+        ]
+        (model,), _, notes = entrants_from_runs(runs)
+        assert model.query_ids.tolist() == ["a/1", "a/2", "b/1", "b/2"]
+        assert notes == []
+
+    def test_equal_digests_are_one_test_set_whatever_is_known_of_its_queries(
+        self, write_run: WriteRun
+    ) -> None:
+        data = {"test": SplitFacts(
+            source="test", fingerprint="t", judgments_fingerprint="t", n_queries=2, n_rows=9, n_without_relevant=0,
+            n_features=1,
+        )}  # fmt: skip
+        runs = [
+            write_run("m", table([1, 2], ndcg_10=values), fold=fold, data=data)
+            for fold, values in (("a", [0.1, np.nan]), ("b", [0.3, np.nan]))
+        ]
+        (model,), _, _ = entrants_from_runs(runs)
+        assert model.query_ids.tolist() == ["1", "2"]
+        assert model.values["ndcg@10"][0] == pytest.approx([0.2, np.nan], nan_ok=True)
+
+    def test_an_undefined_place_is_left_out_of_the_mean(self, write_run: WriteRun) -> None:
+        runs = [
+            write_run("m", self.facts([1, 2], values, [5, 9]), fold=fold)
+            for fold, values in (("a", [0.1, 0.2]), ("b", [np.nan, 0.4]))
+        ]
+        (model,), _, _ = entrants_from_runs(runs)
+        assert model.values["ndcg@10"][0] == pytest.approx([0.1, 0.3])
+
+
+def test_false_alarms_where_every_fold_tests_the_same_queries(write_run: WriteRun) -> None:
+    """Two models alike, 60 queries, three folds: counted three times, far more than 5 % would be "different"."""
+    rng = np.random.default_rng(5)
+    ids, rows = list(range(60)), list(range(60))
+    alarms = 0
+    for number in range(60):
+        hard = rng.normal(0, 0.1, 60)  # the same queries are hard for a model whatever it was trained on
+        runs = [
+            write_run(
+                model,
+                table(ids, ndcg_10=0.5 + sign * hard + rng.normal(0, 0.02, 60)).assign(
+                    rows=rows, n_relevant=1
+                ),
+                fold=fold,
+                experiment=f"exp{number}",
+            )
+            for model, sign in (("a", 1), ("b", -1))
+            for fold in ("one", "two", "three")
+        ]
+        alarms += compare(*runs, test="t").paired("b").p < 0.05
+    assert alarms <= 9  # of 60: 5 % and three standard errors; counted three times it were 15 (26 %)

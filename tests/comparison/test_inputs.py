@@ -53,6 +53,18 @@ class TestEvaluations:
         assert result.entrant("many").replicates == ("1", "2", "3")
         assert result.paired("many").seed_ci_low < result.paired("many").difference
 
+    def test_identical_evaluations_are_not_several_seeds(self) -> None:
+        result = compare({"base": evaluation(4), "many": [evaluation(1, 1)] * 3 + [evaluation(1, 2)]})
+        assert result.entrant("many").replicates == ("1", "4")
+        assert "many: seeds 1, 2, 3 gave identical values and count once" in result.notes
+        one = compare({"base": evaluation(4), "many": [evaluation(1)] * 5})
+        assert one.entrant("many").replicates == ("1",)
+        alone = compare({"base": evaluation(4), "many": evaluation(1)})
+        assert (one.paired("many").p, one.paired("many").ci_low) == (
+            alone.paired("many").p,
+            alone.paired("many").ci_low,
+        )
+
     def test_other_queries_are_refused_or_cut(self) -> None:
         whole, part = evaluation(1), evaluation(2, n=30)
         with pytest.raises(NotComparableError, match="30 queries against 40 of a: 10 missing here"):

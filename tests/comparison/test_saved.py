@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,36 @@ def test_facts_of_two_kinds(tmp_path: Path) -> None:
     read = read_saved(tmp_path / FILE)
     assert read.entrants[0].query_attributes["grade"][:2].tolist() == ["1", "2"]
     assert read.entrants[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
+
+
+def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_path: Path) -> None:
+    def three_folds(name: str) -> Entrant:
+        one = entrant(name, query_attributes={})
+        return replace(
+            one,
+            query_ids=np.array([f"{fold}/{query}" for fold in "abc" for query in one.query_ids.tolist()]),
+            values={metric: np.tile(rows, 3) for metric, rows in one.values.items()},
+            judgments_fingerprint=dict.fromkeys("abc", "same"),
+        )
+
+    once = compare(entrant("old", query_attributes={}), entrant("older", query_attributes={}))
+    path = tmp_path / FILE
+    path.write_bytes(to_parquet(compare(three_folds("old"), three_folds("older"))))
+    again = compare(path)
+    assert again.n_queries == once.n_queries == 40
+    assert again.paired("older").p == once.paired("older").p
+    assert (
+        "old: 80 queries of 120 were tested in an earlier fold too: each query counts once" in again.notes[0]
+    )
+
+
+def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
+    one = entrant("old", query_attributes={})
+    two = replace(
+        one,
+        query_ids=np.array([f"{fold}/{query}" for fold in "ab" for query in one.query_ids.tolist()]),
+        values={metric: np.tile(rows, 2) for metric, rows in one.values.items()},
+        judgments_fingerprint={"a": "these", "b": "those"},
+    )
+    (tmp_path / FILE).write_bytes(to_parquet(compare(two, replace(two, name="new"))))
+    assert compare(tmp_path / FILE).n_queries == 80

@@ -196,3 +196,39 @@ def test_a_metric_without_a_value_for_any_query_is_refused(
     arguments = ("run", path, "--runs", tmp_path / "runs", "--accept", "nothing-relevant")
     code, out, err = command(capsys, *arguments)
     assert (code, out, message in err) == (2, "", True)
+
+
+def test_test_queries_in_several_folds_are_said_and_count_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.txt").write_text(letor(0, 20))
+    (tmp_path / "other.txt").write_text(letor(20, 20))
+    (tmp_path / "test.txt").write_text(letor(100, 30))
+    (tmp_path / "more.txt").write_text(letor(120, 30))  # 20 of them new
+    config = {
+        "name": "x",
+        "data": {
+            "reader": "letor",
+            "splits": {
+                "a": {"train": "train.txt", "test": "test.txt"},
+                "b": {"train": "other.txt", "test": "test.txt"},
+                "c": {"train": "other.txt", "test": "more.txt"},
+            },
+        },
+        "metrics": {"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"},
+        "models": MODELS,
+    }
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump(config))
+    code, out, _ = command(capsys, "check", path)
+    assert code == 0
+    assert (
+        "note: b test: 30 of 30 queries are tested in a too (such as q100); a comparison counts each once"
+        in out
+    )
+    assert "note: c test: 10 of 30 queries are tested in a too (such as q120)" in out
+    comparison = run_experiment(path, runs=tmp_path / "runs").comparison
+    assert comparison is not None
+    assert (comparison.n_queries, comparison.paired("other").n) == (50, 50)
+    assert any("the folds test 50 queries 90 times" in note for note in comparison.notes)
+    assert stored_data([tmp_path / "runs" / "x"]).comparison.n_queries == 50

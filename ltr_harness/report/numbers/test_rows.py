@@ -109,7 +109,7 @@ class TestRows:
 
 
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
-    """The rows of every model's runs; None where some model has no stored scores.
+    """The rows of every model's runs; None where some model has no stored scores, or a query is in several folds.
 
     Args:
         entrants: the models of a comparison, which share their queries.
@@ -133,6 +133,10 @@ def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequenc
         for query in run.per_query["query_id"].tolist():
             pooled = f"{run.record.fold}/{query}"
             names.append(pooled if pooled in known else str(query))
+    if len(set(names)) < len(
+        names
+    ):  # several folds test one query: it has a row of scores for each of their models
+        return None
     groups = QueryGroups.from_sizes(np.concatenate(sizes))
     judgments = Judgments.checked(
         np.concatenate(labels),
