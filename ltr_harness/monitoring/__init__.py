@@ -11,7 +11,8 @@ relevance/         from clicks and purchases to relevance, by a rule that is par
                    which row each event of an event log belongs to; how likely each rank is looked at
 queries            the table of queries, and its form on disk
 analysis/          production beside its baseline: difference, within/mix split, window by window, slices,
-                   drift of features, health of labels, clicks by rank, interleaving
+                   drift of features, health of labels, clicks by rank, interleaving; adjusted for what is
+                   known of the queries
 verdict/           what ends in exit code 4; three sentences
 results/           what each stage found, as values, JSON and tables; what later runs need to know of it
 report/            the pages: one file per section

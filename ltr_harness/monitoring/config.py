@@ -133,6 +133,12 @@ class Compare(Part):
         "be: spending watches single windows, sequence the mean of all of them as well.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    adjust: Names = Field(
+        default=(),
+        description="Segments, features and the pair_key whose relation to the metric, as the baseline has it, is "
+        "taken out of every value before windows are tested: less chance in the difference, and none of what another "
+        "mix of them explains. Nothing that the ranker has a hand in.",
+    )
 
 
 class Labels(Part):

@@ -156,6 +156,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                 "put another one first",
             )
         )
+    problems += _about_adjusting(config, tree)
     log = relevance.event_log
     if log is not None:
         if columns.item_id is None:
@@ -197,6 +198,32 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                         did_you_mean(segment, columns.segments),
                     )
                 )
+    return problems
+
+
+def _about_adjusting(config: MonitorConfig, tree: Node) -> list[Problem]:
+    place, columns = str(tree.mapping.get("compare", tree).place), config.columns
+    known = [*columns.segments, *columns.features, *([columns.pair_key] if columns.pair_key else [])]
+    problems = [
+        Problem(
+            place,
+            f"compare.adjust: {name!r} is no segment, no feature and not the pair_key",
+            f"one of {', '.join(known)}" if known else "columns that say what is known of the queries",
+            did_you_mean(name, known) if known else "name it under columns, too",
+        )
+        for name in config.compare.adjust
+        if name not in known
+    ]
+    if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
+        problems.append(
+            Problem(
+                place,
+                f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id: queries of one key are alike, and "
+                "those of one user",
+                "one kind of queries that count together",
+                "leave out cluster_id, or adjust by segments and features",
+            )
+        )
     return problems
 
 

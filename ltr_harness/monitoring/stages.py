@@ -166,7 +166,9 @@ def analysed(
             f"windows.season {config.windows.season} needs a baseline with timestamps; set season: none"
         )
     whole_cut = cut(production.time, len(production), config)
-    key = history_key(config.definition(), config.windows.size, config.windows.timezone)
+    key = history_key(
+        config.definition(), config.windows.size, config.windows.timezone, config.compare.adjust
+    )
     past = (
         [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
     )
@@ -205,6 +207,7 @@ def _evidence(
         n_immature=whole_cut.n_immature,
         findings=findings,
         days_unknown=analysis.days_unknown,
+        adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
     )
 
 
@@ -239,7 +242,12 @@ def _result(
         min_drop=config.compare.min_drop,
         higher_is_better=config.primary.higher_is_better,
         alerts=tuple(alerts),
-        notices=(*analysis.notices, *_about_the_rule(config), *notices),
+        notices=(
+            *analysis.notices,
+            *_about_adjusting(analysis, production.metrics[0]),
+            *_about_the_rule(config),
+            *notices,
+        ),
         verdict=verdict_of(evidence),
         findings=tuple(evidence.findings),
         conventions=conventions(production, baseline),
@@ -254,12 +262,26 @@ def _result(
         online=online(production, baseline, analysis.windows),
         presentation=analysis.presentation,
         keyed=analysis.keyed,
+        adjustment=analysis.adjustment,
         worst=analysis.worst,
         cusum_level=analysis.cusum_level,
         family=analysis.family,
         season=config.windows.season,
         config=config.model_dump(mode="json", exclude=PLACES),
     )
+
+
+def _about_adjusting(analysis: Analysis, primary: str) -> list[str]:
+    """How much it helped, and what would have been said without."""
+    done = analysis.adjustment
+    if done is None:
+        return []
+    gone = done.variance_removed
+    much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
+    return [
+        f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
+        f"explains; the plain difference of {primary} is {done.plain}"
+    ]
 
 
 def _about_the_rule(config: MonitorConfig) -> list[str]:

@@ -9,10 +9,11 @@ question           file
 =================  ==========================================================================
 where is the mean  ``intervals``: t, percentile and BCa bootstrap
 are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
-                    ``skewness``: where a few queries decide
+                   ``skewness``: where a few queries decide
 of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey``: all pairs
-looks without end   ``sequences``: p-values and intervals that hold at all times
-days that differ    ``between_windows``
+looks without end  ``sequences``: p-values and intervals that hold at all times
+days that differ   ``between_windows``
+chance of the mix  ``adjustment``: regression on what is known of queries, effects of keys
 two periods        ``two_samples``: Welch, cluster-robust, over strata; profiles; bounded means
 several groups     ``several_samples``: Welch's analysis of variance
 within or mix      ``decomposition``: parts that changed, or only their shares

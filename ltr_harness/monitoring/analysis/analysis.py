@@ -21,6 +21,7 @@ from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.answers import (
+    Adjustment,
     Change,
     FeatureDrift,
     Interval,
@@ -50,6 +51,7 @@ class Analysis:
         labels: tests of label rates.
         presentation: clicks by rank; None without clicks.
         keyed: the change over recurring keys; None without them.
+        adjustment: what was taken out of the values before they were tested; None where nothing was.
         cusum_level: what healthy windows' cumulated drops rarely reach.
         notices: what to change in the configuration.
         days_unknown: whether nobody can tell how much days differ by themselves.
@@ -66,6 +68,7 @@ class Analysis:
     labels: tuple[LabelTest, ...] = ()
     presentation: Presentation | None = None
     keyed: Interval | None = None
+    adjustment: Adjustment | None = None
     cusum_level: float = float("nan")
     notices: tuple[str, ...] = ()
     days_unknown: bool = False
@@ -124,16 +127,17 @@ def compared(
     )
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
-    rows = window_tests.compared_windows(windows, cut, counted, periods, past)
+    tested = periods.adjusted()
+    rows = window_tests.compared_windows(windows, cut, counted, tested, past)
     if config.compare.correct == "sequence":
-        rows = with_running(rows, window_tests.members_of(cut, counted), periods, past)
-    changes = change.changes(periods)
-    changes[0], rows, family = window_tests.corrected(changes[0], rows, periods, past)
-    rows, level = with_cusum(rows, periods, past)
+        rows = with_running(rows, window_tests.members_of(cut, counted), tested, past)
+    changes = change.changes(periods, tested)
+    changes[0], rows, family = window_tests.corrected(changes[0], rows, tested, past)
+    rows, level = with_cusum(rows, tested, past)
     advice = change.season_advice(baseline, config.windows.timezone)
     every = Periods(production.take(np.flatnonzero(cut.mature)), baseline, config)
     clicks = config.relevance.from_events or config.propensity is not None
-    worst_slices, candidates = slices(periods)
+    worst_slices, candidates = slices(tested)
     return Analysis(
         windows=tuple(rows),
         worst=tuple(worst_queries(production, counted, periods)),
@@ -146,9 +150,10 @@ def compared(
         labels=tuple(label_health.label_tests(production, cut, baseline, config, spent)),
         presentation=presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
+        adjustment=change.adjustment(periods, changes[0].difference),
         cusum_level=level,
         notices=(advice,) if config.windows.season == "none" and advice is not None else (),
-        days_unknown=periods.days_unknown,
+        days_unknown=tested.days_unknown,
     )
 
 

@@ -12,7 +12,7 @@ from ltr_harness.monitoring.analysis.inputs import query_features, segment_colum
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.analysis.windows import hours_of_week, local_days
 from ltr_harness.monitoring.queries import QueryTable, together
-from ltr_harness.monitoring.results.answers import Cell, Change, Interval, Split
+from ltr_harness.monitoring.results.answers import Adjustment, Cell, Change, Interval, Split
 from ltr_harness.stats.decomposition import Decomposition
 from ltr_harness.stats.paired import paired_differences
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, mean_estimate
@@ -23,8 +23,13 @@ _CERTAIN = 0.005  # for a recommendation that nobody asked for
 Floats = NDArray[np.float64]
 
 
-def changes(periods: Periods) -> list[Change]:
-    """Every metric's difference; the first is the one that may raise an alert."""
+def changes(periods: Periods, tested: Periods) -> list[Change]:
+    """Every metric's difference; the first is the one that may raise an alert.
+
+    Args:
+        periods: production beside its baseline.
+        tested: likewise with adjusted values; the same where nothing is adjusted.
+    """
     found = []
     confidence = periods.config.compare.confidence
     for at, metric in enumerate(periods.now.metrics):
@@ -32,8 +37,8 @@ def changes(periods: Periods) -> list[Change]:
         before = periods.reference if at == 0 else periods.sample_before(periods.before.values[at])
         higher = periods.config.resolved_metrics[at].higher_is_better
         side: Alternative = "drop" if higher else "rise"
-        values = None if at == 0 else (periods.now.values[at], periods.before.values[at])
-        tested = periods.compare(
+        values = None if at == 0 else (tested.now.values[at], tested.before.values[at])
+        estimate = tested.compare(
             values, alternative=side if periods.config.compare.alternative == "drop" else "change"
         )
         a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
@@ -42,9 +47,9 @@ def changes(periods: Periods) -> list[Change]:
                 metric,
                 of_mean(a),
                 of_mean(b),
-                interval(tested),
-                tested.value / b.value if b.value else float("nan"),
-                _method(periods, tested),
+                interval(estimate),
+                estimate.value / b.value if b.value else float("nan"),
+                _method(tested, estimate),
             )
         )
     return found
@@ -61,10 +66,26 @@ def _method(periods: Periods, tested: Estimate) -> str:
         "hour": "hour by hour",
         "hour_of_week": "hour by hour of the week",
     }
+    if periods.prediction is not None:
+        parts.append(f"adjusted for {', '.join(periods.config.compare.adjust)}")
     if periods.strata[0] is not None:
         parts.append(season[periods.config.windows.season])
     parts += [str(known) for known in periods.primary_days if known is not None]
     return ", ".join(parts)
+
+
+def adjustment(periods: Periods, difference: Interval) -> Adjustment | None:
+    """What adjusting made of the primary metric's difference; None where it is as it is.
+
+    Args:
+        periods: production beside its baseline.
+        difference: adjusted.
+    """
+    if not periods.config.compare.adjust or periods.common is not None:
+        return None
+    plain = interval(periods.compare())
+    gone = 1 - difference.error**2 / plain.error**2 if plain.error > 0 else float("nan")
+    return Adjustment(periods.config.compare.adjust, plain, gone)
 
 
 def paired_by_key(periods: Periods) -> Interval | None:

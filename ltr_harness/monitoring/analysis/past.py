@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +40,11 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
     own = now.plain[1].variance if rows.size > 1 else 0.0
     errors = np.array([own, *(w.error**2 for w in past)])
     reference, influence = _reference(rows, past, periods)
+    if (
+        periods.prediction is not None
+    ):  # all windows share it, and today's mean does not know the earlier ones'
+        own_error = np.sqrt(influence.variance) + np.sqrt(periods.prediction.key_noise)
+        influence = dataclasses.replace(influence, variance=float(own_error**2))
     together = Influence(
         np.zeros(0), None, float((weights**2) @ errors), float(max(n.sum() - 1, 1)), int(n.sum())
     )
@@ -61,6 +67,8 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
 def _reference(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
     """The baseline's mean in the seasons of the queries and windows, and its influence."""
     sample, strata = periods.reference, periods.strata
+    if periods.prediction is not None and rows.size:
+        sample = periods.prediction.widened(sample, rows)
     if sample.strata is None or strata[0] is None:
         return sample.plain
     size = int(max(sample.strata.max(), strata[0].max())) + 1

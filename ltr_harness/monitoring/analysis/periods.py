@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.monitoring.analysis.adjustment import Prediction, adjusted_tables
 from ltr_harness.monitoring.analysis.days import DaysDiffer, Units, units_of
 from ltr_harness.monitoring.analysis.windows import season_of
 from ltr_harness.monitoring.config import MonitorConfig
@@ -39,12 +40,25 @@ class Periods:
         now: production.
         before: the baseline.
         spent: share of every alpha that this run may use; less than 1 where there are more runs to come.
+        prediction: of the baseline's part in adjusted values; None where values are as they are.
     """
 
     now: QueryTable
     before: QueryTable
     config: MonitorConfig
     spent: float = 1.0
+    prediction: Prediction | None = None
+
+    def adjusted(self) -> Periods:
+        """With values less what is known of the queries; itself where nothing is, or queries meet themselves.
+
+        Raises:
+            DataError: the baseline lacks a column of `compare.adjust`.
+        """
+        if not self.config.compare.adjust or self.common is not None:
+            return self
+        now, before, prediction = adjusted_tables(self.now, self.before, self.config)
+        return replace(self, now=now, before=before, prediction=prediction)
 
     @property
     def higher_is_better(self) -> bool:
@@ -189,6 +203,8 @@ class Periods:
             return mean_estimate(self.differences((ours, theirs), pairs), confidence, side)
         now = self.sample_now(ours, rows)
         before = self.reference if values is None else self.sample_before(theirs)
+        if self.prediction is not None:
+            before = self.prediction.widened(before, rows)
         plain = difference(now, before, alternative=side, confidence=confidence)
         if not self.units:
             return plain

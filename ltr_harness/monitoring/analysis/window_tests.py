@@ -123,8 +123,12 @@ def compared_windows(
         if row.status != "untested":
             tested.append(row)
             continue
-        found = periods.compare(rows=members[at])
-        tested.append(dataclasses.replace(row, status="tested", change=interval(found)))
+        change = interval(periods.compare(rows=members[at]))
+        adjusted = None
+        if periods.prediction is not None:
+            sample = periods.sample_now(rows=members[at])
+            adjusted = of_mean(mean_estimate(sample, periods.config.compare.confidence))
+        tested.append(dataclasses.replace(row, status="tested", change=change, adjusted=adjusted))
     if trailing < 2:
         return tested
     mature = ~cut.immature & ~cut.stray

@@ -48,6 +48,7 @@ class Window:
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
         hours_of_week: hours since Monday 00:00 to queries with a value: what later runs need to know of the season.
         status: tested, small, immature, stray (apart from the log in time), or untested (no baseline).
+        adjusted: the mean as the baseline's mix would have it, which `change` is about; None where nothing is adjusted.
         change: against the baseline; p before correction.
         p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where
             `MonitorResult.alerts` does not hold it, because the page changed, say.
@@ -81,6 +82,7 @@ class Window:
     online: dict[str, float]
     status: str
     hours_of_week: dict[str, int] = field(default_factory=dict)
+    adjusted: Interval | None = None
     change: Interval | None = None
     p_corrected: float = float("nan")
     alert: bool = False
@@ -106,6 +108,21 @@ class Change:
     p_corrected: float = float("nan")
     alert: bool = False
     below_min_drop: bool = False
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What adjusting made of the primary metric's difference over all of production.
+
+    Attributes:
+        columns: whose relation to the metric was taken out.
+        plain: the difference without adjusting.
+        variance_removed: share of the plain difference's variance that is gone; below 0 where it grew.
+    """
+
+    columns: tuple[str, ...]
+    plain: Interval
+    variance_removed: float
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
             "orphan_events": w.orphans,
             "immature_share": w.immature_share,
             **{f"online_{name}": mean for name, mean in w.online.items()},
+            **_interval("adjusted", w.adjusted, False),
             **_interval("difference", w.change),
             "p_corrected": w.p_corrected,
             "alert": int(w.alert),

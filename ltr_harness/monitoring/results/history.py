@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,8 +103,8 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
                 w.label,
                 w.number,
                 w.n_defined,
-                w.interval.value,
-                w.interval.error,
+                (w.adjusted or w.interval).value,
+                (w.adjusted or w.interval).error,
                 w.relevant_share,
                 seen_until,
                 w.hours_of_week,
@@ -122,13 +122,14 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
     return target
 
 
-def history_key(definition: Mapping[str, Any], size: str, timezone: str) -> str:
+def history_key(definition: Mapping[str, Any], size: str, timezone: str, adjust: Sequence[str] = ()) -> str:
     """What windows must share to stand in one row.
 
     Args:
         definition: of the metric and of relevance.
         size: of the windows.
         timezone: of the windows.
+        adjust: columns whose part in the windows' means was taken out.
     """
     said: dict[str, Any] = {
         "primary": definition["metrics"][0],
@@ -138,4 +139,6 @@ def history_key(definition: Mapping[str, Any], size: str, timezone: str) -> str:
     }
     if timezone != "UTC" and size[-1] in "smh":
         said["begins"] = "midnight"  # windows of hours were once cut from UTC's
+    if adjust:
+        said["adjust"] = sorted(adjust)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

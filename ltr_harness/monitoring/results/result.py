@@ -12,6 +12,7 @@ from typing import Any
 
 from ltr_harness.monitoring.log.contract import Finding
 from ltr_harness.monitoring.results.answers import (
+    Adjustment,
     Alert,
     Change,
     Conventions,
@@ -68,6 +69,7 @@ class MonitorResult:
     online: tuple[Online, ...]
     presentation: Presentation | None
     keyed: Interval | None
+    adjustment: Adjustment | None
     worst: tuple[WorstQuery, ...]
     cusum_level: float
     family: str

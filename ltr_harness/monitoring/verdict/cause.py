@@ -35,12 +35,17 @@ def _named(evidence: Evidence, total: float) -> tuple[str, str, str]:
     splits = [
         s
         for s in evidence.splits
-        if _explains(s.mix, s.mix_chance, total) and not _broken(evidence, s.column)
+        if _explains(s.mix, s.mix_chance, total)
+        and not _broken(evidence, s.column)
+        and s.column not in evidence.adjusted_for
     ]
     features = [
         f
         for f in evidence.drift
-        if f.kind == "number" and not f.broken and _explains(f.mix, f.mix_chance, total)
+        if f.kind == "number"
+        and not f.broken
+        and f.column not in evidence.adjusted_for
+        and _explains(f.mix, f.mix_chance, total)
     ]
     best = max(splits, key=lambda s: abs(s.mix.value), default=None)
     if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):

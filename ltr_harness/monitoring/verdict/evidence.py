@@ -35,6 +35,7 @@ class Evidence:
     n_immature: int
     findings: Sequence[Finding]
     days_unknown: bool = False
+    adjusted_for: Sequence[str] = ()
 
     @property
     def label_alerts(self) -> list[LabelTest]:

@@ -61,6 +61,8 @@ def _moved_sentence(evidence: Evidence, primary: str) -> str:
     change = evidence.change
     assert change is not None
     numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
+    if evidence.adjusted_for:
+        numbers += f" adjusted for {', '.join(evidence.adjusted_for)}"
     word = "fell" if change.difference.value < 0 else "rose"
     if change.alert:
         return f"{primary} {word}: {numbers}."
