@@ -12,7 +12,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import aligned, require_comparable
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, contrast
-from ltr_harness.comparison.result import WEIGHT, Entrant
+from ltr_harness.comparison.result import WEIGHT, Entrant, Paired
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
@@ -111,18 +111,38 @@ def _weighted_means(comparison: Comparison) -> list[str]:
     ]
 
 
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return (
+        f"{low:,} to {count_of(high, 'query')}"
+        if low < high
+        else f"{count_of(low, 'query')}, not the same ones,"
+    )
+
+
+def _means_of(pairs: Sequence[Paired]) -> str:
+    """The means that the differences are of, which are not those of the table."""
+    said = [
+        f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
+        if pair.n
+        else f"{pair.model} none"
+        for pair in pairs[:5]
+    ]
+    return ", ".join(said) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+
+
 def _warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
     notes = _weighted_means(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     for metric_name in comparison.metrics:
-        counts = {summary.n_undefined for summary in comparison.summaries if summary.metric == metric_name}
-        if len(counts) > 1:
+        apart = comparison.on_other_queries(metric_name)
+        if apart:
+            counts = [one.n_undefined for one in comparison.summaries if one.metric == metric_name]
             notes.append(
-                f"{metric_name} is undefined for {min(counts)} to {count_of(max(counts), 'query')} depending on "
-                f"the model; "
-                "each pair is compared over the queries defined for both"
+                f"{metric_name} is undefined for {_range(counts)} depending on "
+                f"the model; each pair is compared over the queries defined for both: {_means_of(apart)}"
             )
     small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
     if small and method.test == "permutation":

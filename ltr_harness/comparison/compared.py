@@ -123,10 +123,27 @@ class Compared:
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:
-        """Models by their mean at the primary metric, best first; equal means in the order given."""
+        """Models by their mean at the primary metric, best first; equal means in the order given.
+
+        Where models are undefined on different queries, by their difference from the baseline, which is of the same
+        queries for both, as the verdict is.
+        """
         sign = -1 if self.higher_is_better[self.primary] else 1
-        means = {model: sign * self.summary(model).mean for model in self.models}
-        return tuple(sorted(self.models, key=lambda model: (np.isnan(means[model]), means[model])))
+        if self.on_other_queries(self.primary):
+            differences = {pair.model: pair.difference for pair in self.pairs if pair.metric == self.primary}
+            values = {self.baseline: 0.0} | differences
+        else:
+            values = {model: self.summary(model).mean for model in self.models}
+        return tuple(sorted(self.models, key=lambda model: (np.isnan(values[model]), sign * values[model])))
+
+    def on_other_queries(self, metric: str) -> tuple[Paired, ...]:
+        """The pairs at a metric of which one model has values for queries where the other has none."""
+        return tuple(
+            pair
+            for pair in self.pairs
+            if pair.metric == metric
+            and not pair.n == self.summary(pair.model, metric).n == self.summary(pair.other, metric).n
+        )
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)

@@ -78,6 +78,8 @@ def contrast(
             other=other.name,
             metric=metric,
             n=int(facts.n[j]),
+            model_mean=_mean_where(one.per_query(metric), d[:, j]),
+            other_mean=_mean_where(other.per_query(metric), d[:, j]),
             difference=float(facts.mean[j]),
             ci_low=float(low[j]),
             ci_high=float(high[j]),
@@ -123,10 +125,15 @@ def _verdict(p_corrected: float, low: float, high: float, higher_is_better: bool
     return "not distinguishable"
 
 
+def _mean_where(values: Floats, d: Floats) -> float:
+    """The mean over the queries that have a difference."""
+    same = ~np.isnan(d)
+    return float(values[same].mean()) if same.any() else float("nan")
+
+
 def _relative(difference: float, other: Floats, d: Floats) -> float:
     """The difference as a share of the other's mean over the same queries."""
-    same = ~np.isnan(d)
-    mean = abs(float(other[same].mean())) if same.any() else 0.0
+    mean = abs(_mean_where(other, d))
     return float(difference) / mean if mean > 0 else float("nan")
 
 

@@ -5,9 +5,10 @@ Grammar::
     METRIC [of MODEL] (< | <= | > | >=) (baseline | NUMBER) [and significant]
 
 A gate fails when the mean of a model meets the condition; without ``of MODEL``, when that of any model but the
-baseline does (of any model at all, against a number). ``and significant`` asks more: against the baseline, that
-the corrected p-value is below the level of the test; against a number, that the whole interval of the mean lies
-on that side. A mean that is undefined fails every gate: a gate that cannot be checked is not passed.
+baseline does (of any model at all, against a number). Against the baseline both means are of the queries that both
+have. ``and significant`` asks more: against the baseline, that the verdict of the comparison is *better* or *worse*;
+against a number, that the whole interval of the mean lies on that side. A mean that is undefined fails every gate:
+a gate that cannot be checked is not passed.
 """
 
 from __future__ import annotations
@@ -101,22 +102,21 @@ class Gate:
         against = f"{self.sign} " + (f"{self.limit:g}" if other is None else f"baseline {other.model}")
         if own.n == 0 or (other is not None and other.n == 0):
             return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
-        limit = self.limit if other is None else other.mean
-        assert limit is not None  # a number, or the baseline's mean
-        head = f"{model}: {metric} {own.mean:.4f} {against}" + ("" if other is None else f" {other.mean:.4f}")
-        if other is None:
-            met = _SIGNS[self.sign](own.mean, limit) and (not self.significant or self._beyond(own, limit))
-            return (
-                f"{head}{f' (interval {own.ci_low:.4f} to {own.ci_high:.4f})' * self.significant}"
-                if met
-                else ""
-            )
+        if self.limit is not None:
+            met = _SIGNS[self.sign](own.mean, self.limit)
+            if self.significant:
+                met = met and self._beyond(own, self.limit)
+            interval = f" (interval {own.ci_low:.4f} to {own.ci_high:.4f})" * self.significant
+            return f"{model}: {metric} {own.mean:.4f} {against}{interval}" if met else ""
         pair = comparison.paired(model, metric)
+        if pair.n == 0:
+            return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
         # on the queries both have: what the difference in the table is, too
         met = _SIGNS[self.sign](pair.difference, 0.0)
         if self.significant:
-            met = met and pair.p_corrected < comparison.method.alpha
+            met = met and pair.verdict in ("better", "worse")
         p = f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+        head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
         return f"{head} (difference {pair.difference:+.4f}, {p})" if met else ""
 
     def _beyond(self, own: Summary, limit: float) -> bool:

@@ -114,4 +114,6 @@ class Paired:
     relative: float = math.nan  # difference / |mean of the other|; never shown without the difference
     seed_ci_low: float = math.nan  # interval for new queries and new seeds; NaN with fewer than three seeds
     seed_ci_high: float = math.nan
+    model_mean: float = math.nan  # over the n queries of the pair, as the difference is
+    other_mean: float = math.nan
     p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin

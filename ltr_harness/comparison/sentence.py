@@ -48,13 +48,14 @@ def verdict_sentence(comparison: Compared) -> str:
     metric, baseline = comparison.primary, comparison.baseline
     leader = comparison.ranking[0]
     top = comparison.summary(leader)
-    if top.n == 0:
+    if not any(comparison.summary(model).n for model in comparison.models):
         return f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}."
     if len(comparison.entrants) == 1:
         interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
         return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
+    if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
+        return f"Nothing to compare: no query has a value of {metric} for both {baseline} and another model."
     best = "highest" if comparison.higher_is_better[metric] else "lowest"
-    base = comparison.summary(baseline)
     if leader == baseline:
         rival = comparison.ranking[1]
         pair = comparison.paired(rival)
@@ -63,17 +64,18 @@ def verdict_sentence(comparison: Compared) -> str:
             "equivalent": "is equivalent",
         }.get(pair.verdict, "is not distinguishable from it")
         return (
-            f"The baseline {baseline} has the {best} mean {metric}, {base.mean:.4f}; the closest, {rival}, {against}: "
-            f"{_size(comparison, pair)}{_over(comparison, pair.n)}"
+            f"The baseline {baseline} has the {best} mean {metric}, {pair.other_mean:.4f}; the closest, {rival}, "
+            f"{against}: {_size(comparison, pair)}{_over(comparison, pair.n)}"
         )
     pair = comparison.paired(leader)
+    means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
     also = [
         model
         for model in comparison.ranking[1:]
         if model != baseline and comparison.paired(model).verdict == "better"
     ]
     if pair.verdict == "better":
-        head = f"{leader} is better than {baseline} at {metric}, {top.mean:.4f} against {base.mean:.4f}"
+        head = f"{leader} is better than {baseline} at {metric}, {means}"
         tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
     else:
         word = (
@@ -81,7 +83,7 @@ def verdict_sentence(comparison: Compared) -> str:
             if pair.verdict == "equivalent"
             else f"not distinguishable from {baseline}"
         )
-        head = f"{leader} has the {best} mean {metric}, {top.mean:.4f} against {base.mean:.4f}, but is {word}"
+        head = f"{leader} has the {best} mean {metric}, {means}, but is {word}"
         if pair.verdict == "not distinguishable":
             head += f" (n = {pair.n:,})"
         tail = f" Better than {baseline}: {_listed(also)}." if also else ""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Names of the tidy table that would otherwise mean two things.
 _RENAMED = {
     "other": "baseline",
+    "other_mean": "baseline_mean",
     "n": "n_paired",
     "ci_low": "difference_ci_low",
     "ci_high": "difference_ci_high",

@@ -14,6 +14,7 @@ import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
 from ltr_harness.comparison.contrasts import _verdict, contrast
+from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats import paired
 from ltr_harness.stats.corrections import holm, max_t
@@ -398,7 +399,8 @@ class TestTables:
             for kind in (result.summaries[0], result.pairs[0])
             for field in dataclasses.fields(kind)
         }
-        renamed = names - {"other"} | {"baseline", "n_paired", "difference_ci_low", "difference_ci_high"}
+        renamed = names - {"other", "other_mean"} | {"baseline", "baseline_mean", "n_paired"}
+        renamed |= {"difference_ci_low", "difference_ci_high"}
         assert set(found.columns) == renamed | {"primary", "higher_is_better"}
         row = found[(found["model"] == "m1") & (found["metric"] == "mrr@10")].iloc[0]
         assert row["difference"] == result.paired("m1", "mrr@10").difference
@@ -558,3 +560,94 @@ class TestErrors:
 
     def test_no_contrast(self) -> None:
         assert contrast([[]], {"ndcg@10": True}, Method()) == ()
+
+
+class TestUndefinedOnDifferentQueries:
+    """A model that has no values for the hard queries has the best mean of its own, and is worse on all it has."""
+
+    @pytest.fixture
+    def frames(self) -> dict[str, pd.DataFrame]:
+        rng = np.random.default_rng(3)
+        base = np.concatenate([rng.uniform(0.7, 0.9, 60), rng.uniform(0.1, 0.3, 40)])
+        picky = base - 0.05 + rng.normal(0, 0.01, 100)
+        picky[60:] = np.nan
+        good = base + 0.02 + rng.normal(0, 0.01, 100)
+        ids = list(range(100))
+        return {
+            "base": table(ids, ndcg_10=base),
+            "picky": table(ids, ndcg_10=picky),
+            "good": table(ids, ndcg_10=good),
+        }
+
+    def test_sentence_table_and_gates_agree(self, frames: dict[str, pd.DataFrame]) -> None:
+        two = compare({name: frames[name] for name in ("base", "picky")})
+        pair = two.paired("picky")
+        assert two.summary("picky").mean > two.summary("base").mean + 0.1
+        assert pair.verdict == "worse"
+        assert pair.model_mean - pair.other_mean == pytest.approx(pair.difference, abs=1e-12)
+        assert pair.other_mean == pytest.approx(frames["base"]["ndcg@10"][:60].mean(), abs=1e-12)
+        assert two.verdict.startswith(
+            f"The baseline base has the highest mean ndcg@10, {pair.other_mean:.4f}; the closest, picky, is worse: "
+            f"{pair.difference:+.4f}"
+        )
+        assert two.ranking == ("base", "picky")
+        assert two.table["verdict"].tolist() == ["baseline", "worse"]
+        (line,) = parse_gate("ndcg@10 < baseline and significant").failures(two)
+        assert line.startswith(
+            f"picky: ndcg@10 {pair.model_mean:.4f} < baseline base {pair.other_mean:.4f} (diff"
+        )
+        assert parse_gate("ndcg@10 > baseline").failures(two) == []
+
+    def test_the_means_that_are_not_the_tables_are_said(self, frames: dict[str, pd.DataFrame]) -> None:
+        result = compare(frames)
+        pair = result.paired("picky")
+        assert result.ranking == ("good", "base", "picky")
+        assert result.verdict.startswith("good is better than base at ndcg@10")
+        assert (
+            "ndcg@10 is undefined for 0 to 40 queries depending on the model; each pair is compared over the queries "
+            f"defined for both: picky {pair.model_mean:.4f} against {pair.other_mean:.4f} over 60"
+        ) in result.notes
+
+    def test_as_many_but_other_queries_are_seen_too(self) -> None:
+        first, last = np.arange(10) / 10, np.arange(10) / 10
+        first, last = np.where(np.arange(10) < 2, np.nan, first), np.where(np.arange(10) > 7, np.nan, last)
+        result = compare({"a": table(range(10), ndcg_10=first), "b": table(range(10), ndcg_10=last)})
+        assert result.paired("b").difference == 0
+        assert (
+            "ndcg@10 is undefined for 2 queries, not the same ones, depending on the model" in result.notes[0]
+        )
+        assert "b 0.4500 against 0.4500 over 6" in result.notes[0]
+
+    def test_no_query_in_common(self) -> None:
+        none = {"a": table("xy", ndcg_10=[1.0, np.nan]), "b": table("xy", ndcg_10=[np.nan, 0.5])}
+        result = compare(none)
+        assert (
+            result.verdict
+            == "Nothing to compare: no query has a value of ndcg@10 for both a and another model."
+        )
+        assert parse_gate("ndcg@10 < baseline").failures(result) == [
+            "b: no query has a value of ndcg@10 for both, so < baseline a cannot be checked"
+        ]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_headline_never_contradicts_the_table(self, seed: int) -> None:
+        """200 comparisons of three models with holes wherever they fall."""
+        rng = np.random.default_rng(seed)
+        for _ in range(50):
+            values = rng.normal(0.5, 0.1, (3, 30)) + rng.normal(0, 0.05, (3, 1))
+            values[rng.random(values.shape) < rng.choice([0.0, 0.3, 0.6])] = np.nan
+            names = ("base", "one", "two")
+            frames = {n: table(range(30), ndcg_10=v) for n, v in zip(names, values, strict=True)}
+            result = compare(frames, test="t")
+            differences = [0.0 if n == "base" else result.paired(n).difference for n in result.ranking]
+            assert differences == sorted(differences, reverse=True)
+            words = {n: result.paired(n).verdict for n in names[1:]}
+            if "is better than base" in result.verdict:
+                assert words[result.ranking[0]] == "better"
+            if "but is not distinguishable" in result.verdict:
+                assert words[result.ranking[0]] == "not distinguishable"
+            for gate, word in (("<", "worse"), (">", "better")):
+                lines = parse_gate(f"ndcg@10 {gate} baseline and significant").failures(result)
+                assert [line.partition(":")[0] for line in lines] == [
+                    n for n, w in words.items() if w == word
+                ]

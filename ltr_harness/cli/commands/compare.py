@@ -36,7 +36,7 @@ Examples:
 \b
 Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant]"
   "ndcg@10 < baseline"                    any model's mean is below the baseline's
-  "ndcg@10 < baseline and significant"    ... and the corrected p-value says so
+  "ndcg@10 < baseline and significant"    ... and the verdict says worse
   "mrr@10 of new < 0.4"                   one model's mean is below a number
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """,
