@@ -14,9 +14,10 @@ from ltr_harness import parse_metric, run_experiment
 from ltr_harness.catalog import load_own_file
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.facts import other_files, other_than, ranker_facts
-from ltr_harness.experiment.plan import Plan
+from ltr_harness.experiment.facts import changed_files, other_files, ranker_facts
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.task import Plan
 from ltr_harness.own_files import code_digest, imported_modules
 from ltr_harness.runs import find_runs
 
@@ -223,7 +224,7 @@ def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytes
 class Edit(Progress):
     """Somebody edits the ranker's module when the plan is made and no worker has begun."""
 
-    def planned(self, plan: Plan, threads: int) -> None:
+    def planned(self, job: Job, plan: Plan) -> None:
         Path("experiment_helper.py").write_text(HELPER.format("match_2"))
 
 
@@ -246,10 +247,10 @@ def test_what_a_worker_elsewhere_must_have(folder: Path) -> None:
     )
     files = other_files(load_experiment(settings))
     assert sorted(Path(path).name for path in files) == ["experiment_helper.py", "own.py", "scores.txt"]
-    assert other_than(files) == []
+    assert changed_files(files) == []
     (folder / "own.py").unlink()
     scores.write_text("2\n1\n")
-    assert sorted(Path(path).name for path in other_than(files)) == ["own.py", "scores.txt"]
+    assert sorted(Path(path).name for path in changed_files(files)) == ["own.py", "scores.txt"]
 
 
 def test_modules_of_one_name_beside_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

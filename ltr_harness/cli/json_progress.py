@@ -9,9 +9,10 @@ from pathlib import Path
 from ltr_harness.cli import events
 from ltr_harness.cli.event_stream import EventStream
 from ltr_harness.experiment.findings import each_once
-from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
 
@@ -19,11 +20,11 @@ from ltr_harness.runs.study import Trial
 class JsonProgress(EventStream, Progress):
     """A running experiment as events."""
 
-    def planned(self, plan: Plan, threads: int) -> None:
+    def planned(self, job: Job, plan: Plan) -> None:
         self.emit(
             events.Planned(
-                folder=str(plan.folder),
-                threads=threads,
+                folder=str(job.folder),
+                threads=job.threads,
                 searches=[
                     events.PlannedSearch(
                         search=study.folder.name,
@@ -44,7 +45,7 @@ class JsonProgress(EventStream, Progress):
                     )
                     for task in plan.tasks
                 ],
-                findings=[events.DataFinding(**asdict(finding)) for finding in each_once(plan.findings)],
+                findings=[events.DataFinding(**asdict(finding)) for finding in each_once(job.findings)],
             )
         )
 

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.findings import each_once
-from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.task import duration
+from ltr_harness.experiment.task import Plan, Task, duration
 from ltr_harness.printable import printable
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
@@ -108,16 +108,16 @@ class TerminalProgress(Progress):
         if not self._quiet:
             self._console.print(Text(printable(text, lines=True)))
 
-    def planned(self, plan: Plan, threads: int) -> None:
+    def planned(self, job: Job, plan: Plan) -> None:
         if self._n_planned == 0:
-            for finding in each_once(plan.findings):
+            for finding in each_once(job.findings):
                 if finding.severity != "note":
                     self.say(str(finding))
         self._n_planned += 1
         done, again, new = plan.count("done"), plan.count("score again"), plan.count("train")
         self._todo = again + new
-        self._rule = plan.stopping
-        self._watched = str(plan.stopping.metric if plan.stopping else plan.primary)
+        self._rule = job.stopping
+        self._watched = str(job.decisive)
         if plan.open_studies:  # the runs that follow are not known yet: `planned` is called again
             self._say_searches(plan)
             return
@@ -126,7 +126,7 @@ class TerminalProgress(Progress):
             parts.append(f"{again} to score again")
         if done:
             parts.append(f"{done} done already")
-        said = ", ".join(parts) + f"; {count_of(threads, 'thread')} each"
+        said = ", ".join(parts) + f"; {count_of(job.threads, 'thread')} each"
         self.say(f"{said}; {plan.left}" if str(plan.left) else said)
         constant = sorted({task.model for task in plan.tasks if not task.seed_matters})
         if constant:
@@ -170,7 +170,7 @@ class TerminalProgress(Progress):
 
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
         run = self._runs.get(str(task))
-        if run is not None and self._live is not None:  # a worker's last words may come late
+        if run is not None and self._live is not None:  # a worker's last message may come late
             run.round(number, values, time.monotonic())
             self._show()
 

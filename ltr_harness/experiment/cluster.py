@@ -14,8 +14,8 @@ from typing import Any
 
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
+from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.pool import isolated
-from ltr_harness.experiment.workers import available_cores
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 
 CONNECT_WITHIN = 10
@@ -138,14 +138,14 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
         UsageError: the processes cannot be started.
     """
     distributed = load_distributed()
-    with isolated(), _deaf_loop() as loop:  # until the end: a worker that dies is replaced
+    with isolated(), _loop_without_interrupts() as loop:  # until the end: a worker that dies is replaced
         try:
             processes = distributed.LocalCluster(
                 loop=loop,
                 n_workers=n_workers,
                 threads_per_worker=max(1, available_cores() // n_workers),
                 dashboard_address="127.0.0.1:0",  # whichever port is free
-                silence_logs=logging.CRITICAL,  # a lost worker is our news to tell
+                silence_logs=logging.CRITICAL,  # a lost worker is told of here
             )
         except (RuntimeError, OSError) as problem:
             raise UsageError(
@@ -160,7 +160,7 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _deaf_loop() -> Iterator[Any]:
+def _loop_without_interrupts() -> Iterator[Any]:
     """An event loop in a thread without Ctrl-C: processes inherit that from the thread that starts them.
 
     Ctrl-C is for this process alone, which ends the others; they would each print a traceback of their own.
@@ -170,7 +170,7 @@ def _deaf_loop() -> Iterator[Any]:
     runner = LoopRunner(asynchronous=False)
     mask = getattr(signal, "pthread_sigmask", None)  # not on Windows
     if mask:
-        resource_tracker.ensure_running()  # started later, by that thread, it would open its ears again
+        resource_tracker.ensure_running()  # started later, by that thread, it would unblock them again
     before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else None
     try:
         runner.start()  # the thread begins with the mask of this one

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from pathlib import Path
 
 from ltr_harness.config.experiment import Experiment
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.task import Task, TimeLeft
 from ltr_harness.runs.folder import RECORD, read_record
 
 
-def time_left(tasks: Sequence[Task], experiment: Experiment, folder: Path, workers: int) -> TimeLeft:
+def time_left(tasks: Sequence[Task], job: Job) -> TimeLeft:
     """Judge every run that is to be done by the finished ones that resemble it most.
 
     A run resembles those of the same model and fold, then of the same model, of the same sweep, of the same ranker
@@ -20,32 +20,30 @@ def time_left(tasks: Sequence[Task], experiment: Experiment, folder: Path, worke
 
     Args:
         tasks: of the plan, done ones included.
-        experiment: what they are of.
-        folder: the experiment's folder of runs; runs of earlier configurations count too.
-        workers: processes side by side.
+        job: what they are of; runs of earlier configurations in its folder count too.
     """
     todo = [task for task in tasks if task.state != "done"]
     if not todo:
         return TimeLeft(0.0, 0)
     trained: dict[Hashable, list[float]] = defaultdict(list)
     scored: dict[Hashable, list[float]] = defaultdict(list)
-    for path in folder.glob(f"*/{RECORD}"):
+    for path in job.folder.glob(f"*/{RECORD}"):
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
         of = str((record.point or {}).get("of", record.model))
-        seconds = record.seconds
+        total = sum(record.seconds.values())
         for likeness in _likenesses(record.model, record.fold, of, record.ranker, record.objective):
-            trained[likeness].append(sum(seconds.values()))
-            scored[likeness].append(sum(seconds.values()) - seconds.get("fit", 0.0))
+            trained[likeness].append(total)
+            scored[likeness].append(total - record.seconds.get("fit", 0.0))
     known, n_unknown = [], 0
     for task in todo:
-        found = _like(task, experiment, trained if task.state == "train" else scored)
-        if found is None:
+        seconds = _like(task, job.experiment, trained if task.state == "train" else scored)
+        if seconds is None:
             n_unknown += 1
         else:
-            known.append(found)
-    side_by_side = max(1, min(workers, len(todo)))
+            known.append(seconds)
+    side_by_side = max(1, min(job.workers, len(todo)))
     return TimeLeft(max(sum(known) / side_by_side, max(known, default=0.0)), n_unknown)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,16 @@ def other_files(experiment: Experiment) -> dict[str, str]:
     return {str(path): file_digest(path) for path in sorted(paths)}
 
 
-def other_than(files: Mapping[str, str]) -> list[str]:
+def changed_files(files: Mapping[str, str]) -> list[str]:
     """Those of the files whose content is another here and now, or that are not there."""
     return [path for path, digest in files.items() if not Path(path).is_file() or file_digest(path) != digest]
 
 
-def refuse_changed(paths: Sequence[str]) -> None:
-    """Raises UsageError where there are files that are not what they were when the plan was made."""
-    if paths:
-        raise UsageError(
-            [Problem(path, "has changed since the command began", cure="run it again") for path in paths]
-        )
+def refuse_changed(files: Mapping[str, str]) -> None:
+    """Raises UsageError where a file is not what it was when the plan was made."""
+    problems = [
+        Problem(path, "has changed since the command began", cure="run it again")
+        for path in changed_files(files)
+    ]
+    if problems:
+        raise UsageError(problems)

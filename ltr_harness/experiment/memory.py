@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ltr_harness.config.experiment import Experiment
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.job import Job
 
 BINNED = 1  # bytes of a value in both libraries' binned training data
 PLAIN = 8  # bytes of a value in the plain DMatrix that XGBoost predicts validation rows from: index and value
@@ -40,25 +39,22 @@ class MemoryEstimate:
         return f"about {_gigabytes(self.own)}{each}, and {_gigabytes(self.mapped)} of mapped data{have}"
 
 
-def memory_estimate(experiment: Experiment, reader: FoldReader, workers: int) -> MemoryEstimate:
+def memory_estimate(job: Job) -> MemoryEstimate:
     """What training will take, from the sizes of the data and the libraries in use.
 
     Args:
-        experiment: the resolved configuration.
-        reader: gives the folds.
-        workers: processes that train at once.
+        job: its models, data and workers.
     """
-    libraries = {getattr(model.ranker, "library", None) for model in experiment.models.values()} - {None}
-    most = MemoryEstimate(0, 0, workers, _available())
-    for name in reader.names():
-        fold = reader.read(name)
+    libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
+    most = MemoryEstimate(0, 0, job.workers, _available())
+    for fold in job.folds:
         train = fold.train.features.size
         valid = 0 if fold.valid is None else fold.valid.features.size
         plain = PLAIN * valid if "xgboost" in libraries else 0
         own = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain)
         mapped = sum(part.features.nbytes for part in fold.splits.values())
         if own + mapped > most.own + most.mapped:
-            most = MemoryEstimate(mapped, own, workers, most.available)
+            most = MemoryEstimate(mapped, own, job.workers, most.available)
     return most
 
 

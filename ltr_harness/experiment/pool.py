@@ -22,7 +22,7 @@ from typing import Any
 
 from ltr_harness.errors import MAIN_GUARD, UsageError
 
-_leaving: list[threading.Thread] = []
+_shutdowns: list[threading.Thread] = []
 
 
 @contextmanager
@@ -36,13 +36,13 @@ def isolated() -> Iterator[None]:
     try:
         yield
     finally:
-        _wish(before)
+        _set_safe_path(before)
 
 
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
-def _wish(value: str | None) -> None:
+def _set_safe_path(value: str | None) -> None:
     if value is None:
         os.environ.pop(_SAFE_PATH, None)
     else:
@@ -76,18 +76,18 @@ def new_pool(
         start: called first in each, with `settings`.
         settings: what `start` is called with.
     """
-    return ProcessPoolExecutor(workers, context, _begin, (os.environ.get(_SAFE_PATH), start, settings))
+    return ProcessPoolExecutor(workers, context, _initialize, (os.environ.get(_SAFE_PATH), start, settings))
 
 
-def _begin(safe_path: str | None, start: Callable[..., None] | None, settings: tuple[Any, ...]) -> None:
-    _wish(safe_path)
-    threading.Thread(target=_end_with_owner, daemon=True).start()
+def _initialize(safe_path: str | None, start: Callable[..., None] | None, settings: tuple[Any, ...]) -> None:
+    _set_safe_path(safe_path)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     if start is not None:
         start(*settings)
 
 
-def _end_with_owner() -> None:
-    """Who is killed cannot end its workers: they would wait for work for ever, and hold its output open."""
+def _exit_with_parent() -> None:
+    """A process that is killed cannot end its workers: they would wait for work for ever, and hold its output open."""
     owner = multiprocessing.parent_process()
     if owner is not None:
         owner.join()
@@ -96,16 +96,16 @@ def _end_with_owner() -> None:
 
 def worker_context() -> BaseContext:
     """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
-    _track()
+    _start_resource_tracker()
     if sys.platform != "linux":
         return Isolated()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded"])
-    _serve()
+    _start_forkserver()
     return context
 
 
-def _track() -> None:
+def _start_resource_tracker() -> None:
     """Start what clears away after others, before anything else: it unblocks signals that it finds blocked."""
     if os.name == "posix":
         from multiprocessing import resource_tracker
@@ -114,8 +114,8 @@ def _track() -> None:
             resource_tracker.ensure_running()
 
 
-def _serve() -> None:
-    """Start the process that workers are copies of, deaf to Ctrl-C: it is for the process that owns them to answer.
+def _start_forkserver() -> None:
+    """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it.
 
     A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
     """
@@ -147,7 +147,7 @@ def wait_for_start(pools: Iterable[Executor]) -> None:
     Raises:
         UsageError: the workers end before they can do anything.
     """
-    for started in [pool.submit(_nothing) for pool in pools]:
+    for started in [pool.submit(_no_op) for pool in pools]:
         try:
             started.result()
         except BrokenExecutor:
@@ -156,24 +156,24 @@ def wait_for_start(pools: Iterable[Executor]) -> None:
             ) from None
 
 
-def _nothing() -> None:
-    """Work that is done as soon as there is somebody to do it."""
+def _no_op() -> None:
+    """Done as soon as a worker is there."""
 
 
-def stop(pool: ProcessPoolExecutor) -> None:
-    """End a pool's workers at once: nobody waits for what they are doing. The caller's other processes go on."""
+def terminate(pool: ProcessPoolExecutor) -> None:
+    """End a pool's workers at once: what they are doing is lost. The caller's other processes go on."""
     for process in list((pool._processes or {}).values()):  # terminate_workers() from Python 3.14 on
         process.terminate()
 
 
-def let_go(pool: Executor) -> None:
+def shutdown_in_background(pool: Executor) -> None:
     """End a pool of processes without waiting for it: that takes a while, and the report need not wait."""
     thread = threading.Thread(target=pool.shutdown, kwargs={"wait": True, "cancel_futures": True})
     thread.start()
-    _leaving.append(thread)
+    _shutdowns.append(thread)
 
 
-def wait_until_gone() -> None:
-    """Wait for the pools that were let go: Python prints a traceback where it exits while one is closing."""
-    while _leaving:
-        _leaving.pop().join()
+def wait_for_shutdowns() -> None:
+    """Wait for `shutdown_in_background`: Python prints a traceback where it exits while one is closing."""
+    while _shutdowns:
+        _shutdowns.pop().join()

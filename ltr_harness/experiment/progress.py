@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.report import ReportData
@@ -14,8 +15,8 @@ from ltr_harness.runs.study import Trial
 class Progress:
     """Listener to a running experiment; override what is of interest."""
 
-    def planned(self, plan: Plan, threads: int) -> None:
-        """The plan stands; nothing has been trained yet."""
+    def planned(self, job: Job, plan: Plan) -> None:
+        """The tasks are listed; nothing has been trained yet."""
 
     def tuning(self, study: Study) -> None:
         """A search for a model's options begins, or goes on; `planned` follows once all of them have ended."""

@@ -17,9 +17,9 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import DataConfig
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.reading import data_of
-from ltr_harness.experiment.workers import available_cores
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog

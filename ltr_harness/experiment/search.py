@@ -21,8 +21,8 @@ from ltr_harness.config.search import TuneConfig
 from ltr_harness.config.space import Range
 from ltr_harness.errors import MissingExtraError, Problem
 from ltr_harness.experiment.search_files import FILES, LOCK, alone, is_damage, mended
-from ltr_harness.experiment.studies import Study, plain_space
-from ltr_harness.experiment.trial import Outcome, Report
+from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.trial import Outcome, ShouldPrune
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.study import STUDY, StudyRecord, Trial, read_study, used_up
 from ltr_harness.wording import count_of
@@ -53,8 +53,8 @@ class Asked:
     point: Mapping[str, Any]
 
     @contextmanager
-    def reports(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[Report]:
-        """Where the trial says how it is doing, from whatever process it runs in.
+    def pruning(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[ShouldPrune]:
+        """What the trial is asked after a step, in whatever process it runs.
 
         Args:
             study: the model and fold.
@@ -70,11 +70,11 @@ class Asked:
         pruner = optuna.pruners.MedianPruner(WARM_UP_TRIALS, warm_up)
         trial = optuna.trial.Trial(_study(study, tune, pruner=pruner), self.id)
 
-        def report(step: int, value: float) -> bool:
+        def should_prune(step: int, value: float) -> bool:
             trial.report(value, step)
             return trial.should_prune()
 
-        yield report
+        yield should_prune
 
 
 class Search:
@@ -142,7 +142,7 @@ class Search:
             identity=self.study.identity,
             metric=str(self.study.metric),
             higher_is_better=self.study.metric.higher_is_better,
-            space=plain_space(self._tune, self.study.model),
+            space=self._tune.plain_space(self.study.model),
             sampler=self._tune.sampler,
             pruner=self._tune.pruner,
             inner_folds=self._tune.inner_folds,

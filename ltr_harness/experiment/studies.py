@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config.experiment import Experiment
 from ltr_harness.config.search import TuneConfig
-from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
 from ltr_harness.experiment.folds import Fold
+from ltr_harness.experiment.identities import study_identity_of
+from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import Metric
 from ltr_harness.runs.folder import encoded
-from ltr_harness.runs.identity import package_versions, study_identity, training_identity
 from ltr_harness.runs.record import TuningFacts
 from ltr_harness.runs.study import STUDIES, StudyRecord, read_study, used_up
 from ltr_harness.wording import count_of
@@ -60,50 +58,19 @@ class Study:
         return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
 
 
-def study_of(
-    experiment: Experiment,
-    model: str,
-    fold: Fold,
-    metric: Metric,
-    stopping: StoppingRule | None,
-    parent: Path,
-    threads: int,
-    *,
-    anew: bool = False,
-) -> Study:
+def study_of(job: Job, model: str, fold: Fold, *, anew: bool = False) -> Study:
     """The search for a model's options on a fold, with what is known of it already.
 
     Args:
-        experiment: resolved; `model` is tuned in it.
+        job: `model` is tuned in it.
         model: its name.
         fold: the data; only training and validation splits belong to the identity.
-        metric: what decides.
-        stopping: what stops trials.
-        parent: the experiment's folder of runs.
-        threads: of a trial.
         anew: take no notice of what is known.
     """
-    tune = experiment.tune
+    tune = job.experiment.tune
     assert tune is not None
-    config = experiment.models[model]
-    training = training_identity(
-        ranker=ranker_facts(config),
-        seed=tune.seed,
-        rounds=config.rounds,
-        stopping=None
-        if stopping is None
-        else stopping_facts(stopping) | {"metric": definition(stopping.metric)},
-        train=fold.facts["train"].fingerprint,
-        valid=fold.facts["valid"].fingerprint if "valid" in fold.facts and tune.inner_folds is None else None,
-        packages=package_versions(config.ranker.packages),
-        threads=threads if config.ranker.threads_matter else None,
-    )
-    # not the budget: more of it goes on from the trials there are
-    facts = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
-    identity = study_identity(
-        training, {**facts, "space": plain_space(tune, model), "metric": definition(metric)}
-    )
-    folder = parent / STUDIES / f"{encoded(model)}--{encoded(fold.name)}--{identity[:12]}"
+    identity, metric = study_identity_of(job, model, fold), job.decisive
+    folder = job.folder / STUDIES / f"{encoded(model)}--{encoded(fold.name)}--{identity[:12]}"
     record = None if anew else read_study(folder)
     if record is None or record.identity != identity:
         left = None if tune.minutes is None or tune.trials is not None else 60 * tune.minutes
@@ -158,9 +125,3 @@ def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
         seed=record.seed,
     )
     return Choice(best.point, facts)
-
-
-def plain_space(tune: TuneConfig, model: str) -> dict[str, Any]:
-    """What is searched for a model, as a record keeps it."""
-    space: dict[str, Any] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
-    return space

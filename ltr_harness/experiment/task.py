@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.config.point import model_at
 from ltr_harness.experiment.studies import Choice, Study
-from ltr_harness.inspection import Finding
-from ltr_harness.metrics import Metric
 from ltr_harness.wording import count_of
 
 State = Literal["done", "score again", "train"]
@@ -25,6 +21,7 @@ class Task:
     Attributes:
         seed_matters: False where every seed gives the same model, so that one run stands for all.
         state: ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``.
+        choice: what a search has chosen; None where the model is not tuned.
     """
 
     model: str
@@ -35,6 +32,7 @@ class Task:
     evaluation_identity: str
     folder: Path
     state: State
+    choice: Choice | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         parts = [self.model]
@@ -86,30 +84,18 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done, and what every task of it shares.
+    """What is to be done.
 
     Attributes:
-        folder: where the run folders are.
         tasks: in the order in which they run.
-        metrics, primary, stopping: with the scale of grades fixed.
-        left: how long what is to be done will take.
         studies: the searches of models that are tuned. The runs of one that is not over are not among the tasks:
             what they would train is not known yet.
-        choices: model and fold to what was chosen.
-        files: those besides the data that models, metrics and code come from, and their digests.
-        findings: fold to what the data lints say of it.
+        left: how long what is to be done will take.
     """
 
     tasks: tuple[Task, ...]
-    metrics: tuple[Metric, ...]
-    primary: Metric
-    stopping: StoppingRule | None
-    left: TimeLeft = TimeLeft(0.0, 0)
-    folder: Path = Path()
     studies: tuple[Study, ...] = ()
-    choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+    left: TimeLeft = TimeLeft(0.0, 0)
 
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)
@@ -119,14 +105,14 @@ class Plan:
         """The searches that have budget left."""
         return tuple(study for study in self.studies if study.choice is None)
 
-    def config(self, experiment: Experiment, model: str, fold: str) -> ModelConfig:
-        """The model as it is trained on a fold: with what was chosen for it, if it is tuned.
 
-        Args:
-            experiment: the resolved configuration.
-            model: its name.
-            fold: its name.
-        """
-        choice = self.choices.get((model, fold))
-        config = experiment.models[model]
-        return config if choice is None else model_at(config, choice.point)
+def config_of(experiment: Experiment, model: str, choice: Choice | None) -> ModelConfig:
+    """A model as it is trained: with what was chosen for it, if it is tuned.
+
+    Args:
+        experiment: the resolved configuration.
+        model: its name.
+        choice: of a finished search.
+    """
+    config = experiment.models[model]
+    return config if choice is None else model_at(config, choice.point)

@@ -2,69 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config import as_mapping, load_experiment
-from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.facts import other_than, refuse_changed
-from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.pool import let_go, new_pool, stop, wait_for_start, worker_context
+from ltr_harness.experiment.job import Job, SerializedJob
+from ltr_harness.experiment.pool import (
+    new_pool,
+    shutdown_in_background,
+    terminate,
+    wait_for_start,
+    worker_context,
+)
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import Asked, Search, opened
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.task import Plan
 from ltr_harness.experiment.trial import Outcome, run_trial
 
 
-def tune(
-    plan: Plan,
-    experiment: Experiment,
-    reader: FoldReader,
-    *,
-    threads: int,
-    workers: int,
-    progress: Progress,
-    anew: bool = False,
-) -> None:
-    """Use up the budgets of all open searches; what they found is in their folders.
+def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
+    """Use up the budgets of open searches; what they found is in their folders.
 
     A search tries one point after the other unless `tune.parallel` says otherwise, so what it finds does not depend on
     the number of workers: those work on different searches.
 
     Args:
-        plan: of the experiment.
-        experiment: resolved.
-        reader: its data.
-        threads: of a trial.
-        workers: processes; 1 trains in this one.
+        job: of the experiment; with a cluster too, trials are made in this process.
+        studies: those with budget left.
         progress: told of every trial.
-        anew: forget the trials there are.
 
     Raises:
         MissingExtraError: Optuna is not installed.
         TrainingError: a worker died.
     """
-    tune_ = experiment.tune
-    assert tune_ is not None
+    settings = job.experiment.tune
+    assert settings is not None
     with ExitStack() as stack:
         searches = [
-            stack.enter_context(opened(study, tune_, plan.stopping, anew=anew)) for study in plan.open_studies
+            stack.enter_context(opened(study, settings, job.stopping, anew=job.force)) for study in studies
         ]
-        workers = min(workers, len(searches) * tune_.parallel)
-        pool = (
-            stack.enter_context(_pool(workers, experiment, plan, threads))
-            if workers > 1
-            else _Here(experiment, plan, reader, threads)
-        )
+        workers = 1 if job.cluster else min(job.workers, len(searches) * settings.parallel)
+        pool = stack.enter_context(_process_pool(job, workers)) if workers > 1 else _ThisProcess(job)
         for search in searches:
             progress.tuning(search.study)
-        for search, asked, outcome in _trials(searches, tune_.parallel, pool, workers):
+        for search, asked, outcome in _trials(searches, settings.parallel, pool, workers):
             progress.tried(search.study, search.tell(asked, outcome))
 
 
@@ -97,61 +81,44 @@ def _trials(
         ) from None
 
 
-class _Here(Executor):
+class _ThisProcess(Executor):
     """This process, as if it were a pool: a trial is over when it is handed in."""
 
-    def __init__(self, experiment: Experiment, plan: Plan, reader: FoldReader, threads: int) -> None:
-        self._parts = (experiment, plan.stopping, reader, threads)
+    def __init__(self, job: Job) -> None:
+        self._job = job
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_result(_run(*self._parts, *args))
+        future.set_result(_run(self._job, *args))
         return future
 
 
-_worker: tuple[Experiment, StoppingRule | None, FoldReader, int] | None = None
-_changed: list[str] = []
-
-
 @contextmanager
-def _pool(workers: int, experiment: Experiment, plan: Plan, threads: int) -> Iterator[Executor]:
-    settings = (as_mapping(experiment), plan.stopping, threads, plan.files)
-    pool = new_pool(workers, worker_context(), _start, settings)
+def _process_pool(job: Job, workers: int) -> Iterator[Executor]:
+    pool = new_pool(workers, worker_context(), _initialize, (job.serialized(),))
     try:
         wait_for_start([pool])
         yield pool
     except BaseException:  # Ctrl-C, or a defect
-        stop(pool)
+        terminate(pool)
         raise
     finally:
-        let_go(pool)
+        shutdown_in_background(pool)
 
 
-def _start(
-    settings: Mapping[str, Any], stopping: StoppingRule | None, threads: int, files: Mapping[str, str]
-) -> None:
-    global _worker, _changed
-    _changed = other_than(files)
-    if not _changed:
-        experiment = load_experiment(settings, check_rankers=False)
-        _worker = (experiment, stopping, FoldReader(experiment.data), threads)
+_job: SerializedJob
+
+
+def _initialize(job: SerializedJob) -> None:
+    global _job
+    _job = job
 
 
 def _try(study: Study, asked: Asked) -> Outcome:
-    refuse_changed(_changed)
-    assert _worker is not None
-    return _run(*_worker, study, asked)
+    return _run(_job.loaded, study, asked)
 
 
-def _run(
-    experiment: Experiment,
-    stopping: StoppingRule | None,
-    reader: FoldReader,
-    threads: int,
-    study: Study,
-    asked: Asked,
-) -> Outcome:
-    fold: Fold = reader.read(study.fold)
-    assert experiment.tune is not None
-    with asked.reports(study, experiment.tune, stopping) as report:
-        return run_trial(experiment, study.model, asked.point, fold, study.metric, stopping, threads, report)
+def _run(job: Job, study: Study, asked: Asked) -> Outcome:
+    assert job.experiment.tune is not None
+    with asked.pruning(study, job.experiment.tune, job.stopping) as should_prune:
+        return run_trial(job, study.model, asked.point, job.reader.read(study.fold), should_prune)

@@ -131,8 +131,7 @@ def tuned() -> dict[str, Any]:
 def one_core() -> Iterator[None]:
     """A machine of one core, where a test is not about workers: to start two takes longer than a tiny model trains."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("experiment", "workers"):
-            patch.setattr(f"ltr_harness.experiment.{module}.available_cores", lambda: 1)
+        patch.setattr("ltr_harness.experiment.cores.available_cores", lambda: 1)
         yield
 
 

@@ -21,8 +21,9 @@ from ltr_harness.errors import UsageError
 from ltr_harness.experiment import on_cluster
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
-from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.task import Plan, Task
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
@@ -144,7 +145,7 @@ def test_data_that_workers_do_not_see_are_sent(
     here = run_experiment(small, runs=tmp_path / "here")
 
     class Remove(Progress):
-        def planned(self, plan: Plan, threads: int) -> None:
+        def planned(self, job: Job, plan: Plan) -> None:
             (tmp_path / "rows.txt").unlink()
 
     there = on(cluster, small, tmp_path / "there", Remove())
@@ -165,7 +166,7 @@ def test_other_data_under_the_same_path_are_refused(
     }
 
     class Change(Progress):
-        def planned(self, plan: Plan, threads: int) -> None:
+        def planned(self, job: Job, plan: Plan) -> None:
             (tmp_path / "rows.txt").write_text(rows.replace("1:6", "1:5") + "\n")
 
     with pytest.raises(UsageError, match="holds other data than the same path"):

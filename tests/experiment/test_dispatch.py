@@ -12,9 +12,9 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.dispatch import Said, dispatch
-from ltr_harness.experiment.plan import Task
+from ltr_harness.experiment.dispatch import Rounds, dispatch
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.task import Task
 
 
 def task(model: str, fold: str, seed: int) -> Task:
@@ -22,7 +22,7 @@ def task(model: str, fold: str, seed: int) -> Task:
     return Task(model, fold, seed, True, name, name, Path(name), "train")
 
 
-class Crew:
+class Pool:
     """Workers that are done as soon as they begin; the tasks named in `deadly` kill theirs."""
 
     def __init__(self, n_workers: int, deadly: dict[str, int] | None = None) -> None:
@@ -47,50 +47,50 @@ class Crew:
     def result(self, task: Task, future: Future[Any]) -> Any:
         return future.result()
 
-    def deaths(self) -> tuple[type[BaseException], ...]:
+    def worker_errors(self) -> tuple[type[BaseException], ...]:
         return (EOFError,)
 
     def replace(self, worker: str) -> None:
         self.replaced += 1
 
-    def said(self) -> Iterable[Said]:
+    def messages(self) -> Iterable[Rounds]:
         return ()
 
-    def lost(self, task: Task, problem: TrainingError) -> Any:
+    def fail(self, task: Task, problem: TrainingError) -> Any:
         return str(problem)
 
 
-def done(tasks: list[Task], crew: Crew) -> dict[str, Any]:
-    return {str(task): run for task, run in dispatch(tasks, crew, Progress())}
+def done(tasks: list[Task], pool: Pool) -> dict[str, Any]:
+    return {str(task): run for task, run in dispatch(tasks, pool, Progress())}
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 7])
 def test_what_shares_binned_data_is_trained_by_one_worker_in_a_row(n_workers: int) -> None:
     tasks = [task(*one) for one in product(["a", "b", "c"], ["f1", "f2", "f3", "f4"], [1, 2])]
-    crew = Crew(n_workers)
-    assert set(done(tasks, crew)) == {str(one) for one in tasks}
-    for trained in crew.trained.values():
+    pool = Pool(n_workers)
+    assert set(done(tasks, pool)) == {str(one) for one in tasks}
+    for trained in pool.trained.values():
         binned = [key for key, _ in groupby((one.fold, one.model) for one in trained)]
         assert len(binned) == len(set(binned))  # never back to what it had dropped
     if n_workers == 2:
-        folds = [{one.fold for one in trained} for trained in crew.trained.values()]
+        folds = [{one.fold for one in trained} for trained in pool.trained.values()]
         assert folds[0].isdisjoint(folds[1])
 
 
 def test_with_a_single_fold_each_worker_takes_models_of_its_own() -> None:
     tasks = [task(*one) for one in product(["a", "b"], ["all"], [1, 2, 3])]
-    crew = Crew(2)
-    done(tasks, crew)
-    assert [{one.model for one in trained} for trained in crew.trained.values()] == [{"a"}, {"b"}]
+    pool = Pool(2)
+    done(tasks, pool)
+    assert [{one.model for one in trained} for trained in pool.trained.values()] == [{"a"}, {"b"}]
 
 
 def test_a_death_is_forgiven_once() -> None:
     tasks = [task("a", "all", 1), task("once", "all", 1), task("always", "all", 1), task("b", "all", 1)]
-    crew = Crew(2, {"once": 1, "always": 9})
-    ended = done(tasks, crew)
+    pool = Pool(2, {"once": 1, "always": 9})
+    ended = done(tasks, pool)
     assert ended["once, seed 1"] == "run of once, seed 1"
     assert "died, and so did the next one" in ended["always, seed 1"]
-    assert crew.replaced == 3
+    assert pool.replaced == 3
     assert len(ended) == 4
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.experiment.plan import Task
-from ltr_harness.experiment.pool import wait_until_gone
+from ltr_harness.experiment.pool import wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run, find_runs
 
 pytestmark = pytest.mark.long
@@ -154,7 +154,7 @@ def test_an_interrupted_experiment_ends_its_own_workers_alone(small: dict[str, A
     try:
         with pytest.raises(KeyboardInterrupt):
             run_experiment(small, runs=tmp_path, workers=2, progress=Interrupted())
-        wait_until_gone()
+        wait_for_shutdowns()
         assert multiprocessing.active_children() == [other]
     finally:
         other.kill()

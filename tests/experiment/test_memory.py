@@ -18,15 +18,15 @@ from ltr_harness.experiment.memory import memory_estimate
 def test_mapped_data_is_what_the_splits_hold_and_own_memory_grows_with_the_libraries(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
-    prepared = prepare(small, runs=tmp_path)
-    fold = prepared.reader.read("all")
-    both = memory_estimate(prepared.experiment, prepared.reader, 2)
+    job = prepare(small, runs=tmp_path, workers=2).job
+    fold = job.reader.read("all")
+    both = memory_estimate(job)
     assert both.mapped == sum(part.n_rows * part.n_features * 4 for part in fold.splits.values())
     train, valid = (fold.splits[part].features.size for part in ("train", "valid"))
     assert both.own == 300e6 + 1.3 * (2 * (train + valid) + 8 * valid)
     small["models"] = {"lgbm": small["models"]["lgbm"]}
-    alone = prepare(small, runs=tmp_path)
-    assert memory_estimate(alone.experiment, alone.reader, 2).own == 300e6 + 1.3 * (train + valid)
+    alone = prepare(small, runs=tmp_path, workers=2).job
+    assert memory_estimate(alone).own == 300e6 + 1.3 * (train + valid)
 
 
 def test_check_warns_where_it_is_too_little(

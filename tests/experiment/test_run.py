@@ -12,8 +12,9 @@ import pytest
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.experiment.plan import Plan, Task
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
@@ -299,7 +300,7 @@ def test_the_plan_is_in_the_order_of_folds_models_and_seeds(small: dict[str, Any
     seen: list[Plan] = []
 
     class Planned(Progress):
-        def planned(self, plan: Plan, threads: int) -> None:
+        def planned(self, job: Job, plan: Plan) -> None:
             seen.append(plan)
 
     run_experiment(small, runs=tmp_path, progress=Planned())

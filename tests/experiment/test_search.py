@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ def search(
 ) -> None:
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(config, runs=runs, force=force)
-    plan, experiment, reader = prepared.plan, prepared.experiment, prepared.reader
-    tune(plan, experiment, reader, threads=1, workers=workers, progress=progress or Progress(), anew=force)
+    job = replace(prepared.job, threads=1, workers=workers)
+    tune(job, prepared.plan.open_studies, progress or Progress())
 
 
 class Log(Progress):
@@ -110,7 +111,7 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
 
 def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
     prepared = prepare(tuned, runs=runs)
-    return prepared.plan.studies[0], prepared.experiment.tune
+    return prepared.plan.studies[0], prepared.job.experiment.tune
 
 
 OVER = Outcome("complete", 0.5, 1.0, 3, 5)

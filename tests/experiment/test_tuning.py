@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from ltr_harness.config.point import model_at
 from ltr_harness.errors import MissingExtraError, UsageError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.trial import Monitor, Pruned, run_trial
+from ltr_harness.experiment.trial import Pruned, PruningCallback, run_trial
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.metrics import parse_metric
 from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial
@@ -36,8 +38,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 def search(config: dict[str, Any], runs: Path, progress: Progress | None = None, workers: int = 1) -> None:
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(config, runs=runs)
-    plan, experiment, reader = prepared.plan, prepared.experiment, prepared.reader
-    tune(plan, experiment, reader, threads=1, workers=workers, progress=progress or Progress())
+    job = replace(prepared.job, threads=1, workers=workers)
+    tune(job, prepared.plan.open_studies, progress or Progress())
 
 
 class Log(Progress):
@@ -117,9 +119,9 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     assert tried(tmp_path / "grown") == tried(tmp_path / "straight")
     less = copy.deepcopy(tuned)
     less["tune"]["trials"] = 2
-    choice = prepare(less, runs=tmp_path / "grown").plan.choices["lgb", "all"]
-    facts = choice.facts
-    assert facts is not None
+    (study,) = prepare(less, runs=tmp_path / "grown").plan.studies
+    facts = study.choice and study.choice.facts
+    assert facts
     assert (facts.trials, facts.n_trials) == (2, 2)
     assert facts.trial in (0, 1)
 
@@ -154,9 +156,8 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
     blind = Fold(fold.name, {name: fold.splits[name] for name in ("train", "valid")}, fold.facts)
     metric = parse_metric("ndcg@10")
     rule = StoppingRule(metric, patience=4, max_rounds=15)
-    outcome = run_trial(
-        experiment, "lgb", {"params.num_leaves": 7}, blind, metric, rule, 1, lambda step, value: False
-    )
+    job = Job(experiment, FoldReader(experiment.data), Path(), (metric,), metric, rule, threads=1)
+    outcome = run_trial(job, "lgb", {"params.num_leaves": 7}, blind, lambda step, value: False)
     assert outcome.status == "complete"
     valid = fold.valid
     assert valid is not None
@@ -272,7 +273,7 @@ def watched(rule: StoppingRule | None, values: list[float], rounds: int, until: 
         return step >= until
 
     metric = rule.metric if rule else parse_metric("ndcg@10")
-    monitor = Monitor(metric, rule, rounds, report)
+    monitor = PruningCallback(metric, rule, rounds, report)
     try:
         for number, value in enumerate(values, start=1):
             monitor(number, {"whatever it is called": value, "another": -1.0})
@@ -302,7 +303,7 @@ def test_the_monitor_asks_at_most_25_times_and_ends_a_training() -> None:
 def test_a_trial_that_ended_by_itself_is_held_against_later_ones_at_every_step() -> None:
     said: list[tuple[int, float]] = []
     rule = StoppingRule(parse_metric("ndcg@10"), patience=1)
-    monitor = Monitor(rule.metric, rule, 5, lambda step, value: bool(said.append((step, value))))
+    monitor = PruningCallback(rule.metric, rule, 5, lambda step, value: bool(said.append((step, value))))
     monitor(1, {"x": 0.3})
     monitor(2, {"x": 0.2})
     monitor.finished(0.3)

@@ -13,15 +13,15 @@ import yaml
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment import workers
+from ltr_harness.experiment import cores
+from ltr_harness.experiment.cores import SMALL_DATA, sensible_workers
 from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.workers import SMALL_DATA, sensible_workers
 
 pytestmark = pytest.mark.long
 
 
 def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "available_cores", lambda: 8)
+    monkeypatch.setattr(cores, "available_cores", lambda: 8)
     assert sensible_workers(n_runs=65, n_values=450_000) == 8
     assert (
         sensible_workers(n_runs=9, n_values=450_000) == 4
@@ -33,7 +33,7 @@ def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.M
 def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
     first = prepare(small, runs=tmp_path, workers=None)
     (first.plan.tasks[0].folder).mkdir(parents=True)
-    assert prepare(small, runs=tmp_path, workers=None).workers == first.workers
+    assert prepare(small, runs=tmp_path, workers=None).job.workers == first.job.workers
     with pytest.raises(UsageError, match="workers=0; expected at least 1"):
         prepare(small, runs=tmp_path, workers=0)
 
@@ -53,6 +53,7 @@ def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: P
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
     script = f"""
+from dataclasses import replace
 from pathlib import Path
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
@@ -60,8 +61,8 @@ from ltr_harness.experiment.workers import run_in_workers
 
 if __name__ == "__main__":
     prepared = prepare({str(path)!r}, runs={str(tmp_path / "runs")!r})
-    parts = (prepared.plan.tasks, prepared.experiment, prepared.plan, prepared.reader)
-    runs = list(run_in_workers(*parts, threads=2, workers=2, progress=Progress()))
+    job = replace(prepared.job, threads=2)
+    runs = list(run_in_workers(prepared.plan.tasks, job, workers=2, progress=Progress()))
     print({{run.record.status for _, run in runs}}, {{run.record.threads for _, run in runs}})
 """
     file = tmp_path / "script.py"

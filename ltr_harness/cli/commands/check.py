@@ -39,11 +39,12 @@ def command(
     from ltr_harness.metrics.core.cautions import cautions
 
     prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None, accept=accept)
+    job, plan = prepared.job, prepared.plan
     notes: dict[str, None] = {}
-    for name in prepared.reader.names():
-        notes |= dict.fromkeys(prepared.reader.read(name).train.notes)
-        for split, facts in prepared.reader.read(name).facts.items():
-            place = split if name == "all" else f"{name} {split}"
+    for fold in job.folds:
+        notes |= dict.fromkeys(fold.train.notes)
+        for split, facts in fold.facts.items():
+            place = split if fold.name == "all" else f"{fold.name} {split}"
             blank = (
                 f", {facts.n_without_relevant:,} without relevant documents"
                 if facts.n_without_relevant
@@ -55,29 +56,27 @@ def command(
             )
     for note in notes:
         say(f"note: {note}")
-    memory = memory_estimate(prepared.experiment, prepared.reader, prepared.workers)
+    memory = memory_estimate(job)
     say(f"memory: {memory}")
     if memory.short:
         say("caution: memory: more than is available; fewer --workers need less")
-    plan = prepared.plan
-    tests = [prepared.reader.read(name).test.judgments for name in prepared.reader.names()]
-    said = [str(caution) for judgments in tests for caution in cautions(plan.metrics, judgments)]
-    for text in dict.fromkeys(said):  # folds have much in common
+    texts = [str(caution) for fold in job.folds for caution in cautions(job.metrics, fold.test.judgments)]
+    for text in dict.fromkeys(texts):  # folds have much in common
         say(f"caution: {text}")
     for study in plan.open_studies:
         say(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
     for state in ("done", "score again", "train"):
         if plan.count(state):
             say(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
-    for name, model in prepared.experiment.models.items():
-        for caution in model.ranker.cautions(prepared.threads):
+    for name, model in job.experiment.models.items():
+        for caution in model.ranker.cautions(job.threads):
             say(f"caution: models.{name}: {caution}")
-    findings = each_once(plan.findings)
+    findings = each_once(job.findings)
     for finding in findings:
         say(str(finding))
     n_errors = sum(finding.severity == "error" and not finding.accepted for finding in findings)
     if n_errors:
-        say(f"primary {plan.primary}; {count_of(n_errors, 'error')} in the data, see above")
+        say(f"primary {job.primary}; {count_of(n_errors, 'error')} in the data, see above")
         return 2
-    say(f"primary {plan.primary}; no problems found")
+    say(f"primary {job.primary}; no problems found")
     return 0

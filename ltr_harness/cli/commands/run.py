@@ -106,8 +106,8 @@ def command(
             accept=accept,
         )
         if dry_run:
-            refuse_errors(prepared.plan.findings)
-            progress.planned(prepared.plan, prepared.threads)
+            refuse_errors(prepared.job.findings)
+            progress.planned(prepared.job, prepared.plan)
             for study in prepared.plan.open_studies:
                 say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")
             for task in prepared.plan.tasks:

@@ -1,0 +1,67 @@
+"""The way of an experiment through the package: each step entered once, in order, with the job passed whole."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.experiment import check, execute, plan, read, tuning
+from ltr_harness.report import write_report
+
+STEPS: dict[str, Callable[..., Any]] = {
+    "read": read.read,
+    "check": check.check,
+    "list": plan.list_tasks,
+    "tune": tuning.tune,
+    "execute": execute.execute,
+    "report": write_report,
+}
+
+
+def entered(config: dict[str, Any], runs: Path) -> list[str]:
+    """The steps in the order in which they were entered."""
+    names: dict[CodeType, str] = {inspect.unwrap(step).__code__: name for name, step in STEPS.items()}
+    seen: list[str] = []
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            seen.append(names[frame.f_code])
+
+    sys.setprofile(profile)
+    try:
+        run_experiment(config, runs=runs)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+@pytest.fixture
+def tiny(small: dict[str, Any]) -> dict[str, Any]:
+    """Two models that train in no time."""
+    small["models"] = {"random": {"ranker": "random"}, "again": {"ranker": "random"}}
+    small["seeds"] = [1]
+    return small
+
+
+def test_each_step_is_entered_once_and_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
+    assert entered(tiny, tmp_path) == ["read", "check", "list", "execute", "execute", "report"]
+
+
+def test_what_is_done_is_not_executed_again(tiny: dict[str, Any], tmp_path: Path) -> None:
+    run_experiment(tiny, runs=tmp_path)
+    assert entered(tiny, tmp_path) == ["read", "check", "list", "report"]
+
+
+def test_after_tuning_only_the_list_is_repeated(tuned: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    del tuned["models"]["xgb"]
+    tuned["tune"]["trials"] = 1
+    steps = entered(tuned, tmp_path)
+    assert steps == ["read", "check", "list", "tune", "list", *["execute"] * (len(steps) - 6), "report"]
