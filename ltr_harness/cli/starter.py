@@ -154,20 +154,6 @@ def starter(
         if exponential
         else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     )
-    sampled = f"preset: {preset}"
-    boosted = (
-        [
-            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, {sampled}}}",
-            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, {sampled}}}",
-            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}}}',
-        ]
-        if exponential
-        else [
-            "  # LightGBM's ranking objectives want integer labels.",
-            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
-            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
-        ]
-    )
     cheapest = (
         [f"  one-feature: {{ranker: feature, feature: {quoted(baseline)}}}"] if baseline is not None else []
     )
@@ -193,7 +179,7 @@ def starter(
             "",
             "models:",
             "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
-            *boosted,
+            *_boosted(exponential, preset),
             "  # Baselines cost nothing and tell whether learning was worth it.",
             *cheapest,
             "  random: {ranker: random}",
@@ -202,6 +188,22 @@ def starter(
             "",
         ]
     )
+
+
+def _boosted(exponential: bool, preset: str) -> list[str]:
+    """The lines of the boosted models."""
+    sampled = f"preset: {preset}"
+    if exponential:
+        return [
+            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, {sampled}}}",
+            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, {sampled}}}",
+            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}}}',
+        ]
+    return [
+        "  # LightGBM's ranking objectives want integer labels.",
+        f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
+        f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
+    ]
 
 
 def quoted(value: Any) -> str:

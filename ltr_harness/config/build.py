@@ -96,7 +96,7 @@ class _Build:
         models = self.models()
         # one that is sound is spelt out by now
         if self.section(SweepConfig, "sweep", required=False) is not None:
-            self.found += sweep.findings(self.tree)
+            self.found += sweep.problems_of(self.tree)
         compare = self.compare()
         searched = self.section(TuneConfig, "tune", required=False)
         has_stopping = (
@@ -291,8 +291,8 @@ class _Build:
             self.found += explained(error, kind, node, path, also_known)
             return None
 
-    def check(self, findings: Iterable[rules.Finding]) -> None:
-        for path, found, expected, cure in findings:
+    def check(self, violations: Iterable[rules.Violation]) -> None:
+        for path, found, expected, cure in violations:
             while (node := self.tree.at(path)) is None:  # what is missing is told where it would stand
                 path = path[:-1]
             self.add(node.place, found, expected, cure)

@@ -129,11 +129,11 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
-class Holdout(_Part):
+class Holdout(_Section):
     """A share of the training files' queries, set aside for validation or test; a query is never split."""
 
     holdout: float = Field(gt=0, lt=1, description="Share of the training files' queries, such as 0.2.")
@@ -150,7 +150,7 @@ class Holdout(_Part):
     )
 
 
-class SplitConfig(_Part):
+class SplitConfig(_Section):
     """Which files train, choose the number of rounds, and judge."""
 
     train: Files = Field(description="Training files, relative to data.root.")
@@ -175,7 +175,7 @@ class SplitConfig(_Part):
         return self
 
 
-class DataLayout(_Part):
+class DataLayout(_Section):
     """What stands under ``data:`` beside the reader's own options."""
 
     root: Path = Field(description="Folder of the data files; relative to this file.")
@@ -216,7 +216,7 @@ class DataConfig(DataLayout):
     reader: Reader
 
 
-class MetricsConfig(_Part):
+class MetricsConfig(_Section):
     """What is measured, and which number decides."""
 
     cutoffs: Annotated[
@@ -247,7 +247,7 @@ class MetricsConfig(_Part):
         )
 
 
-class StoppingConfig(_Part):
+class StoppingConfig(_Section):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
     metric: DecidingMetric = Field(description="What decides, such as ndcg@10.")
@@ -262,7 +262,7 @@ class StoppingConfig(_Part):
     max_rounds: int = Field(default=2000, ge=1, description="Train at most this many rounds.")
 
 
-class ModelOptions(_Part):
+class ModelOptions(_Section):
     """What stands under a model beside the ranker's own options."""
 
     rounds: int | None = Field(
@@ -285,7 +285,7 @@ class ModelConfig(ModelOptions):
     ranker: Ranker
 
 
-class CompareConfig(_Part):
+class CompareConfig(_Section):
     """How models are set against each other."""
 
     baseline: str = Field(description="The model all others are compared with; the first one unless given.")
@@ -321,7 +321,7 @@ def _with_options(section: type[CompareConfig]) -> type[CompareConfig]:
 CompareSection = _with_options(CompareConfig)
 
 
-class Header(_Part):
+class Header(_Section):
     """What stands at the top level beside the sections."""
 
     name: Name = Field(description="Runs are stored under this name.")

@@ -13,11 +13,11 @@ from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
 
-Finding = tuple[Path, str, str, str]
+Violation = tuple[Path, str, str, str]
 """Where, what was found, what was expected, how to mend it."""
 
 
-def size_rule(tree: Node) -> Iterator[Finding]:
+def size_rule(tree: Node) -> Iterator[Violation]:
     """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
     folds = tree.at(("data", "folds"))
     splits = tree.at(("data", "splits"))
@@ -34,7 +34,7 @@ def size_rule(tree: Node) -> Iterator[Finding]:
         yield (), found, f"at most {MOST_RUNS:,} runs", ""
 
 
-def data_rules(data: DataLayout) -> Iterator[Finding]:
+def data_rules(data: DataLayout) -> Iterator[Violation]:
     """Rows are divided in one way: by naming files, or by folds."""
     where: Path = ("data",)
     if data.folds is not None and data.splits:
@@ -67,13 +67,13 @@ def data_rules(data: DataLayout) -> Iterator[Finding]:
             )
 
 
-def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Finding]:
+def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
     """No file may train and judge, or judge and choose the number of rounds."""
     for fold, split in splits.items():
         yield from _leaks(("data", "splits", fold), split)
 
 
-def _leaks(where: Path, split: SplitConfig) -> Iterator[Finding]:
+def _leaks(where: Path, split: SplitConfig) -> Iterator[Violation]:
     sides = {"train": _files(split.train)}
     if isinstance(split.test, tuple):
         sides["test"] = _files(split.test)
@@ -99,7 +99,7 @@ def _files(files: tuple[str, ...]) -> set[str]:
 
 def stopping_rules(
     splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Either the validation data decides how many rounds to train, or each model says it.
 
     Args:
@@ -128,7 +128,9 @@ def stopping_rules(
             yield ("data", "splits", fold), found, "", cure
 
 
-def baseline_rule(baseline: str, models: Mapping[str, object], swept: Mapping[str, str]) -> Iterator[Finding]:
+def baseline_rule(
+    baseline: str, models: Mapping[str, object], swept: Mapping[str, str]
+) -> Iterator[Violation]:
     """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of.
 
     Args:

@@ -68,38 +68,47 @@ def json_schema() -> Schema:
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
     rankers_schema = {name: taken(kind) for name, kind in ranker_kinds.items()}
     path_or_paths = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    schema: Schema = {
+    properties = {
+        "name": header["name"],
+        "extends": {
+            **path_or_paths,
+            "description": "File or files this one builds on, relative to this file; its own values win.",
+        },
+        "seeds": header["seeds"],
+        "data": _one_of(
+            "reader", readers_schema, layout, "Where the rows come from and how they are divided."
+        ),
+        "metrics": metrics,
+        "stopping": _or_null(stopping),
+        "models": {
+            "type": "object",
+            "description": "The competitors, by the name that tables call them.",
+            "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
+        },
+        "sweep": _or_null(sweep),
+        "tune": _or_null(tune),
+        "compare": compare,
+    }
+    return _experiment(properties, definitions)
+
+
+def _experiment(properties: Schema, definitions: Schema) -> Schema:
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ltr-harness experiment",
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "name": header["name"],
-            "extends": {
-                **path_or_paths,
-                "description": "File or files this one builds on, relative to this file; its own values win.",
-            },
-            "seeds": header["seeds"],
-            "data": _one_of(
-                "reader", readers_schema, layout, "Where the rows come from and how they are divided."
-            ),
-            "metrics": metrics,
-            "stopping": {"anyOf": [stopping, {"type": "null"}], "description": stopping.pop("description")},
-            "models": {
-                "type": "object",
-                "description": "The competitors, by the name that tables call them.",
-                "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
-            },
-            "sweep": {"anyOf": [sweep, {"type": "null"}], "description": sweep.pop("description")},
-            "tune": {"anyOf": [tune, {"type": "null"}], "description": tune.pop("description")},
-            "compare": compare,
-        },
+        "properties": properties,
         "if": {"not": {"required": ["extends"]}},
         "then": {"required": ["name", "data", "models"]},
         "$defs": definitions,
     }
     without_titles: Schema = _without_titles(schema)
     return without_titles
+
+
+def _or_null(section: Schema) -> Schema:
+    return {"anyOf": [section, {"type": "null"}], "description": section.pop("description")}
 
 
 def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: str) -> Schema:

@@ -21,7 +21,7 @@ from ltr_harness.errors import Problem
 _LONGEST_NAME = 200
 _TRIES = 100  # draws per point asked for, before the values are said to allow no more
 
-Finding = tuple[Place, Problem]
+PlacedProblem = tuple[Place, Problem]
 
 
 class _Axis(NamedTuple):
@@ -45,16 +45,16 @@ Point = dict[tuple[str, ...], _Value]
 
 
 def spelt_out(tree: Node) -> Node:
-    """The tree with `sweep` spelt out in `models`; unchanged if anything is wrong, which `findings` says."""
+    """The tree with `sweep` spelt out in `models`; unchanged if anything is wrong, which `problems_of` says."""
     return _swept(tree)[0]
 
 
-def findings(tree: Node) -> list[Finding]:
+def problems_of(tree: Node) -> list[PlacedProblem]:
     """What is wrong with a sweep, beyond the types and names of its own options."""
     return _swept(tree)[1]
 
 
-def _swept(tree: Node) -> tuple[Node, list[Finding]]:
+def _swept(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     section = tree.mapping.get("sweep")
     models = tree.mapping.get("models")
     if section is None or section.value is None:
@@ -66,7 +66,7 @@ def _swept(tree: Node) -> tuple[Node, list[Finding]]:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:
         return tree, []  # and that there are no models
-    found: list[Finding] = []
+    found: list[PlacedProblem] = []
     axes = {name: _axes(section, config, name, models.mapping, found) for name in ("grid", "random")}
     entries: dict[str, Node] = {}
     places: dict[str, Place] = {}
@@ -95,7 +95,7 @@ def origins(tree: Node) -> dict[str, str]:
 
 
 def _axes(
-    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], found: list[Finding]
+    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], found: list[PlacedProblem]
 ) -> dict[str, list[_Axis]]:
     axes: dict[str, list[_Axis]] = {}
     written = section.mapping.get(kind, Node({}, section.place))
@@ -119,7 +119,7 @@ def _axes(
 
 
 def _points(
-    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, found: list[Finding]
+    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, found: list[PlacedProblem]
 ) -> Iterator[Point]:
     n_points = math.prod(len(axis.values) for axis in grid) * (config.points or 1 if random else 1)
     if n_points > MOST_POINTS:
@@ -135,7 +135,7 @@ def _points(
             yield {**dict(combination), **draw}
 
 
-def _drawn(axes: list[_Axis], config: SweepConfig, model: str, found: list[Finding]) -> list[Point]:
+def _drawn(axes: list[_Axis], config: SweepConfig, model: str, found: list[PlacedProblem]) -> list[Point]:
     """As many different points as asked for."""
     wanted = config.points or 0
     key = [

@@ -11,7 +11,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import ModelConfig, SplitConfig
 from ltr_harness.config.explain import Path
 from ltr_harness.config.point import ROUNDS, model_at
-from ltr_harness.config.rules import Finding
+from ltr_harness.config.rules import Violation
 from ltr_harness.config.search import BUILT_IN, TuneConfig
 from ltr_harness.config.space import Range, Space
 from ltr_harness.errors import RankerError
@@ -38,7 +38,7 @@ def tune_rules(
     *,
     stopping: bool,
     check_rankers: bool,
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """What cannot be searched.
 
     Args:
@@ -80,7 +80,7 @@ def tune_rules(
             yield ("data", "splits", fold), found, "", cure
 
 
-def _refused(where: Path, config: ModelConfig, space: Mapping[str, Any], ask: bool) -> Iterator[Finding]:
+def _refused(where: Path, config: ModelConfig, space: Mapping[str, Any], ask: bool) -> Iterator[Violation]:
     if ask and config.ranker.check():
         return  # told already, where the model stands
     for probe in probes(space):

@@ -134,9 +134,9 @@ def _separator(line: str) -> str | None:
 
 def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> _Main:
     from ltr_harness.readers.delimited import Delimited
-    from ltr_harness.readers.table_part import Part, place_in
+    from ltr_harness.readers.table_part import ColumnRoles, TableColumns, place_in
 
-    parts: list[Part] = []
+    parts: list[TableColumns] = []
     problems: list[Problem] = []
     names: tuple[str, ...] | None = None
     for path in paths:
@@ -155,7 +155,7 @@ def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *,
                     )
                 )
                 continue
-            parts.append(Part(table, label=label, features=names, options=options))
+            parts.append(TableColumns(table, ColumnRoles(label, names), options))
         except DataError as problem:
             problems += problem.problems
     problems += [problem for part in parts for problem in part.problems]

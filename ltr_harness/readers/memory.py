@@ -55,23 +55,7 @@ def from_arrays(
     """
     matrix = _matrix(features)
     n_rows = len(matrix)
-    if (query_ids is None) == (group_sizes is None):
-        raise DataError("give either query_ids, one per row, or group_sizes, one per query")
-    if group_sizes is not None:
-        groups = QueryGroups.from_sizes(group_sizes)
-        starts, ids = groups.boundaries[:-1], groups.ids
-        if groups.n_rows != n_rows:
-            raise DataError(
-                f"group_sizes add up to {groups.n_rows:,}; expected {n_rows:,}, the rows of features"
-            )
-    else:
-        rows = as_column(query_ids, "query_ids")  # type: ignore[arg-type]
-        if len(rows) != n_rows:
-            raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
-        if n_rows:
-            QueryGroups.from_ids(rows)  # refuses missing ids
-        rows = rows.astype(np.str_) if rows.dtype.kind == "O" else rows
-        starts, ids = blocks_of(rows, [0])
+    starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
     names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
     columns = {
         "labels": labels,
@@ -87,13 +71,13 @@ def from_arrays(
         if values is not None and len(values) != n_rows
     ]
     if len(names) != matrix.shape[1] or len(set(names)) != len(names):
-        found = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
-        problems.append(Problem(source, found, f"{matrix.shape[1]} different ones, one per column"))
+        text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
+        problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
     if not problems:
         problems += _value_problems(source, checked)
     if problems:
         raise DataError(problems)
-    found_positions = checked["positions"]
+    rows_positions = checked["positions"]
     return assembled(
         Rows(
             matrix,
@@ -103,13 +87,35 @@ def from_arrays(
             lambda row: f"{source}: row {row}",
             names,
             None if checked["weights"] is None else checked["weights"].astype(np.float64),
-            None if found_positions is None else found_positions.astype(np.int32),
+            None if rows_positions is None else rows_positions.astype(np.int32),
             _plain(checked["document_ids"]),
             {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
         ),
         source,
         regroup=regroup,
     )
+
+
+def _starts_and_ids(
+    n_rows: int, query_ids: ArrayLike | None, group_sizes: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Where queries' blocks of rows begin, and whose they are."""
+    if (query_ids is None) == (group_sizes is None):
+        raise DataError("give either query_ids, one per row, or group_sizes, one per query")
+    if group_sizes is not None:
+        groups = QueryGroups.from_sizes(group_sizes)
+        if groups.n_rows != n_rows:
+            raise DataError(
+                f"group_sizes add up to {groups.n_rows:,}; expected {n_rows:,}, the rows of features"
+            )
+        return groups.boundaries[:-1], groups.ids
+    rows = as_column(query_ids, "query_ids")  # type: ignore[arg-type]
+    if len(rows) != n_rows:
+        raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
+    if n_rows:
+        QueryGroups.from_ids(rows)  # refuses missing ids
+    rows = rows.astype(np.str_) if rows.dtype.kind == "O" else rows
+    return blocks_of(rows, [0])
 
 
 def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingDataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,47 +53,56 @@ class Table(Protocol):
         """Where a row stands, for messages."""
 
 
-class Part:
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which column is what.
+
+    Attributes:
+        label: None where no row is judged; labels read as 0.
+        features: in order.
+        query, weight, position, document_id: None where there is none.
+        attributes: of queries.
+        categorical: those of the features whose values are texts.
+    """
+
+    label: str | None
+    features: Sequence[str]
+    query: str | None = None
+    weight: str | None = None
+    position: str | None = None
+    document_id: str | None = None
+    attributes: Sequence[str] = ()
+    categorical: Collection[str] = ()
+
+
+class TableColumns:
     """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
 
-    def __init__(
-        self,
-        table: Table,
-        *,
-        label: str | None,
-        features: Sequence[str],
-        query: str | None = None,
-        weight: str | None = None,
-        position: str | None = None,
-        document_id: str | None = None,
-        attributes: Sequence[str] = (),
-        categorical: Collection[str] = (),
-        options: ValueOptions | None = None,
-    ) -> None:
+    def __init__(self, table: Table, roles: ColumnRoles, options: ValueOptions | None = None) -> None:
         self.table = table
         self._options = options or ValueOptions()
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        numbers = [name for name in (label, weight, position) if name]
-        texts = [*(name for name in (query, document_id) if name), *attributes]
-        quantities = [name for name in features if name not in categorical]
+        numbers = [name for name in (roles.label, roles.weight, roles.position) if name]
+        texts = [*(name for name in (roles.query, roles.document_id) if name), *roles.attributes]
+        quantities = [name for name in roles.features if name not in roles.categorical]
         if table.schema is None:
-            numbers, texts = [*quantities, *numbers], [*texts, *categorical]
+            numbers, texts = [*quantities, *numbers], [*texts, *roles.categorical]
         else:
             refuse_types(table.path, table.schema, [*quantities, *numbers])
         columns = table.read(numbers, texts)
         self.n_rows = columns.num_rows
 
-        self.query_ids = self._texts(columns, query, "a query id") if query else None
+        self.query_ids = self._texts(columns, roles.query, "a query id") if roles.query else None
         self.labels = (
-            self._grades(columns, label, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
-            if label
+            self._grades(columns, roles.label, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
+            if roles.label
             else np.zeros(self.n_rows)
         )
-        self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
+        self.features = np.empty((self.n_rows, len(roles.features)), dtype=np.float32)
         self.categories: dict[str, tuple[str, ...]] = {}
-        for j, name in enumerate(features):
-            if name in categorical:
+        for j, name in enumerate(roles.features):
+            if name in roles.categorical:
                 values = columns if table.schema is None else table.read([], [name])
                 self.features[:, j] = self._codes(values, name)
                 continue
@@ -105,10 +115,12 @@ class Part:
                 self._report(beyond, name, values, _FINITE)
             else:
                 self.n_beyond += within_float32(self.features[:, j], self._options.beyond_float32)
-        self.weights = self._grades(columns, weight, "a weight >= 0") if weight else None
-        self.positions = self._positions(columns, position) if position else None
-        self.document_ids = self._texts(columns, document_id, "a document id") if document_id else None
-        self.attributes = {name: self._attribute(columns, name) for name in attributes}
+        self.weights = self._grades(columns, roles.weight, "a weight >= 0") if roles.weight else None
+        self.positions = self._positions(columns, roles.position) if roles.position else None
+        self.document_ids = (
+            self._texts(columns, roles.document_id, "a document id") if roles.document_id else None
+        )
+        self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
 
     def _codes(self, columns: Any, name: str) -> NDArray[np.float32]:
         found = coded(columns[name])
@@ -206,7 +218,7 @@ class Part:
         self.problems += limited(listed, len(rows), where=f" in column {name!r}")
 
 
-def place_in(parts: Sequence[Part]) -> Callable[[int], str]:
+def place_in(parts: Sequence[TableColumns]) -> Callable[[int], str]:
     """Where a row of the joined parts stands."""
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 

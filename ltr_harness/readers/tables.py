@@ -22,7 +22,7 @@ from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
-from ltr_harness.readers.table_part import Part, Table, place_in
+from ltr_harness.readers.table_part import ColumnRoles, Table, TableColumns, place_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 
@@ -107,23 +107,20 @@ class TableReader(FileReader, ValueOptions):
         problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
         categorical = self._categorical_columns(tables, features)
+        roles = ColumnRoles(
+            label=self.label if self._labelled else None,
+            features=features,
+            query=self.query,
+            weight=self.weight,
+            position=self.position,
+            document_id=self.document_id,
+            attributes=self.attributes,
+            categorical=categorical,
+        )
         parts = []
         for table in tables:
             try:
-                parts.append(
-                    Part(
-                        table,
-                        label=self.label if self._labelled else None,
-                        features=features,
-                        query=self.query,
-                        weight=self.weight,
-                        position=self.position,
-                        document_id=self.document_id,
-                        attributes=self.attributes,
-                        categorical=categorical,
-                        options=self,
-                    )
-                )
+                parts.append(TableColumns(table, roles, self))
             except DataError as problem:
                 problems += problem.problems
         problems += [problem for part in parts for problem in part.problems]
@@ -227,7 +224,7 @@ class TableReader(FileReader, ValueOptions):
         return features, notes
 
 
-def _joined(parts: Sequence[Part], features: tuple[str, ...], categorical: tuple[str, ...]) -> Rows:
+def _joined(parts: Sequence[TableColumns], features: tuple[str, ...], categorical: tuple[str, ...]) -> Rows:
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def joined(columns: Sequence[NDArray[Any] | None]) -> Any:

@@ -168,12 +168,7 @@ def document(data: ReportData) -> dict[str, Any]:
         pairs=list(comparison.pairs),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         slices=list(data.slices),
-        changed_queries=[
-            ChangedQuery(**change._asdict(), difference=change.difference)
-            for model in data.rivals
-            for kind in changes(data, model)
-            for change in kind
-        ],
+        changed_queries=_changed_queries(data),
         conventions=[
             Convention(model=model, metric=metric, **known._asdict())
             for model in data.models
@@ -209,6 +204,15 @@ def document(data: ReportData) -> dict[str, Any]:
     # as text, where NaN is null
     read: dict[str, Any] = json.loads(body.model_dump_json(by_alias=True, fallback=_plain, warnings="none"))
     return read
+
+
+def _changed_queries(data: ReportData) -> list[ChangedQuery]:
+    return [
+        ChangedQuery(**change._asdict(), difference=change.difference)
+        for model in data.rivals
+        for kind in changes(data, model)
+        for change in kind
+    ]
 
 
 def schema() -> dict[str, Any]:

@@ -22,11 +22,11 @@ def _no_file(name: str) -> str:
 MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
-class _Part(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SplitFacts(_Part):
+class SplitFacts(_Stored):
     """One split as it was used: enough to recognise it again."""
 
     source: str
@@ -39,7 +39,7 @@ class SplitFacts(_Part):
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
 
 
-class MetricSummary(_Part):
+class MetricSummary(_Stored):
     """One metric's mean over the test queries."""
 
     mean: float | None  # None where every query is undefined
@@ -48,14 +48,14 @@ class MetricSummary(_Part):
     higher_is_better: bool
 
 
-class OwnMetric(_Part):
+class OwnMetric(_Stored):
     """A metric from a file of the user's own: its name alone would not find it again."""
 
     spelling: str  # path.py:Attribute(parameters)
     sha256: str  # of the file
 
 
-class StoppingFacts(_Part):
+class StoppingFacts(_Stored):
     metric: MetricName
     on: str
     patience: int
@@ -64,7 +64,7 @@ class StoppingFacts(_Part):
     max_rounds: int
 
 
-class TuningFacts(_Part):
+class TuningFacts(_Stored):
     """How a model's options were chosen: by trials on validation data, before any test query was scored."""
 
     study: str  # folder in the experiment's folder of studies
@@ -84,7 +84,7 @@ class TuningFacts(_Part):
     seed: int
 
 
-class Record(_Part):
+class Record(_Stored):
     """`record.json`: one model, one fold, one seed."""
 
     schema_version: Literal[1] = SCHEMA_VERSION

@@ -14,11 +14,11 @@ STUDY = "study.json"
 SCHEMA_VERSION: Final = 1
 
 
-class _Part(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Trial(_Part):
+class Trial(_Stored):
     """One point of the search space and what became of it."""
 
     number: int  # from 0, in the order in which trials began
@@ -31,7 +31,7 @@ class Trial(_Part):
     error: str | None = None
 
 
-class StudyRecord(_Part):
+class StudyRecord(_Stored):
     """`study.json`: one model on one fold."""
 
     schema_version: Literal[1] = SCHEMA_VERSION

@@ -25,7 +25,7 @@ SLOW_TO_START = 5.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One thing that was looked at."""
 
     status: Status
@@ -63,7 +63,7 @@ def command(as_json: bool) -> int:
     return 1 if any(finding.status == "failed" for finding in findings) else 0
 
 
-def examined() -> Iterator[Finding]:
+def examined() -> Iterator[Diagnosis]:
     """Everything, one finding after the other."""
     yield _versions()
     yield _cores()
@@ -77,18 +77,18 @@ def examined() -> Iterator[Finding]:
     yield from _extras()
 
 
-def _attempt(what: str, look: Callable[[], Finding]) -> Iterator[Finding]:
+def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
     """What `look` finds; whatever goes wrong is a finding too."""
     try:
         yield look()
     except Exception as problem:
         cure = WITHOUT_DOCSTRINGS if sys.flags.optimize > 1 else "install ltr-harness again"
-        yield Finding("failed", what, f"{type(problem).__name__}: {problem}", cure)
+        yield Diagnosis("failed", what, f"{type(problem).__name__}: {problem}", cure)
 
 
-def _versions() -> Finding:
+def _versions() -> Diagnosis:
     names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
-    return Finding(
+    return Diagnosis(
         "ok",
         "versions",
         f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {_version(name)}" for name in names),
@@ -102,7 +102,7 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _cores() -> Finding:
+def _cores() -> Diagnosis:
     from ltr_harness.experiment.cores import available_cores
 
     limits = [
@@ -111,16 +111,16 @@ def _cores() -> Finding:
     here, allowed = os.cpu_count() or 1, available_cores()
     found = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
     if limits:
-        return Finding(
+        return Diagnosis(
             "note",
             "cores",
             f"{found}; {', '.join(limits)}",
             "it also limits the boosters; unset it to use all",
         )
-    return Finding("ok", "cores", found)
+    return Diagnosis("ok", "cores", found)
 
 
-def _metrics() -> Finding:
+def _metrics() -> Diagnosis:
     from ltr_harness.evaluation import evaluate
 
     started = time.perf_counter()
@@ -128,18 +128,18 @@ def _metrics() -> Finding:
     seconds = time.perf_counter() - started
     expected = (1 / 1.5849625007211562 + 3 / 2) / (3 + 1 / 1.5849625007211562)
     if abs(mean - expected) > 1e-12:
-        return Finding("failed", "compiled metrics", f"ndcg@3 is {mean!r}, not {expected!r}", "report this")
+        return Diagnosis("failed", "compiled metrics", f"ndcg@3 is {mean!r}, not {expected!r}", "report this")
     if seconds > SLOW_TO_START:
-        return Finding(
+        return Diagnosis(
             "note",
             "compiled metrics",
             f"right, but {seconds:.1f} s until the first value",
             "normal the first time; if it stays, set NUMBA_CACHE_DIR to a folder that can be written",
         )
-    return Finding("ok", "compiled metrics", f"right, {seconds:.1f} s until the first value")
+    return Diagnosis("ok", "compiled metrics", f"right, {seconds:.1f} s until the first value")
 
 
-def _trains(name: str, objective: str) -> Finding:
+def _trains(name: str, objective: str) -> Diagnosis:
     """A tiny model that must learn to sort by its one informative feature."""
     import numpy as np
 
@@ -156,46 +156,48 @@ def _trains(name: str, objective: str) -> Finding:
         )
     )
     if np.ptp(fitted.score(data.features)) == 0:
-        return Finding(
+        return Diagnosis(
             "failed", name, f"{version(name)} learned a constant from data that has structure", "report this"
         )
-    return Finding("ok", name, f"{version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)")
+    return Diagnosis(
+        "ok", name, f"{version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)"
+    )
 
 
-def _charts() -> Finding:
+def _charts() -> Diagnosis:
     from ltr_harness.report import engine
 
     try:
         engine.draw("svg", {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}})
     except engine.EngineError as problem:
-        return Finding("note", "charts", str(problem), "reports have descriptions in place of charts")
-    return Finding("ok", "charts", f"vl-convert {version('vl-convert-python')} draws")
+        return Diagnosis("note", "charts", str(problem), "reports have descriptions in place of charts")
+    return Diagnosis("ok", "charts", f"vl-convert {version('vl-convert-python')} draws")
 
 
-def _workers() -> Finding:
+def _workers() -> Diagnosis:
     from ltr_harness.experiment.pool import new_pool, worker_context
 
     started = time.perf_counter()
     with new_pool(1, worker_context()) as pool:
         pool.submit(os.getpid).result(60)
-    return Finding("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
+    return Diagnosis("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
 
 
-def _data_cache() -> Finding:
+def _data_cache() -> Diagnosis:
     from ltr_harness.cache import default_folder, kept_entries
 
     folder = default_folder()
     if folder is None:
-        return Finding("note", "data cache", "switched off", "every run parses its files again")
+        return Diagnosis("note", "data cache", "switched off", "every run parses its files again")
     size = sum(entry.size for entry in kept_entries(folder))
     return _writable("data cache", folder, f", holds {in_words(size)}")
 
 
-def _scratch() -> Finding:
+def _scratch() -> Diagnosis:
     return _writable("temporary folder", Path(tempfile.gettempdir()), "")
 
 
-def _writable(what: str, folder: Path, more: str) -> Finding:
+def _writable(what: str, folder: Path, more: str) -> Diagnosis:
     import shutil
 
     try:
@@ -204,14 +206,14 @@ def _writable(what: str, folder: Path, more: str) -> Finding:
             file.write(b"x")
         free = shutil.disk_usage(folder).free
     except OSError as problem:
-        return Finding("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
+        return Diagnosis("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
     status: Status = "ok" if free > 1e9 else "note"
-    return Finding(
+    return Diagnosis(
         status, what, f"{folder}, {in_words(free)} free{more}", "" if free > 1e9 else "little room"
     )
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[Diagnosis]:
     """Optional packages, from what the distribution itself says it can use."""
     import re
 
@@ -224,14 +226,14 @@ def _extras() -> Iterator[Finding]:
         if extra not in optional:
             continue
         yield (
-            Finding(
+            Diagnosis(
                 "note",
                 f"extra {extra}",
                 f"not installed ({', '.join(missing)})",
                 f"pip install 'ltr-harness[{extra}]'",
             )
             if missing
-            else Finding(
+            else Diagnosis(
                 "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in optional[extra])
             )
         )

@@ -88,7 +88,7 @@ class Binding:
         out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
         if self._parts:
 
-            def fill(part: _Part) -> None:
+            def fill(part: _Share) -> None:
                 out[:, part.queries] = part.binding._per_query(checked[part.rows], all_listed)
 
             with ThreadPoolExecutor(len(self._parts)) as pool:
@@ -121,7 +121,7 @@ class Binding:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Share:
     """Neighbouring queries, evaluated by a thread of their own."""
 
     queries: slice
@@ -129,7 +129,7 @@ class _Part:
     binding: Binding
 
 
-def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> list[_Part]:
+def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> list[_Share]:
     """The queries in parts of about equally many rows; empty where one thread is as good."""
     boundaries = judgments.groups.boundaries
     n_parts = min(threads, judgments.groups.n_rows // _ROWS_PER_THREAD)
@@ -141,7 +141,7 @@ def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> lis
         return []
     try:
         return [
-            _Part(
+            _Share(
                 slice(first, last),
                 slice(int(boundaries[first]), int(boundaries[last])),
                 Binding(metrics, judgments.take(np.arange(first, last))),

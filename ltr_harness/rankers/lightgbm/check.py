@@ -83,10 +83,10 @@ def _values(
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     """Limits that depend on the data."""
-    found = []
+    problems = []
     if objective != "regression" and facts.n_fractional:
         does = "truncates" if objective == "rank_xendcg" else "refuses"
-        found.append(
+        problems.append(
             Problem(
                 "objective",
                 f"{objective} {does} fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
@@ -95,28 +95,10 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
             )
         )
     if objective == "lambdarank":
-        gains = given.get("label_gain")
-        size = _length(gains) if gains is not None else _DEFAULT_GAINS
-        if facts.max_label > size - 1:
-            found.append(
-                Problem(
-                    "objective",
-                    f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
-                    cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
-                    "labels to fewer grades, or use objective: rank_xendcg",
-                )
-            )
-        if facts.largest_query > _LARGEST_QUERY:
-            found.append(
-                Problem(
-                    "objective",
-                    f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
-                    cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
-                )
-            )
+        problems += _lambdarank_limits(given, facts)
     leaf = as_number(given.get("min_data_in_leaf"), 20)
     if facts.n_rows < 2 * leaf:
-        found.append(
+        problems.append(
             Problem(
                 "params.min_data_in_leaf",
                 f"{count_of(facts.n_rows, 'training row')} cannot be split into two leaves of {leaf:g} rows: the model "
@@ -126,7 +108,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
         )
     hessian = as_number(given.get("min_sum_hessian_in_leaf"), 1e-3)
     if objective == "rank_xendcg" and not facts.has_weights and 2 * hessian >= facts.n_queries:
-        found.append(
+        problems.append(
             Problem(
                 "params.min_sum_hessian_in_leaf",
                 "a query's hessian sums to less than 1 in rank_xendcg, so "
@@ -136,14 +118,38 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
             )
         )
     if facts.stopping and given.get("boosting") == "dart":
-        found.append(
+        problems.append(
             Problem(
                 "params.boosting",
                 "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
                 cure="give the model a fixed number of `rounds:`, or use another boosting",
             )
         )
-    return found
+    return problems
+
+
+def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    problems = []
+    gains = given.get("label_gain")
+    size = _length(gains) if gains is not None else _DEFAULT_GAINS
+    if facts.max_label > size - 1:
+        problems.append(
+            Problem(
+                "objective",
+                f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
+                cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
+                "labels to fewer grades, or use objective: rank_xendcg",
+            )
+        )
+    if facts.largest_query > _LARGEST_QUERY:
+        problems.append(
+            Problem(
+                "objective",
+                f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
+                cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
+            )
+        )
+    return problems
 
 
 def spoken(message: str) -> str:

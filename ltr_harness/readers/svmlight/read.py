@@ -124,10 +124,7 @@ def read_svmlight(
         return _parse(chunk, with_qid, first_index, into, options)
 
     parsed = on_all_cores(parse, chunks)
-    if any(part.n_problems for part in parsed):
-        listed = [problem for part in parsed for problem in part.problems]
-        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad line"))
-
+    _refuse_problems(parsed)
     files = [chunk.file for chunk in chunks]
     starts = np.searchsorted(files, np.arange(len(paths)))
     notes = _repeats(chunks, parsed)
@@ -158,6 +155,12 @@ def read_svmlight(
         lines,
         tuple(notes),
     )
+
+
+def _refuse_problems(parsed: Sequence[_Parsed]) -> None:
+    if any(part.n_problems for part in parsed):
+        listed = [problem for part in parsed for problem in part.problems]
+        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad line"))
 
 
 def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:

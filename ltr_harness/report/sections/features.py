@@ -200,12 +200,12 @@ def _cost_table(data: ReportData, costs: dict[str, Cost]) -> Table:
     )
 
 
-def _cost_chart(data: ReportData, costs: dict[str, Cost]) -> Chart:
-    found = {model: one.microseconds_per_row for model, one in costs.items()}
+def _cost_rows(data: ReportData, costs: dict[str, Cost]) -> tuple[list[dict[str, Any]], list[str]]:
+    """A point each, and the same in words."""
     rows: list[dict[str, Any]] = []
     words = []
-    for model, micro in found.items():
-        summary = data.summary(model, data.primary)
+    for model, cost in costs.items():
+        micro, summary = cost.microseconds_per_row, data.summary(model, data.primary)
         if not micro or summary.mean != summary.mean:
             continue
         rows.append(
@@ -218,6 +218,11 @@ def _cost_chart(data: ReportData, costs: dict[str, Cost]) -> Chart:
             }
         )
         words.append(f"{model}: {micro:.2f} µs per row, {metric_text(summary.mean)}.")
+    return rows, words
+
+
+def _cost_chart(data: ReportData, costs: dict[str, Cost]) -> Chart:
+    rows, words = _cost_rows(data, costs)
     names = [str(row["model"]) for row in rows]
     x = {
         "field": "cost",

@@ -113,17 +113,12 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
     )
 
 
-def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
-    rows, words = [], []
-    pairs = [data.comparison.paired(name) for name in compared]
-    low, high = _shown(pairs)
-    for name, pair in zip(compared, pairs, strict=True):
-        words.append(
-            f"{name}: {difference_text(pair.difference)} "
-            f"{interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
-        )
+def _interval_rows(pairs: list[Paired], low: float, high: float) -> list[dict[str, Any]]:
+    """An interval each; an arrow in place of one far outside of what is shown."""
+    rows = []
+    for pair in pairs:
         row: dict[str, Any] = {
-            "model": name,
+            "model": pair.model,
             "difference": round(pair.difference, 6),
             "low": None if math.isnan(pair.ci_low) else round(pair.ci_low, 6),
             "high": None if math.isnan(pair.ci_high) else round(pair.ci_high, 6),
@@ -134,6 +129,13 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         elif pair.difference > high:
             row |= {"right": high, "beyond": f"{difference_text(pair.difference)} ▸"}
         rows.append(row)
+    return rows
+
+
+def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
+    pairs = [data.comparison.paired(name) for name in compared]
+    low, high = _shown(pairs)
+    rows = _interval_rows(pairs, low, high)
     y = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None}
     x: dict[str, Any] = {
         "type": "quantitative",
@@ -182,7 +184,11 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "an interval across the dashed line means the sign is open"
         + ("; arrows point to models far outside" if beyond else ""),
         spec=spec(body),
-        text=" ".join(words),
+        text=" ".join(
+            f"{pair.model}: {difference_text(pair.difference)} {interval(pair.ci_low, pair.ci_high, signed=True)}, "
+            f"{pair.verdict}."
+            for pair in pairs
+        ),
     )
 
 
