@@ -77,26 +77,26 @@ class Catalog:
             return load_target(self.table[name])
         installed = self._installed()
         if is_own_file(name):
-            found = load_own_file(name, error)
+            target = load_own_file(name, error)
         elif name in installed:
             try:
-                found = installed[name].load()
+                target = installed[name].load()
             except Exception as problem:
                 raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
         else:
             raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names(), self._synonyms)}")
         if self._base:
-            self._require_family(found, name.rpartition(":")[0] or name, error)
-        return found
+            self._require_family(target, name.rpartition(":")[0] or name, error)
+        return target
 
-    def _require_family(self, found: Any, place: str, error: type[UsageError]) -> None:
+    def _require_family(self, target: Any, place: str, error: type[UsageError]) -> None:
         base = load_target(self._base)
-        if not (isinstance(found, type) and issubclass(found, base)):
-            called = getattr(found, "__name__", type(found).__name__)
+        if not (isinstance(target, type) and issubclass(target, base)):
+            called = getattr(target, "__name__", type(target).__name__)
             raise error(
                 f"{place}: {called} is not a {self.family}; expected a subclass of {base.__module__}.{base.__name__}"
             )
-        require_methods(found, place, error)
+        require_methods(target, place, error)
 
     def _installed(self) -> dict[str, Any]:
         return {point.name: point for point in entry_points(group=self.entry_point_group)}

@@ -118,10 +118,10 @@ class _Files:
         """What was saved; None where it is not there, of another version or damaged."""
         path = self._path(key)
         try:
-            found = path.read_bytes()
+            stored = path.read_bytes()
         except OSError:
             return None
-        digest, content = found[:32], found[32:]
+        digest, content = stored[:32], stored[32:]
         if hashlib.sha256(content).digest() != digest:
             log.warning("%s is damaged: it is compiled again", path)
             return None

@@ -78,14 +78,14 @@ def imported_modules(path: Path) -> tuple[Path, ...]:
     As written in the code, so that an import within a function counts before it is made. One whose name is only made
     up while the code runs is not seen.
     """
-    folder, found, left = path.parent, {path}, [path]
+    folder, modules, left = path.parent, {path}, [path]
     while left:
         file = left.pop()
         for name in _imports(file.read_bytes(), _package(folder, file)):
-            new = [one for one in _files_of(folder, name) if one not in found]
-            found.update(new)
+            new = [one for one in _files_of(folder, name) if one not in modules]
+            modules.update(new)
             left += new
-    return tuple(sorted(found - {path}))
+    return tuple(sorted(modules - {path}))
 
 
 def admitted(name: str, folder: Path, trust: bool) -> str:

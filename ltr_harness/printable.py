@@ -27,10 +27,10 @@ def printable(text: str, *, lines: bool = False) -> str:
     return _OBEYED.sub(_kept_lines if lines else _escape, text)
 
 
-def _kept_lines(found: re.Match[str]) -> str:
-    return found[0] if found[0] in "\n\t" else _escape(found)
+def _kept_lines(match: re.Match[str]) -> str:
+    return match[0] if match[0] in "\n\t" else _escape(match)
 
 
-def _escape(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return _SHORT.get(found[0]) or (f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}")
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return _SHORT.get(match[0]) or (f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}")

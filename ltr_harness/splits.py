@@ -220,8 +220,8 @@ def divided_by_time(
     newest_first = order[::-1]
     part_of = np.empty(n, dtype=np.int64)
     part_of[newest_first] = _cut_at(_targets(reversed_shares, n), _numbered(times)[newest_first])
-    found = _parts(part_of, reversed_shares)
-    return {name: found[name] for name in ("train", *shares)}
+    parts = _parts(part_of, reversed_shares)
+    return {name: parts[name] for name in ("train", *shares)}
 
 
 def _check_shares(shares: Mapping[str, float]) -> None:
@@ -255,13 +255,13 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
 
 def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
     names = [*shares, "train"]
-    found = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
-    empty = [name for name in names if len(found[name]) == 0]
+    queries = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
+    empty = [name for name in names if len(queries[name]) == 0]
     if empty:
         raise DataError(
             f"{' and '.join(empty)} would have no query out of {len(part_of)}; expected at least one in each part"
         )
-    return {name: found[name] for name in ("train", *shares)}
+    return {name: queries[name] for name in ("train", *shares)}
 
 
 def shuffled(n: int, seed: int) -> NDArray[np.int64]:

@@ -49,9 +49,9 @@ def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> N
         )
 
 
-def refuse_rule_of_library(library: str, found: str) -> None:
+def refuse_rule_of_library(library: str, their_rule: str) -> None:
     """Refuse the library's own early stopping, which was found beside ours."""
     raise UsageError(
-        f"{library}'s own early stopping is on as well ({found}), and the first rule to give up would win; "
+        f"{library}'s own early stopping is on as well ({their_rule}), and the first rule to give up would win; "
         "expected it left out"
     )

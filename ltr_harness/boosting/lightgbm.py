@@ -315,10 +315,10 @@ def _collision(names: Sequence[str]) -> str:
     )
 
 
-def _is_resolution(asked: Metric, found: Metric) -> bool:
+def _is_resolution(asked: Metric, resolved: Metric) -> bool:
     """Whether `found` is the metric asked for, perhaps with parameters taken from the data filled in."""
-    return type(asked) is type(found) and all(
-        getattr(asked, field.name) == getattr(found, field.name)
+    return type(asked) is type(resolved) and all(
+        getattr(asked, field.name) == getattr(resolved, field.name)
         or (field.name != "k" and getattr(asked, field.name) is None)
         for field in dataclasses.fields(asked)
     )

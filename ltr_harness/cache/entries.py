@@ -98,8 +98,8 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
         dataset = _opened(folder, facts)
         fingerprints = Fingerprints(facts["fingerprint"], facts["judgments_fingerprint"])
         if verify or not same:
-            found = Fingerprints.of(dataset), _attributes_fingerprint(dataset)
-            if found != (fingerprints, facts["attributes_fingerprint"]):
+            present = Fingerprints.of(dataset), _attributes_fingerprint(dataset)
+            if present != (fingerprints, facts["attributes_fingerprint"]):
                 return None
             if not same:
                 facts["files"] = {name: dict(stamp(folder / f"{name}.npy")) for name in facts["files"]}

@@ -34,7 +34,7 @@ class KeptEntry:
 
 def kept_entries(folder: Path) -> list[KeptEntry]:
     """The entries of a cache, the last used first; unfinished and damaged ones too: they take room as well."""
-    found = []
+    entries = []
     with suppress(OSError):
         for entry in (folder / "sets").iterdir():
             with suppress(OSError):
@@ -42,8 +42,8 @@ def kept_entries(folder: Path) -> list[KeptEntry]:
                 # reading an entry touches its page of facts
                 page = entry / FACTS
                 used = (page if page.is_file() else entry).stat().st_mtime
-                found.append(KeptEntry(entry, _title(page), sum(file.st_size for file in files), used))
-    return sorted(found, key=lambda entry: -entry.used)
+                entries.append(KeptEntry(entry, _title(page), sum(file.st_size for file in files), used))
+    return sorted(entries, key=lambda entry: -entry.used)
 
 
 def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bool = False) -> None:

@@ -158,8 +158,8 @@ class DataCache:
     def _kept(self, key: str, make: Callable[[], RankingDataset]) -> CachedSet:
         assert self._folder is not None
         folder = self._folder / "sets" / key
-        found = open_entry(folder, verify=self._verify)
-        if found is None:
+        entry = open_entry(folder, verify=self._verify)
+        if entry is None:
             if folder.exists():
                 log.warning("%s in the data cache is damaged: the data is read again", folder)
             dataset = make()
@@ -172,8 +172,8 @@ class DataCache:
                 self._warn(problem)
                 return CachedSet(dataset, key, fingerprints)
             # The mapped one from here on: what was read is freed, and all processes share one copy.
-            found = open_entry(folder) or (dataset, fingerprints)
-        return CachedSet(found[0], key, found[1])
+            entry = open_entry(folder) or (dataset, fingerprints)
+        return CachedSet(entry[0], key, entry[1])
 
     def _warn(self, problem: OSError) -> None:
         if not self._warned:

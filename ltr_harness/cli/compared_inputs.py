@@ -25,7 +25,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
     from ltr_harness.comparison.saved import FILE
 
-    found: list[Path] = []
+    files: list[Path] = []
     problems = []
     for text in inputs:
         path = Path(text).expanduser()
@@ -33,10 +33,10 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
         if not matches:
             what = "matches nothing" if glob.has_magic(text) else "no such file or folder"
             problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
-        found += matches
+        files += matches
     paths, notes = [], []
-    with_runs = {path.parent for path in found if (path / RECORD).is_file()}
-    for path in found:
+    with_runs = {path.parent for path in files if (path / RECORD).is_file()}
+    for path in files:
         # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
         beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
         if beside and (path.parent in with_runs or not (path / FILE).is_file()):
@@ -127,16 +127,16 @@ class ComparedInputs:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
         asked = asked_metrics.asked(texts)
         kind = "scores" if given["data"] is not None else "run_files"
-        found = rankings.load_rankings(**{**given, kind: files})
+        loaded = rankings.load_rankings(**{**given, kind: files})
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
-        scaled, notes = found.on_scale(wanted)
+        scaled, notes = loaded.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
-        self._rankings = found
-        self.notes = (*found.notes, *notes)
+        self._rankings = loaded
+        self.notes = (*loaded.notes, *notes)
         self.metrics = [str(metric) for metric in scaled]
         return {
-            path: found.entrant(scored, scored.evaluate(scaled))
-            for path, scored in zip(files, found.all, strict=True)
+            path: loaded.entrant(scored, scored.evaluate(scaled))
+            for path, scored in zip(files, loaded.all, strict=True)
         }
 
     def _with_gates(

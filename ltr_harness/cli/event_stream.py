@@ -60,10 +60,10 @@ class EventStream:
             self.exit_code = error.exit_code
         elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
             self.exit_code, problems = as_problems(error)
-            for found in problems:
+            for problem in problems:
                 self.emit(
                     events.ProblemFound(
-                        place=found.place, found=found.found, expected=found.expected, cure=found.cure
+                        place=problem.place, found=problem.found, expected=problem.expected, cure=problem.cure
                     )
                 )
         elif error is not None:

@@ -190,9 +190,9 @@ Event = (
 
 def schema() -> dict[str, Any]:
     """JSON Schema of one line."""
-    found = TypeAdapter(Annotated[Event, Field(discriminator="event")]).json_schema(mode="serialization")
+    event = TypeAdapter(Annotated[Event, Field(discriminator="event")]).json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "One line that --json writes to stderr",
-        **found,
+        **event,
     }

@@ -260,11 +260,11 @@ def _from_scores(
     judgments = dataset.judgments
     read = partial(read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns)
     scores = _read_all([partial(read, path) for path in files])
-    found = tuple(
+    rankings = tuple(
         Scored(name, path, judgments, values)
         for name, path, values in zip(_names(files), files, scores, strict=True)
     )
-    return Rankings(found, judgments, data, max_grade, dataset.notes)
+    return Rankings(rankings, judgments, data, max_grade, dataset.notes)
 
 
 def _from_runs(
@@ -276,26 +276,26 @@ def _from_runs(
     joined = _read_all([partial(join, qrels, run, **how_to_join) for run in runs])
     tags = [run.tag for run in runs]
     names = tags if len(set(tags)) == len(tags) else _names(files)
-    found = tuple(
+    rankings = tuple(
         Scored(name, run.path, one.judgments, one.scores, one.retrieved, run.tag)
         for name, run, one in zip(names, runs, joined, strict=True)
     )
     notes = tuple(note for one in joined for note in one.notes)
-    return Rankings(found, qrels.judgments, qrels_file, max_grade, notes)
+    return Rankings(rankings, qrels.judgments, qrels_file, max_grade, notes)
 
 
 def _read_all(reads: Sequence[Callable[[], Any]]) -> list[Any]:
     """What each returns, or the problems of all."""
-    found: list[Any] = []
+    values: list[Any] = []
     problems: list[Problem] = []
     for read in reads:
         try:
-            found.append(read())
+            values.append(read())
         except DataError as error:
             problems += error.problems
     if problems:
         raise DataError(problems)
-    return found
+    return values
 
 
 def _stem(path: Path) -> str:

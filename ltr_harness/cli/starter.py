@@ -44,10 +44,10 @@ def guessed_columns(
     for role in ROLES:
         if role in options:
             continue
-        found = column_of(role, columns)
-        if found is not None:
-            options[role] = found
-            said.append(f"{role}: column {found!r}")
+        column = column_of(role, columns)
+        if column is not None:
+            options[role] = column
+            said.append(f"{role}: column {column!r}")
         elif role in ("query", "label"):
             shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
             problems.append(
@@ -81,8 +81,10 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
 
     def is_category(column: Any) -> bool:
         texts = texts_of(column.unique())
-        found = [] if texts is None or len(texts) > most + 1 else [text for text in texts.to_pylist() if text]
-        return 1 < len(found) <= most and all(text[0].isalpha() for text in found)
+        values = (
+            [] if texts is None or len(texts) > most + 1 else [text for text in texts.to_pylist() if text]
+        )
+        return 1 < len(values) <= most and all(text[0].isalpha() for text in values)
 
     return tuple(name for name in names if is_category(kinds[name]))
 

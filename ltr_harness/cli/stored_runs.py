@@ -80,8 +80,8 @@ def evaluated_by(
     if all(_stored(run.record, metric) for run in complete for metric in wanted):
         return runs, []
     added: dict[str, None] = {}
-    found = [_rescored(run, wanted, keep, added) if run in complete else run for run in runs]
-    return found, list(added)
+    evaluated = [_rescored(run, wanted, keep, added) if run in complete else run for run in runs]
+    return evaluated, list(added)
 
 
 def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: dict[str, None]) -> Run:

@@ -114,31 +114,31 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         >>> asked(["P.10,5", "rbp(p=0.8)", "map"])
         {'map': (), 'P': ('5', '10'), 'rbp(p=0.8)': ()}
     """
-    found: dict[str, tuple[str, ...]] = {}
+    measures: dict[str, tuple[str, ...]] = {}
     for text in texts or ("official",):
         if text in SETS:
-            found |= dict.fromkeys(SETS[text], ())
+            measures |= dict.fromkeys(SETS[text], ())
             continue
         form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>\d+(?:,\d+)*))?", text)
         name = form["name"] if form else ""
         if form is not None and "{k}" in METRICS.get(name, ""):
-            cutoffs = {*found.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ())}
-            found[name] = tuple(sorted(cutoffs, key=int))
+            cutoffs = {*measures.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ())}
+            measures[name] = tuple(sorted(cutoffs, key=int))
         elif text in _ORDER:
-            found[text] = ()
+            measures[text] = ()
         else:
-            found[_ours(text)] = ()
-    return {name: found[name] for name in sorted(found, key=_place)}
+            measures[_ours(text)] = ()
+    return {name: measures[name] for name in sorted(measures, key=_place)}
 
 
 def completed(
-    measures: Mapping[str, tuple[str, ...]], found: Rankings, relevant: float
+    measures: Mapping[str, tuple[str, ...]], loaded: Rankings, relevant: float
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """The measures, those that are our metrics with every grade they depend on in their names; and notes.
 
     Args:
         measures: as printed, to the metrics behind each.
-        found: the rankings, for the grades that occur.
+        loaded: the rankings, for the grades that occur.
         relevant: the lowest grade that counts as relevant.
     """
     complete: dict[str, tuple[str, ...]] = {}
@@ -147,7 +147,7 @@ def completed(
         if name in _ORDER:
             complete[name] = cutoffs
             continue
-        (metric,), more = found.on_scale([with_relevant(parse_metric(name), relevant)])
+        (metric,), more = loaded.on_scale([with_relevant(parse_metric(name), relevant)])
         complete[str(metric)] = ()
         notes += more
     return complete, list(dict.fromkeys(notes))

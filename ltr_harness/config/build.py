@@ -133,7 +133,7 @@ class _Build:
         """Each once, those of the main file first, in the order of its lines."""
         main = self.tree.place.name
         ordered = sorted(
-            self.found, key=lambda found: (found[0].name != main, found[0].name, *_position(found[0]))
+            self.found, key=lambda placed: (placed[0].name != main, placed[0].name, *_position(placed[0]))
         )
         return list(dict.fromkeys(self._of_swept(problem) for _, problem in ordered))
 

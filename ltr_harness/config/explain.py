@@ -34,7 +34,7 @@ def explained(
         also_known: keys of the same mapping that are not fields of the class.
     """
     schema = kind.model_json_schema(by_alias=True)
-    found: dict[Path, tuple[Place, Problem]] = {}
+    problems: dict[Path, tuple[Place, Problem]] = {}
     from_union: set[Path] = set()
     details = error.errors(include_url=False)
     for detail in details[:_LISTED]:
@@ -45,16 +45,16 @@ def explained(
             steps = (*steps, detail["loc"][-1])
         if len(steps) < len(detail["loc"]):
             from_union.add(steps)
-        if steps not in found:
-            found[steps] = _one(detail, schema, node, path, steps, also_known)
+        if steps not in problems:
+            problems[steps] = _one(detail, schema, node, path, steps, also_known)
     # `valid: {holdout: 2}` is neither a list of files nor a good holdout: only the deeper finding helps.
     shallow = {
         steps
         for steps in from_union
-        for other in found
+        for other in problems
         if len(other) > len(steps) and other[: len(steps)] == steps
     }
-    listed = [problem for steps, problem in found.items() if steps not in shallow]
+    listed = [problem for steps, problem in problems.items() if steps not in shallow]
     left = len(details) - _LISTED
     if left > 0:
         listed.append(

@@ -66,36 +66,36 @@ def _swept(tree: Node) -> tuple[Node, list[PlacedProblem]]:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:
         return tree, []  # and that there are no models
-    found: list[PlacedProblem] = []
-    axes = {name: _axes(section, config, name, models.mapping, found) for name in ("grid", "random")}
+    problems: list[PlacedProblem] = []
+    axes = {name: _axes(section, config, name, models.mapping, problems) for name in ("grid", "random")}
     entries: dict[str, Node] = {}
     places: dict[str, Place] = {}
     for name, node in models.mapping.items():
         grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
-        points = list(_points(grid, random, config, name, found))
+        points = list(_points(grid, random, config, name, problems))
         if (grid or random) and points:
             names = _names(name, points, {*models.mapping, *entries})
             for called, point in zip(names, points, strict=True):
                 entries[called], places[called] = _at(node, name, point), models.key_places[name]
         else:
             entries[name], places[name] = node, models.key_places[name]
-    if found:
-        return tree, found
+    if problems:
+        return tree, problems
     return tree.without("sweep").with_entry("models", Node(entries, models.place, places)), []
 
 
 def origins(tree: Node) -> dict[str, str]:
     """Point to the model it was made of."""
-    found = {}
+    swept = {}
     for name, node in (tree.mapping.get("models") or tree).mapping.items():
         of = node.at(("point", "of"))
         if of is not None and isinstance(of.value, str):
-            found[name] = of.value
-    return found
+            swept[name] = of.value
+    return swept
 
 
 def _axes(
-    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], found: list[PlacedProblem]
+    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], problems: list[PlacedProblem]
 ) -> dict[str, list[_Axis]]:
     axes: dict[str, list[_Axis]] = {}
     written = section.mapping.get(kind, Node({}, section.place))
@@ -106,10 +106,12 @@ def _axes(
         said = f"sweep.{kind}: {path!r}"
         if rest == path:
             expected = "an option of a model, such as models.NAME.params.PARAMETER"
-            found.append((place, Problem(str(place), said, expected)))
+            problems.append((place, Problem(str(place), said, expected)))
         elif not owners:
             cure = did_you_mean(rest.partition(".")[0], models)
-            found.append((place, Problem(str(place), f"{said} names no model and option of it", cure=cure)))
+            problems.append(
+                (place, Problem(str(place), f"{said} names no model and option of it", cure=cure))
+            )
         else:
             owner = max(owners, key=len)  # names may hold dots
             first, dot, name = rest[len(owner) + 1 :].partition(".")
@@ -119,23 +121,23 @@ def _axes(
 
 
 def _points(
-    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, found: list[PlacedProblem]
+    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[PlacedProblem]
 ) -> Iterator[Point]:
     n_points = math.prod(len(axis.values) for axis in grid) * (config.points or 1 if random else 1)
     if n_points > MOST_POINTS:
         said = f"sweep: its values make {n_points:,} models of models.{model}"
         cure = "sweep.random draws as many points as sweep.points says"
         place = (grid or random)[0].place
-        found.append((place, Problem(str(place), said, f"at most {MOST_POINTS:,}", cure)))
+        problems.append((place, Problem(str(place), said, f"at most {MOST_POINTS:,}", cure)))
         return
-    draws = _drawn(random, config, model, found) if random else [{}]
+    draws = _drawn(random, config, model, problems) if random else [{}]
     listed = [[(axis.option, _listed(axis, at)) for at in range(len(axis.values))] for axis in grid]
     for combination in itertools.product(*listed):
         for draw in draws:
             yield {**dict(combination), **draw}
 
 
-def _drawn(axes: list[_Axis], config: SweepConfig, model: str, found: list[PlacedProblem]) -> list[Point]:
+def _drawn(axes: list[_Axis], config: SweepConfig, model: str, problems: list[PlacedProblem]) -> list[Point]:
     """As many different points as asked for."""
     wanted = config.points or 0
     key = [
@@ -152,7 +154,7 @@ def _drawn(axes: list[_Axis], config: SweepConfig, model: str, found: list[Place
     else:
         place = axes[0].node.place
         said = f"sweep.points is {wanted}, and the values of models.{model} allow {len(points)}"
-        found.append((place, Problem(str(place), said, f"points: {len(points)}, or sweep.grid")))
+        problems.append((place, Problem(str(place), said, f"points: {len(points)}, or sweep.grid")))
     return list(points.values())
 
 

@@ -86,10 +86,10 @@ def _refused(where: Path, config: ModelConfig, space: Mapping[str, Any], ask: bo
     for probe in probes(space):
         try:
             ranker = model_at(config, probe).ranker
-            found = ranker.check() if ask else []
+            problems = ranker.check() if ask else []
         except RankerError as error:
-            found = list(error.problems)
-        for problem in found:
+            problems = list(error.problems)
+        for problem in problems:
             at = next((option for option in space if problem.place == option), None)
             place = where if at is None else (*where, at)
             said = f"tune.models.{where[-1]}: " + (f"{problem.place}: " if problem.place else "")

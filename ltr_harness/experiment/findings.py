@@ -68,8 +68,8 @@ def refuse_errors(findings: Findings) -> None:
 
 def each_once(findings: Findings) -> list[Finding]:
     """Of all folds, the worst first."""
-    found = dict.fromkeys(finding for fold in findings.values() for finding in fold)
-    return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+    distinct = dict.fromkeys(finding for fold in findings.values() for finding in fold)
+    return sorted(distinct, key=lambda finding: ("error", "warning", "note").index(finding.severity))
 
 
 def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:

@@ -190,7 +190,7 @@ def _worst_and_best(metric: Metric, query: _Query) -> tuple[float, float] | None
 
 
 def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
-    found = []
+    values = []
     for tool, metrics in PRESETS.items():
         if metric.name not in metrics:
             continue
@@ -200,12 +200,12 @@ def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
         except MetricError as problem:
             settled = _whatever_ties(theirs, query)
             if settled is None:
-                found.append(PresetValue(tool, str(theirs), None, str(problem)))
+                values.append(PresetValue(tool, str(theirs), None, str(problem)))
                 continue
             other = settled
         reason = "" if _same(value, other) else _reason(metric, theirs, value, query)
-        found.append(PresetValue(tool, str(theirs), other, reason))
-    return found
+        values.append(PresetValue(tool, str(theirs), other, reason))
+    return values
 
 
 def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:

@@ -156,14 +156,14 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
 
 
 def _experiment(client: MlflowClient, name: str, uri: str) -> str:
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    existing = client.get_experiment_by_name(name)
+    if existing is None:
         return str(client.create_experiment(name))
-    if found.lifecycle_stage != "active":
+    if existing.lifecycle_stage != "active":
         raise HarnessError(
             Problem(uri, f"the experiment {name!r} was deleted there", cure="restore it, or use --experiment")
         )
-    return str(found.experiment_id)
+    return str(existing.experiment_id)
 
 
 def _found(client: MlflowClient, experiment: str, tags: Mapping[str, str]) -> str | None:
@@ -181,20 +181,20 @@ def _found(client: MlflowClient, experiment: str, tags: Mapping[str, str]) -> st
 def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
     """The run that the others stand below: the report and the configuration, always as they are now."""
     tags = {"ltr_harness.report": hashlib.sha256(folder.resolve().name.encode()).hexdigest()[:16]}
-    found = _found(client, experiment, tags)
-    if found is None:
+    run_id = _found(client, experiment, tags)
+    if run_id is None:
         run = client.create_run(experiment, run_name=f"{folder.resolve().name}: report", tags=tags)
-        found = str(run.info.run_id)
+        run_id = str(run.info.run_id)
     document = folder / "report" / "report.json"
     if document.is_file():
         verdict = json.loads(document.read_text(encoding="utf-8"))["verdict"]
-        client.set_tag(found, "mlflow.note.content", verdict)
-    client.log_artifacts(found, str(folder / "report"), "report")
+        client.set_tag(run_id, "mlflow.note.content", verdict)
+    client.log_artifacts(run_id, str(folder / "report"), "report")
     configuration = folder / "experiment.yaml"
     if configuration.is_file():
-        client.log_artifact(found, str(configuration))
-    client.set_terminated(found)
-    return found
+        client.log_artifact(run_id, str(configuration))
+    client.set_terminated(run_id)
+    return run_id
 
 
 def _log(
@@ -262,19 +262,19 @@ def _metrics(run: Run, time: int) -> list[Metric]:
     legal = legal_names(dict.fromkeys(names))
     single: dict[str, float | None] = {f"seconds/{part}": value for part, value in record.seconds.items()}
     single |= {"best_round": record.best_round, "rounds_trained": record.rounds_trained}
-    found = [Metric(key, float(value), time, 0) for key, value in single.items() if value is not None]
-    found += [
+    points = [Metric(key, float(value), time, 0) for key, value in single.items() if value is not None]
+    points += [
         Metric(f"test/{legal[name]}", float("nan") if one.mean is None else one.mean, time, 0)
         for name, one in record.metrics.items()
     ]
     if history is not None:
-        found += [
+        points += [
             Metric(f"{split}/{legal[name]}", value, time, number)
             for number, split, name, value in zip(
                 *(history[column].tolist() for column in ("round", "split", "metric", "value")), strict=True
             )
         ]
-    return found
+    return points
 
 
 def _note(record: Record) -> str:

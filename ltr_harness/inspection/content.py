@@ -105,8 +105,8 @@ class Content:
         """
         asked = np.sort(self.rows[~self.blank])
         at = np.searchsorted(known._sorted, asked)
-        found = known._sorted[np.minimum(at, len(known._sorted) - 1)]
-        return int((found == asked).sum())
+        nearest = known._sorted[np.minimum(at, len(known._sorted) - 1)]
+        return int((nearest == asked).sum())
 
 
 @compiled

@@ -73,10 +73,10 @@ class Finding:
 
 def lint(card: DataCard) -> list[Finding]:
     """Everything found, the worst first."""
-    found = [*_overlaps(card), *_columns(card)]
+    findings = [*_overlaps(card), *_columns(card)]
     for split in card.splits:
-        found += [*_labels(split), *_features(split), *_rows(split)]
-    return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+        findings += [*_labels(split), *_features(split), *_rows(split)]
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
 def _overlaps(card: DataCard) -> Iterator[Finding]:

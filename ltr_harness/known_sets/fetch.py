@@ -97,10 +97,10 @@ def _wrong(download: Download, part: Path) -> tuple[str, str, str] | None:
     size = count_of(download.size, "byte")
     if _size(part) > download.size:
         return f"is longer than {size}", size, ""
-    if _size(part) < download.size or (found := _digest(part)) == download.sha256:
+    if _size(part) < download.size or (digest := _digest(part)) == download.sha256:
         return None
     changed = "the file there has changed, or something in between changed it; nothing was kept"
-    return f"has the SHA-256 {found}", download.sha256, changed
+    return f"has the SHA-256 {digest}", download.sha256, changed
 
 
 def _attempt(download: Download, part: Path, progress: Progress | None) -> str:

@@ -114,7 +114,7 @@ def _yahoo(number: int, counts: dict[str, tuple[int, int]]) -> KnownSet:
         splits={"all": files},
         max_grade=4,
         sources="counts: Chapelle and Chang 2011 and Microsoft's page on the challenge; layout: TensorFlow Datasets",
-        counts={(files[split],): Counts(*found) for split, found in counts.items()},
+        counts={(files[split],): Counts(*counts_of_split) for split, counts_of_split in counts.items()},
         by_hand="On the home page ask for C14 (Learning to Rank Challenge), accept the agreement and unpack "
         f"dataset.tgz; the archive ltrc_yahoo.tar.bz2 in it holds {', '.join(files.values())}.",
     )

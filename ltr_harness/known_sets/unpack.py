@@ -89,8 +89,8 @@ class _Header(tarfile.TarInfo):
     def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo | None:
         if not self.isreg() and self.size > _LONGEST_HEADER:
             raise tarfile.TarError(f"a header of {self.size:,} bytes")
-        found: tarfile.TarInfo | None = super()._proc_member(packed)  # type: ignore[misc]
-        return found
+        member: tarfile.TarInfo | None = super()._proc_member(packed)  # type: ignore[misc]
+        return member
 
 
 def _regular(packed: tarfile.TarFile, archive: Path, allowed: int) -> Iterator[Member]:

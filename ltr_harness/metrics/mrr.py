@@ -93,15 +93,15 @@ def _first_hit(
         total = 0.0
         cutoff = 0
         i = 0
-        found = False
-        while i < n and not found:
+        hit = False
+        while i < n and not hit:
             start = i
             end = tie_end[at + i]
             hits = 0
             for j in range(start, end):
                 if is_relevant[rows[at + j]]:
                     hits += 1
-            found = hits > 0
+            hit = hits > 0
             # chance that the group's first hit is its document j: C(size-j, hits-1) / C(size, hits)
             size = end - start
             chance = hits / size

@@ -197,15 +197,15 @@ class BoostedRanker(Ranker):
 
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
-        found = objective_problems(self.objective, self.objectives)
-        is_known = not found  # what depends on an objective that is none cannot be judged
+        problems = objective_problems(self.objective, self.objectives)
+        is_known = not problems  # what depends on an objective that is none cannot be judged
         presets = PRESETS.get((self.library, self.objective), {})
         if self.preset is not None and is_known and self.preset not in presets:
-            found.append(
+            problems.append(
                 Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets))
             )
         if self.drop_blank and is_known and self.objective != "rank_xendcg":
-            found.append(
+            problems.append(
                 Problem(
                     "drop_blank",
                     f"has no effect with the objective {self.objective}: "
@@ -214,22 +214,22 @@ class BoostedRanker(Ranker):
                 )
             )
         if self.drop_blank and facts is not None and facts.n_blank == facts.n_queries:
-            found.append(
+            problems.append(
                 Problem("drop_blank", "no training query has a relevant document: nothing would be left")
             )
         if self.features is not None and self.exclude:
-            found.append(Problem("exclude", "cannot be combined with `features`", "one of them"))
+            problems.append(Problem("exclude", "cannot be combined with `features`", "one of them"))
         coded = self.categorical_names(() if facts is None else facts.categories)
         for name in self.monotone.keys() & set(coded):
-            found.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
+            problems.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
-            found.append(
+            problems.append(
                 Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
             )
         if facts is not None:
-            found += self._unknown_features(facts.feature_names)
+            problems += self._unknown_features(facts.feature_names)
             if self.position_bias and not facts.has_positions:
-                found.append(
+                problems.append(
                     Problem(
                         "position_bias",
                         "the training data has no display positions",
@@ -237,8 +237,8 @@ class BoostedRanker(Ranker):
                     )
                 )
         if self.init_model is not None:
-            found += self._init_problems()
-        return found
+            problems += self._init_problems()
+        return problems
 
     def _unknown_features(self, names: Sequence[str]) -> list[Problem]:
         wanted: dict[str, Iterable[Name]] = {
@@ -247,17 +247,17 @@ class BoostedRanker(Ranker):
             "categorical": self.categorical,
             "monotone": self.monotone,
         }
-        found = [
+        problems = [
             Problem(field, f"the data has no feature {str(name)!r}", cure=did_you_mean(str(name), names))
             for field, some in wanted.items()
             for name in some
             if str(name) not in names
         ]
-        if not found and len(self.left_out(names)) == len(names):
-            found.append(
+        if not problems and len(self.left_out(names)) == len(names):
+            problems.append(
                 Problem("features" if self.features is not None else "exclude", "no feature is left")
             )
-        return found
+        return problems
 
     def _init_problems(self) -> list[Problem]:
         path = self.init_model_file()

@@ -90,15 +90,15 @@ class CatBoostRanker(BoostedRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         _catboost()
-        found = self.field_problems(facts)
-        found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        problems = self.field_problems(facts)
+        problems += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:
-            found.append(
+            problems.append(
                 Problem("position_bias", "is not available with CatBoost", "LightGBM's lambdarank or XGBoost")
             )
-        if not found:
-            found += self._refusals(facts)
-        return found
+        if not problems:
+            problems += self._refusals(facts)
+        return problems
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
         """Values that CatBoost refuses: it is asked, on a handful of rows."""

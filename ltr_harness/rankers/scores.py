@@ -91,8 +91,8 @@ class ScoresModel(FittedModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
-        found = sorted(Path(folder).glob(f"{cls.STEM}*"))
-        return cls(file=found[0] if found else model_file(folder, cls.STEM))
+        files = sorted(Path(folder).glob(f"{cls.STEM}*"))
+        return cls(file=files[0] if files else model_file(folder, cls.STEM))
 
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:

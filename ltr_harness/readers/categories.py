@@ -70,11 +70,11 @@ def joined_codes(
 
 def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
     """Of each categorical feature the texts that the dataset's rows have: what training on it can know."""
-    found = {}
+    texts_by_column = {}
     for name, texts in dataset.categories.items():
         codes = dataset.features[:, dataset.feature_names.index(name)]
-        found[name] = tuple(texts[int(code)] for code in np.unique(codes[~np.isnan(codes)]))
-    return found
+        texts_by_column[name] = tuple(texts[int(code)] for code in np.unique(codes[~np.isnan(codes)]))
+    return texts_by_column
 
 
 def with_categories(dataset: RankingDataset, categories: Categories) -> RankingDataset:

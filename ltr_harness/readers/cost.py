@@ -47,8 +47,8 @@ class Bound:
         given = _given()
         if given is not None:
             return cls(given, VARIABLE)
-        found = memory() if room is None else room[0]
-        most = float("inf") if found is None else found
+        available = memory() if room is None else room[0]
+        most = float("inf") if available is None else available
         bound = cls(most, "the memory of this machine" if room is None else room[1])
         times = max(SMALL, TIMES * size)
         if meant or times >= most:
@@ -111,7 +111,7 @@ def _given() -> float | None:
         return None
     if text == "off":
         return float("inf")
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text)
-    if found is None or found[2] not in _UNITS:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text)
+    if match is None or match[2] not in _UNITS:
         raise UsageError(Problem(VARIABLE, f"found {text!r}", "a size, such as 20GB, or off"))
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]

@@ -212,13 +212,13 @@ class Delimited:
     def _lines(self, records: Sequence[int]) -> list[int]:
         """The lines in which the given records start, counted from 0, the header included."""
         wanted = set(records)
-        found = {}
+        lines = {}
         for number, (line, _) in enumerate(self._records()):
             if number in wanted:
-                found[number] = line
-                if len(found) == len(wanted):
+                lines[number] = line
+                if len(lines) == len(wanted):
                     break
-        return [found[record] for record in records]
+        return [lines[record] for record in records]
 
     def _refuse_wrong_rows(self) -> None:
         """Raise if rows have too few or too many fields; pyarrow's own hook stumbles over other encodings."""

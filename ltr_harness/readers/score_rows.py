@@ -277,8 +277,8 @@ def _codes(table: Table, columns: Any, name: str, values: NDArray[Any] | Sequenc
     from pyarrow.compute import index_in
 
     known = array([str(value) for value in np.asarray(values).tolist()], type=string())
-    found = index_in(_as_text(table, columns, name), value_set=known).fill_null(-1)
-    codes: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    places = index_in(_as_text(table, columns, name), value_set=known).fill_null(-1)
+    codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
     return codes
 
 

@@ -64,10 +64,10 @@ def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.
         code: of the split.
     """
     share = Draws(seed, _MARKETS + code).uniform(n_queries)
-    found = np.zeros(n_queries, dtype=np.int64)
+    market_of = np.zeros(n_queries, dtype=np.int64)
     for i in range(1, n_markets):
-        found += share < 1 / (1 << i)
-    return found
+        market_of += share < 1 / (1 << i)
+    return market_of
 
 
 def leaking_feature(

@@ -123,14 +123,14 @@ class TableColumns:
         self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
 
     def _codes(self, columns: Any, name: str) -> NDArray[np.float32]:
-        found = coded(columns[name])
-        if found is not None and len(found[1]) <= MOST_CATEGORIES:
-            self.categories[name] = found[1]
-            return found[0]
+        coding = coded(columns[name])
+        if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
+            self.categories[name] = coding[1]
+            return coding[0]
         has = (
             f"the type {columns[name].type}"
-            if found is None
-            else f"{count_of(len(found[1]), 'distinct value')}"
+            if coding is None
+            else f"{count_of(len(coding[1]), 'distinct value')}"
         )
         self.problems.append(
             Problem(

@@ -203,7 +203,7 @@ class Table:
 
     @cached_property
     def _best_cells(self) -> frozenset[tuple[int, int]]:
-        found: set[tuple[int, int]] = set()
+        cells: set[tuple[int, int]] = set()
         for at, column in enumerate(self.columns):
             if column.best is None:
                 continue
@@ -213,8 +213,8 @@ class Table:
                 continue
             pick = max if column.best == "max" else min
             best = pick(value for value, _ in values)
-            found.update((number, at) for value, number in values if value == best)
-        return frozenset(found)
+            cells.update((number, at) for value, number in values if value == best)
+        return frozenset(cells)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,17 +85,17 @@ class ReportData:
         for metric in self.comparison.metrics:
             base, k = split_cutoff(metric)
             order.setdefault(base, []).append((0 if k is None else k, metric))
-        return tuple(metric for found in order.values() for _, metric in sorted(found))
+        return tuple(metric for names in order.values() for _, metric in sorted(names))
 
     @cached_property
     def families(self) -> dict[str, dict[int, str]]:
         """Metric family to {cutoff: metric name}, cutoffs ascending; only metrics that have one."""
-        found: dict[str, dict[int, str]] = {}
+        cutoffs: dict[str, dict[int, str]] = {}
         for metric in self.metrics:
             base, k = split_cutoff(metric)
             if k is not None:
-                found.setdefault(base, {})[k] = metric
-        return {base: dict(sorted(by_k.items())) for base, by_k in found.items()}
+                cutoffs.setdefault(base, {})[k] = metric
+        return {base: dict(sorted(by_k.items())) for base, by_k in cutoffs.items()}
 
     def summary(self, model: str, metric: str) -> Summary:
         return self.comparison.summary(model, metric)

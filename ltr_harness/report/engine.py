@@ -67,27 +67,27 @@ class _Engine:
     def ask(self, request: Mapping[str, Any]) -> bytes:
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
-            found = self._answer(line) or self._answer(line)
-            if found is None:
+            answer = self._answer(line) or self._answer(line)
+            if answer is None:
                 if not self._ready:
                     self._cannot_work = self._death
                 raise EngineError(self._death)
-        if "error" in found:
-            raise EngineError(" ".join(found["error"].partition("\n    at ")[0].split()))
-        return base64.b64decode(found["done"])
+        if "error" in answer:
+            raise EngineError(" ".join(answer["error"].partition("\n    at ")[0].split()))
+        return base64.b64decode(answer["done"])
 
     def _answer(self, line: bytes) -> dict[str, str] | None:
         """What the engine says; None where it dies instead."""
         process = self._started()
-        found = None if self._ready else _said(process, b"")  # the first line says that it is ready
-        if self._ready or (found is not None and "error" not in found):
+        answer = None if self._ready else _said(process, b"")  # the first line says that it is ready
+        if self._ready or (answer is not None and "error" not in answer):
             self._ready = True
-            found = _said(process, line)
-        if found is None:
+            answer = _said(process, line)
+        if answer is None:
             _end(process, self._owner)
             self._process = None
             self._death = f"the chart engine {'dies of it' if self._ready else _ended(process)}"
-        return found
+        return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
         # a forked process must not talk into its parent's conversation
@@ -123,8 +123,8 @@ def _said(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | Non
         answer = process.stdout.readline()
     except OSError:
         return None
-    found: dict[str, str] | None = json.loads(answer) if answer.endswith(b"\n") else None
-    return found
+    parsed: dict[str, str] | None = json.loads(answer) if answer.endswith(b"\n") else None
+    return parsed
 
 
 def _ended(process: subprocess.Popen[bytes]) -> str:

@@ -34,9 +34,9 @@ def main(version: str) -> None:
     # Whatever the engine prints must not stand between the answers.
     answers, sys.stdout = sys.stdout, sys.stderr
 
-    def tell(found: Mapping[str, str]) -> None:
+    def tell(reply: Mapping[str, str]) -> None:
         try:
-            print(json.dumps(found), file=answers, flush=True)
+            print(json.dumps(reply), file=answers, flush=True)
         except BrokenPipeError:  # who asked was killed
             os._exit(0)
 

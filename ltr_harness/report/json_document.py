@@ -230,9 +230,9 @@ class _NullForNaN(GenerateJsonSchema):
         return {**super().float_schema(schema), "type": ["number", "null"]}
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        found = super().dataclass_schema(schema)
-        self.resolve_ref_schema(found).setdefault("additionalProperties", False)
-        return found
+        resolved = super().dataclass_schema(schema)
+        self.resolve_ref_schema(resolved).setdefault("additionalProperties", False)
+        return resolved
 
 
 def _plain(value: Any) -> Any:

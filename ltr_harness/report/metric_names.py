@@ -15,8 +15,8 @@ def split_cutoff(metric: str) -> tuple[str, int | None]:
         >>> split_cutoff("err(max_grade=4)@10"), split_cutoff("map")
         (('err(max_grade=4)', 10), ('map', None))
     """
-    found = _CUTOFF.match(metric)
-    return (found["base"], int(found["k"])) if found else (metric, None)
+    match = _CUTOFF.match(metric)
+    return (match["base"], int(match["k"])) if match else (metric, None)
 
 
 def file_names(metrics: Sequence[str]) -> dict[str, str]:

@@ -17,23 +17,23 @@ from ltr_harness.wording import count_of
 
 
 def experiment_data(
-    experiment: Outline, found: Sequence[Run], baseline: str | None = None
+    experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None
 ) -> ReportData | None:
     """The comparison that an experiment's `compare:` section describes; None if no run has finished.
 
     Args:
         experiment: what its configuration says of the comparison.
-        found: its runs, finished and failed, in the plan's order.
+        runs_read: its runs, finished and failed, in the plan's order.
         baseline: a model's name in place of the configuration's.
     """
-    runs = [run for run in found if run.record.status == "complete"]
+    runs = [run for run in runs_read if run.record.status == "complete"]
     if not runs:
         return None
     settings = experiment.compare
     declared = baseline or settings.baseline
     finished = {run.record.model for run in runs}
     comparison = compare(
-        *found,
+        *runs_read,
         # a name that is no model at all is left to `compare`, which lists those there are
         baseline=None if declared in experiment.models and declared not in finished else declared,
         **asdict(settings.method),
@@ -42,7 +42,7 @@ def experiment_data(
         said = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
         comparison = replace(comparison, notes=(said, *comparison.notes))
     comparison = _with_warnings(comparison, runs)
-    failures = [run.record for run in found if run.record.status == "failed"]
+    failures = [run.record for run in runs_read if run.record.status == "failed"]
     return ReportData(comparison, runs, failures, experiment.text, experiment.name)
 
 
@@ -57,24 +57,24 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
         DataError: no runs there.
         NotComparableError: the runs answer different questions; all differences are listed.
     """
-    found = [run for folder in folders for run in find_runs(folder)]
-    runs = [run for run in found if run.record.status == "complete"]
+    runs_read = [run for folder in folders for run in find_runs(folder)]
+    runs = [run for run in runs_read if run.record.status == "complete"]
     if not runs:
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.is_file():
-        data = experiment_data(read_outline(configuration), found, baseline)
+        data = experiment_data(read_outline(configuration), runs_read, baseline)
         assert data is not None
         return data
-    failures = [run.record for run in found if run.record.status == "failed"]
-    comparison = _with_warnings(compare(*found, baseline=baseline), runs)
+    failures = [run.record for run in runs_read if run.record.status == "failed"]
+    comparison = _with_warnings(compare(*runs_read, baseline=baseline), runs)
     return ReportData(comparison, runs, failures, None, runs[0].record.experiment)
 
 
 def _with_warnings(comparison: Comparison, runs: Sequence[Run]) -> Comparison:
     """What must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
-    found = dict.fromkeys(finding for run in runs for finding in run.record.findings)
-    notes = [str(finding) for finding in found if finding.severity != "note"]
+    findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)
+    notes = [str(finding) for finding in findings if finding.severity != "note"]
     said: dict[str, list[Record]] = {}
     for run in runs:
         for note in run.record.notes:

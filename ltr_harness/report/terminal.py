@@ -104,10 +104,10 @@ def _print(data: ReportData, console: Console) -> None:
     console.print()
     console.print(table)
     if against:
-        found = {
+        verdicts = {
             pair.verdict for name in data.rivals if (pair := data.paired(name, data.primary)) is not None
         }
-        legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in found)
+        legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
         console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
         console.print(Text(_safe(f"{data.comparison.method.describe()}; {data.comparison.families[0]}")))
     console.print(Text(_safe(queries_sentence(data))))

@@ -25,11 +25,11 @@ def vega_bundle() -> str:
         EngineError: none is kept, and the chart engine cannot work here.
     """
     path = _cache_folder() / f"vega-{engine.VEGALITE_VERSION}-{version('vl-convert-python')}.js"
-    found = _kept(path)
-    if found is None:
-        found = _bundled()
-        _keep(path, found)
-    return found
+    bundle = _kept(path)
+    if bundle is None:
+        bundle = _bundled()
+        _keep(path, bundle)
+    return bundle
 
 
 def _bundled() -> str:

@@ -97,8 +97,8 @@ def environment() -> dict[str, str]:
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
     """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
-    found = {name: _installed(name) or _installed(f"{name}-cpu") for name in names}
-    return {name: version_ for name, version_ in found.items() if version_ is not None}
+    versions = {name: _installed(name) or _installed(f"{name}-cpu") for name in names}
+    return {name: version_ for name, version_ in versions.items() if version_ is not None}
 
 
 def _processor() -> str:

@@ -124,12 +124,12 @@ def why(
     """
     if not isinstance(model, TreeModel):
         raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
-    found = np.flatnonzero(split.groups.ids.astype(str) == str(query))
-    if not found.size:
+    places = np.flatnonzero(split.groups.ids.astype(str) == str(query))
+    if not places.size:
         raise DataError(
             f"there is no query {query!r} among the {split.n_queries:,} of {split.source or 'the data'}"
         )
-    first, size = int(split.groups.boundaries[found[0]]), int(split.groups.sizes[found[0]])
+    first, size = int(split.groups.boundaries[places[0]]), int(split.groups.sizes[places[0]])
     for row in (a, b):
         if not 0 <= row < size:
             raise DataError(f"query {query!r} has no row {row}; expected 0 to {size - 1}")

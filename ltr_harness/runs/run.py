@@ -137,14 +137,14 @@ class Run:
 
         codes = {}
         for name, texts in self._categories.items():
-            found = (
+            coding = (
                 coded(pyarrow.array(features[name], from_pandas=True)) if name in features.columns else None
             )
-            if found is None:
+            if coding is None:
                 raise DataError(
                     f"the frame has no column {name!r} of texts, which {self.record.model} was trained on"
                 )
-            codes[name] = recoded(*found, texts)
+            codes[name] = recoded(*coding, texts)
         return features.assign(**codes)
 
     def score_split(self, split: RankingDataset, threads: int | None = None) -> NDArray[np.float64]:
@@ -265,9 +265,9 @@ def find_runs(folder: Path) -> list[Run]:
         return [load_run(folder)]
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a run folder or an experiment's folder of runs")
-    found = sorted(path.parent.name for path in folder.glob(f"*/{RECORD}"))
+    folders = sorted(path.parent.name for path in folder.glob(f"*/{RECORD}"))
     planned = _planned(folder)
-    names = found if planned is None else [name for name in planned if name in found]
+    names = folders if planned is None else [name for name in planned if name in folders]
     return [load_run(folder / name) for name in names]
 
 
@@ -288,10 +288,10 @@ def _why_unreadable(folder: Path) -> str:
     if not path.is_file():
         return f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
     try:
-        found: Any = json.loads(path.read_bytes())
+        record: Any = json.loads(path.read_bytes())
     except ValueError:
         return f"{RECORD} is not JSON (cut short?); run the experiment again"
-    schema = found.get("schema_version") if isinstance(found, dict) else None
+    schema = record.get("schema_version") if isinstance(record, dict) else None
     if schema != SCHEMA_VERSION:
         return f"{RECORD} has schema version {schema!r}; this version reads {SCHEMA_VERSION}"
     return f"{RECORD} does not hold what a record must; run the experiment again"

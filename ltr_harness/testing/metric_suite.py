@@ -93,15 +93,15 @@ class MetricSuite:
         expected = self.per_query(queries)
         for seed in range(3):
             order = np.random.default_rng(seed).permutation(queries.labels.size)
-            found = evaluate(
+            measured = evaluate(
                 queries.labels[order],
                 queries.scores[order],
                 query_ids=queries.ids[order],
                 metrics=[self.made()],
                 document_ids=queries.documents[order],
             )
-            place = np.argsort(found.query_ids)
-            np.testing.assert_array_equal(found[self.made()].per_query[place], expected)
+            place = np.argsort(measured.query_ids)
+            np.testing.assert_array_equal(measured[self.made()].per_query[place], expected)
 
     def test_only_the_order_of_scores_matters(self) -> None:
         if not self.only_order_matters:
@@ -146,11 +146,11 @@ class MetricSuite:
             np.testing.assert_array_equal(self.per_query(queries, metric), [value])
 
     def test_a_query_of_one_row_has_a_value_or_none(self) -> None:
-        found = self.per_query(
+        measured = self.per_query(
             _Queries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
         )
         low, high = self.made().bounds
-        assert np.isnan(found[0]) or low <= found[0] <= high
+        assert np.isnan(measured[0]) or low <= measured[0] <= high
 
     def test_expected_ties_are_the_mean_over_all_orders(self) -> None:
         metric = self.made()
@@ -169,11 +169,11 @@ class MetricSuite:
             ]
             # one strict order per query: the larger place is the better one
             strict = _Queries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
-            found = self.per_query(_Queries(labels, scores, np.array([n])))[0]
+            measured = self.per_query(_Queries(labels, scores, np.array([n])))[0]
             each = self.per_query(strict)
-            assert np.isnan(found) == np.isnan(each).all()
-            if not np.isnan(found):
-                assert abs(found - each.mean()) <= 1e-12
+            assert np.isnan(measured) == np.isnan(each).all()
+            if not np.isnan(measured):
+                assert abs(measured - each.mean()) <= 1e-12
 
     def test_cutoffs_beyond_the_list_change_nothing(self) -> None:
         metric = self.made()

@@ -94,19 +94,19 @@ def command(
         return _votes(inputs, method.confidence, as_json)
     conditions = _parsed(gates)
     paths, notes = expanded(inputs)
-    found = ComparedInputs(paths, metrics, conditions, given)
+    compared = ComparedInputs(paths, metrics, conditions, given)
     comparison = compare(
-        *found.items,
-        metrics=found.metrics,
-        baseline=found.declared_baseline if baseline is None else found.named(baseline),
+        *compared.items,
+        metrics=compared.metrics,
+        baseline=compared.declared_baseline if baseline is None else compared.named(baseline),
         common_queries=common_queries,
         convention=convention,
         **asdict(method),
     )
     failures = _failures(conditions, comparison)
-    complete = [run for run in found.runs if run.record.status == "complete"]
-    failed = [run.record for run in found.runs if run.record.status == "failed"]
-    data = ReportData(comparison, complete, failed, None, found.title)
+    complete = [run for run in compared.runs if run.record.status == "complete"]
+    failed = [run.record for run in compared.runs if run.record.status == "failed"]
+    data = ReportData(comparison, complete, failed, None, compared.title)
     if as_json:
         from ltr_harness.report.json_document import document
 
@@ -125,7 +125,7 @@ def command(
         from ltr_harness.report import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
-    for note in (*notes, *found.notes):
+    for note in (*notes, *compared.notes):
         say(f"note: {note}", err=True)
     for gate, lines in failures.items():
         if not lines:
@@ -143,8 +143,8 @@ def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
         raise UsageError(
             f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
         )
-    found = interleaved(Path(inputs[0]), confidence)
-    say(json.dumps(asdict(found)) if as_json else str(found))
+    votes = interleaved(Path(inputs[0]), confidence)
+    say(json.dumps(asdict(votes)) if as_json else str(votes))
     return 0
 
 
@@ -165,12 +165,12 @@ def _parsed(texts: Sequence[str]) -> list[Gate]:
 
 def _failures(gates: Sequence[Gate], comparison: Comparison) -> dict[str, list[str]]:
     problems: list[Problem] = []
-    found = {}
+    failures = {}
     for gate in gates:
         try:
-            found[gate.text] = gate.failures(comparison)
+            failures[gate.text] = gate.failures(comparison)
         except UsageError as error:
             problems += error.problems
     if problems:
         raise UsageError(problems)
-    return found
+    return failures

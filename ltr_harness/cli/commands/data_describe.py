@@ -64,7 +64,7 @@ def describe_command(
     else:
         sets = {"all": read_splits(what, reader_name, settings)}
         title = f"Data: {', '.join(path.name for path in what)}"
-    found = {}
+    cards = {}
     for fold, splits in sets.items():
         card = data_card(splits)
         findings = lint(card)
@@ -72,12 +72,12 @@ def describe_command(
             if fold != "all":
                 say(f"== {fold}")
             say(card_text(card, findings), nl=fold != list(sets)[-1])
-        found[fold] = card.facts() | {"findings": [vars(finding) for finding in findings]}
+        cards[fold] = card.facts() | {"findings": [vars(finding) for finding in findings]}
         if output is not None:
             whole = fold == "all"
             page = card_page(card, findings, title if whole else f"{title}, {fold}")
             for path in write_card(page, output if whole else output / fold):
                 say(f"wrote {path}", err=True)
     if as_json:
-        say(json.dumps(found["all"] if list(found) == ["all"] else found, indent=1, allow_nan=False))
+        say(json.dumps(cards["all"] if list(cards) == ["all"] else cards, indent=1, allow_nan=False))
     return 0

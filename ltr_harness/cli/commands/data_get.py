@@ -126,12 +126,12 @@ def _verify(known: KnownSet, folder: Path) -> None:
                     f"{file}: {count_of(dataset.n_queries, 'query')}, {count_of(dataset.n_rows, 'row')}",
                     err=True,
                 )
-        found = tuple(sum(counts[file][i] for file in files) for i in range(2))
-        if found != (expected.queries, expected.rows):
+        counted = tuple(sum(counts[file][i] for file in files) for i in range(2))
+        if counted != (expected.queries, expected.rows):
             problems.append(
                 Problem(
                     f"{folder}: {' + '.join(files)}",
-                    f"{count_of(found[0], 'query')} and {count_of(found[1], 'row')}",
+                    f"{count_of(counted[0], 'query')} and {count_of(counted[1], 'row')}",
                     f"{count_of(expected.queries, 'query')} and {count_of(expected.rows, 'row')}",
                     f"another edition of the set, or a damaged copy ({known.sources})",
                 )

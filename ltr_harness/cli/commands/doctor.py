@@ -109,15 +109,15 @@ def _cores() -> Diagnosis:
         f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT") if name in os.environ
     ]
     here, allowed = os.cpu_count() or 1, available_cores()
-    found = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
+    cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
     if limits:
         return Diagnosis(
             "note",
             "cores",
-            f"{found}; {', '.join(limits)}",
+            f"{cores}; {', '.join(limits)}",
             "it also limits the boosters; unset it to use all",
         )
-    return Diagnosis("ok", "cores", found)
+    return Diagnosis("ok", "cores", cores)
 
 
 def _metrics() -> Diagnosis:
@@ -219,8 +219,8 @@ def _extras() -> Iterator[Diagnosis]:
 
     optional: dict[str, list[str]] = {}
     for line in requires("ltr-harness") or ():
-        if found := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
-            optional.setdefault(found[2], []).append(found[1])
+        if match := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
+            optional.setdefault(match[2], []).append(match[1])
     for extra in ("catboost", "tune", "dask", "mlflow"):
         missing = [name for name in optional.get(extra, ()) if _version(name) == "not installed"]
         if extra not in optional:

@@ -76,31 +76,31 @@ def command(
     if form == "trec_eval":
         return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
     asked = asked_metrics.asked(metrics, relevant)
-    found = rankings.load_rankings(**given)
-    if len(found.all) == 1 and (baseline or common_queries):
+    loaded = rankings.load_rankings(**given)
+    if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
-    scaled, notes = found.on_scale(asked.metrics)
+    scaled, notes = loaded.on_scale(asked.metrics)
     primary = scaled[asked.metrics.index(asked.primary)]
-    evaluations = [scored.evaluate(scaled) for scored in found.all]
+    evaluations = [scored.evaluate(scaled) for scored in loaded.all]
     comparison = None
-    if len(found.all) > 1:
+    if len(loaded.all) > 1:
         from ltr_harness.comparison import compare
 
         comparison = compare(
-            *(found.entrant(*pair) for pair in zip(found.all, evaluations, strict=True)),
+            *(loaded.entrant(*pair) for pair in zip(loaded.all, evaluations, strict=True)),
             metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
-            baseline=None if baseline is None else found.named(baseline),
+            baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
         )
-    notes = [*found.notes, *notes]
+    notes = [*loaded.notes, *notes]
     if form != "csv":
-        notes += [*_cautions(evaluations[0]), *_ties(found.all, primary)]
+        notes += [*_cautions(evaluations[0]), *_ties(loaded.all, primary)]
     if form == "json":
-        say(json.dumps(_document(found, evaluations, comparison, per_query, notes), indent=2))
+        say(json.dumps(_document(loaded, evaluations, comparison, per_query, notes), indent=2))
     elif form == "csv":
-        _write_csv(found, evaluations, per_query)
+        _write_csv(loaded, evaluations, per_query)
     else:
-        _print(found, evaluations, comparison, per_query)
+        _print(loaded, evaluations, comparison, per_query)
     if form != "json":
         for note in notes:
             say(f"note: {note}", err=True)
@@ -115,18 +115,18 @@ def _as_trec_eval(
     if compares:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
-    found = rankings.load_rankings(**given)
-    measures, notes = trec_eval_layout.completed(measures, found, relevant)
-    for scored in found.all:
+    loaded = rankings.load_rankings(**given)
+    measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
+    for scored in loaded.all:
         for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):
             say(line)
-    for note in (*found.notes, *notes):
+    for note in (*loaded.notes, *notes):
         say(f"note: {note}", err=True)
     return 0
 
 
 def _print(
-    found: rankings.Rankings,
+    loaded: rankings.Rankings,
     evaluations: Sequence[Evaluation],
     comparison: Comparison | None,
     per_query: bool,
@@ -136,7 +136,7 @@ def _print(
     from ltr_harness.report.terminal import show
 
     if per_query:
-        for scored, evaluation in zip(found.all, evaluations, strict=True):
+        for scored, evaluation in zip(loaded.all, evaluations, strict=True):
             if comparison is not None:
                 say(f"{printable(scored.name)}:")
             print_table(
@@ -152,11 +152,11 @@ def _print(
             )
             say()
     if comparison is not None:
-        show(ReportData(comparison, (), (), None, str(found.source)))
+        show(ReportData(comparison, (), (), None, str(loaded.source)))
         say()
         print_means(comparison)
         return
-    _print_one(found.all[0].name, evaluations[0])
+    _print_one(loaded.all[0].name, evaluations[0])
 
 
 def _print_one(name: str, evaluation: Evaluation) -> None:
@@ -197,18 +197,18 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
     from ltr_harness.errors import MetricError
     from ltr_harness.metrics import tie_audit
 
-    found = []
+    lines = []
     for one in scored:
         try:
             audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)
         except MetricError:  # a metric without a worst and a best order
             return []
         if audit.share_touched > 0.0:
-            found.append(f"{one.name}: {audit}")
-    return found
+            lines.append(f"{one.name}: {audit}")
+    return lines
 
 
-def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
+def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
     """Means, or with -q a table of per-query values that `compare` reads; full precision."""
     import csv
     import io
@@ -220,14 +220,14 @@ def _write_csv(found: rankings.Rankings, evaluations: Sequence[Evaluation], per_
     several = len(evaluations) > 1
     if not per_query:
         writer.writerow(["ranking", "metric", "mean", "n_queries", "n_undefined"])
-        for scored, evaluation in zip(found.all, evaluations, strict=True):
+        for scored, evaluation in zip(loaded.all, evaluations, strict=True):
             for name in evaluation.metrics:
                 values = evaluation[name]
                 writer.writerow([scored.name, name, _cell(values.mean), values.n_queries, values.n_undefined])
         say(table.getvalue(), nl=False)
         return
     writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
-    for scored, evaluation in zip(found.all, evaluations, strict=True):
+    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         judgments = evaluation.judgments
         relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
         columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
@@ -242,7 +242,7 @@ def _cell(value: float) -> str:
 
 
 def _document(
-    found: rankings.Rankings,
+    loaded: rankings.Rankings,
     evaluations: Sequence[Evaluation],
     comparison: Comparison | None,
     per_query: bool,
@@ -253,8 +253,8 @@ def _document(
     def number(value: float) -> float | None:
         return None if math.isnan(value) else value
 
-    body: dict[str, Any] = {"judgments": str(found.source), "rankings": [], "notes": list(notes)}
-    for scored, evaluation in zip(found.all, evaluations, strict=True):
+    body: dict[str, Any] = {"judgments": str(loaded.source), "rankings": [], "notes": list(notes)}
+    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
             values = evaluation[name]
@@ -275,5 +275,5 @@ def _document(
         from ltr_harness.report.data import ReportData
         from ltr_harness.report.json_document import document
 
-        body["comparison"] = document(ReportData(comparison, (), (), None, str(found.source)))
+        body["comparison"] = document(ReportData(comparison, (), (), None, str(loaded.source)))
     return body

@@ -47,10 +47,10 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
     if rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
     parsed = parse_metric(metric)
-    found = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
-    (scaled,), notes = found.on_scale([parsed])
+    loaded = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
+    (scaled,), notes = loaded.on_scale([parsed])
     explained = []
-    for scored in found.all:
+    for scored in loaded.all:
         judgments = scored.judgments
         at = _query_number(query, judgments.groups, str(scored.path))
         part = slice(int(judgments.groups.boundaries[at]), int(judgments.groups.boundaries[at + 1]))
@@ -62,7 +62,7 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
             retrieved=None if scored.retrieved is None else scored.retrieved[part],
         )
         explained.append((scored.name, explanation))
-    notes = [*found.notes, *notes]
+    notes = [*loaded.notes, *notes]
     if as_json:
         body = [_document(name, query, explanation) for name, explanation in explained]
         say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
@@ -119,16 +119,16 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     )
 
     def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
             words = column in ("as", "why", "document")
             may_wrap = column in ("why", "document", "tied ranks")
-            found.add_column(
+            grid.add_column(
                 column, justify="left" if words else "right", overflow="fold", no_wrap=not may_wrap
             )
         for row in rows:
-            found.add_row(*row)
-        console.print(found)
+            grid.add_row(*row)
+        console.print(grid)
 
     result = explanation.text_of(explanation.value)
     console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")

@@ -66,16 +66,16 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool
 
     from ltr_harness.export.mlflow import export
 
-    found = export(runs, uri=uri, experiment=experiment)
+    exported = export(runs, uri=uri, experiment=experiment)
     if as_json:
-        say(json.dumps(asdict(found), indent=2))
+        say(json.dumps(asdict(exported), indent=2))
     else:
         there = (
-            f"; {len(found.present)} {plural('was', len(found.present))} there already"
-            if found.present
+            f"; {len(exported.present)} {plural('was', len(exported.present))} there already"
+            if exported.present
             else ""
         )
         say(
-            f"{count_of(len(found.added), 'run')} to the experiment {found.experiment!r} of {found.uri}{there}"
+            f"{count_of(len(exported.added), 'run')} to the experiment {exported.experiment!r} of {exported.uri}{there}"
         )
     return 0

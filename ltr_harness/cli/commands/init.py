@@ -123,8 +123,8 @@ def _on(
     said = [f"reader: {name}"]
     if isinstance(reader, TableReader):
         first = reader.paths([train[0].name], train[0].parent)[0]
-        found, guessed = guessed_columns(reader.opened(first).columns, options, str(first))
-        options, said = found, said + guessed
+        columns, guessed = guessed_columns(reader.opened(first).columns, options, str(first))
+        options, said = columns, said + guessed
         reader = type(reader).model_validate(options)
         if categories := guessed_categories(reader, first):
             options["categorical"] = list(categories)

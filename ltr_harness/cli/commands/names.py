@@ -33,9 +33,9 @@ def command(family: str) -> int:
     names = catalog.names()
     width = max(map(len, names))
     for name in names:
-        found = catalog.load(name)
+        target = catalog.load(name)
         # A section is a function in a file of its own, whose first line is the question it answers.
-        about = found if inspect.isclass(found) else inspect.getmodule(found)
+        about = target if inspect.isclass(target) else inspect.getmodule(target)
         text = inspect.getdoc(about) or ""
         say(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
     return 0

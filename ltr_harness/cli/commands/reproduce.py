@@ -41,36 +41,36 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
     """
     from ltr_harness.experiment.reproduce import reproduce
 
-    found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
+    reproduction = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     if as_json:
-        say(json.dumps(found.as_dict(), indent=2))
+        say(json.dumps(reproduction.as_dict(), indent=2))
     else:
-        _say(found)
-    return 0 if found.identical else 1
+        _say(reproduction)
+    return 0 if reproduction.identical else 1
 
 
-def _say(found: Reproduction) -> None:
-    if found.identical:
-        say(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
+def _say(reproduction: Reproduction) -> None:
+    if reproduction.identical:
+        say(f"identical: model file, {count_of(reproduction.n_scores, 'test score')} and every metric")
     else:
         say("not identical:")
-        say(f"  model file: {'the same' if found.same_model else 'differs'}")
-        if found.n_other_scores:
+        say(f"  model file: {'the same' if reproduction.same_model else 'differs'}")
+        if reproduction.n_other_scores:
             say(
-                f"  test scores: {found.n_other_scores:,} of {found.n_scores:,} differ, by at most "
-                f"{found.largest_difference:.3g}"
+                f"  test scores: {reproduction.n_other_scores:,} of {reproduction.n_scores:,} differ, by at most "
+                f"{reproduction.largest_difference:.3g}"
             )
         else:
-            say(f"  test scores: all {found.n_scores:,} the same")
-        if found.best_rounds[0] != found.best_rounds[1]:
-            say(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
-        for name, (before, now) in found.metrics.items():
+            say(f"  test scores: all {reproduction.n_scores:,} the same")
+        if reproduction.best_rounds[0] != reproduction.best_rounds[1]:
+            say(f"  best round: {reproduction.best_rounds[0]} then, {reproduction.best_rounds[1]} now")
+        for name, (before, now) in reproduction.metrics.items():
             say(f"  {name}: {_mean(before)} then, {_mean(now)} now")
-    if found.reasons:
+    if reproduction.reasons:
         say("what has changed since:")
-        for reason in found.reasons:
+        for reason in reproduction.reasons:
             say(f"  {reason}")
-    elif not found.identical:
+    elif not reproduction.identical:
         say(
             "nothing that the record knows of has changed: data, versions and threads are the same; "
             "see docs/boosters.md for settings that do not repeat"

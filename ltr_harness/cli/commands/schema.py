@@ -24,14 +24,14 @@ def command(what: str) -> int:
     if what == "report":
         from ltr_harness.report.json_document import schema
 
-        found = schema()
+        document = schema()
     elif what == "events":
         from ltr_harness.cli import events
 
-        found = events.schema()
+        document = events.schema()
     else:
         from ltr_harness.config.schema import json_schema
 
-        found = json_schema()
-    say(json.dumps(found, indent=2, ensure_ascii=False))
+        document = json_schema()
+    say(json.dumps(document, indent=2, ensure_ascii=False))
     return 0

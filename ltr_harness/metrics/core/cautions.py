@@ -106,7 +106,7 @@ def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
 
 def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     median = float(np.median(judgments.groups.sizes))
-    found = []
+    cautions = []
     for k in sorted({metric.k for metric in metrics if metric.k is not None}):
         if k <= median and k <= LARGE_CUTOFF:
             continue
@@ -117,25 +117,25 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> list[Cauti
             if k > median
             else f"few users look at {k} documents, and a large cutoff blurs what happens at the top"
         )
-        found.append(
+        cautions.append(
             Caution(
                 "large cutoff",
                 tuple(str(metric) for metric in at_k),
                 f"{_names(at_k)}: {why}; compare at a smaller K",
             )
         )
-    return found
+    return cautions
 
 
 def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    found = []
+    cautions = []
     first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
     for relevant in sorted({metric.relevant for metric in first_hit}):
         share = float((judgments.labels >= relevant).mean())
         if share <= 0.5:
             continue
         alike = [metric for metric in first_hit if metric.relevant == relevant]
-        found.append(
+        cautions.append(
             Caution(
                 "saturation",
                 tuple(str(metric) for metric in alike),
@@ -143,19 +143,19 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
                 "almost any ranking starts with a relevant document; raise relevant",
             )
         )
-    return found
+    return cautions
 
 
 def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     grades = np.unique(judgments.labels)
-    found = []
+    cautions = []
     binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
     for relevant in sorted({metric.relevant for metric in binary}):
         alike = grades[grades >= relevant]
         if alike.size < 2:
             continue
         same = [metric for metric in binary if metric.relevant == relevant]
-        found.append(
+        cautions.append(
             Caution(
                 "collapsed grades",
                 tuple(str(metric) for metric in same),
@@ -163,19 +163,19 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[C
                 f"{plain_number(float(alike[-1]))} alike; the graded metrics tell them apart",
             )
         )
-    return found
+    return cautions
 
 
 def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     """What RBP leaves open: p^n of each list whose n documents are looked at, if all are listed and judged."""
-    found = []
+    cautions = []
     for metric in metrics:
         if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
             continue
         sizes = judgments.groups.sizes
         looked_at = sizes if metric.k is None else np.minimum(sizes, metric.k)
         left = float(np.power(float(metric.p), looked_at).mean())
-        found.append(
+        cautions.append(
             Caution(
                 "residual",
                 (str(metric),),
@@ -183,7 +183,7 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
                 "(rbp_residual says it per query); rankings closer than that are not told apart",
             )
         )
-    return found
+    return cautions
 
 
 def _unjudged(judgments: Judgments) -> list[Caution]:

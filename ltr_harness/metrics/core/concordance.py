@@ -55,7 +55,7 @@ class LabelOrder:
     def above(self, ranking: Ranking) -> RowsAbove:
         """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
         grades = self.grade[ranking.rows].tolist()
-        found = np.zeros((4, len(grades)))
+        counts = np.zeros((4, len(grades)))
         first = np.zeros(len(grades), dtype=np.int64)
         seen: list[int] = []
         start = 0
@@ -65,12 +65,12 @@ class LabelOrder:
             for i in range(start, end):
                 first[i] = start
                 for at, rows in ((0, seen), (2, group)):
-                    found[at, i] = len(rows) - bisect_right(rows, grades[i])
-                    found[at + 1, i] = bisect_left(rows, grades[i])
+                    counts[at, i] = len(rows) - bisect_right(rows, grades[i])
+                    counts[at + 1, i] = bisect_left(rows, grades[i])
             for grade in group:
                 insort(seen, grade)
             start = end
-        return RowsAbove(first, *found)
+        return RowsAbove(first, *counts)
 
     def concordant(self, ranking: Ranking) -> NDArray[np.float64]:
         """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of

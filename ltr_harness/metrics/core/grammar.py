@@ -79,10 +79,10 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
-    found = _class_or_function(name)
-    if not isinstance(found, type):
-        return _from_function(found, name, parameters)
-    kind: type[Metric] = found
+    target = _class_or_function(name)
+    if not isinstance(target, type):
+        return _from_function(target, name, parameters)
+    kind: type[Metric] = target
     tool = parameters.pop("as", None)
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
@@ -113,16 +113,16 @@ def _class_or_function(name: str) -> Any:
         raise MetricError(
             f"{name} is an objective that models are trained for, no metric; did you mean 'ndcg'?"
         )
-    found = catalog.load(name, MetricError)
-    if isinstance(found, type) and issubclass(found, Metric):
+    target = catalog.load(name, MetricError)
+    if isinstance(target, type) and issubclass(target, Metric):
         if is_own_file(name):
-            return adopt(found, _absolute(name), own_file_digest(name))
-        return adopt(found, None, f"{found.__module__} {installed_version(found.__module__)}")
-    if isinstance(found, type) or not callable(found) or not is_own_file(name):
+            return adopt(target, _absolute(name), own_file_digest(name))
+        return adopt(target, None, f"{target.__module__} {installed_version(target.__module__)}")
+    if isinstance(target, type) or not callable(target) or not is_own_file(name):
         raise MetricError(
-            f"{name} is a {type(found).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
+            f"{name} is a {type(target).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
         )
-    return found
+    return target
 
 
 def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metric:

@@ -248,10 +248,10 @@ class Metric:
             >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
             '3.0000 / 8.8928 = 0.3374'
         """
-        found: Explanation = load_target(_EXPLAIN)(
+        explanation: Explanation = load_target(_EXPLAIN)(
             self, labels, scores, document_ids, judged=judged, retrieved=retrieved
         )
-        return found
+        return explanation
 
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
         """Give queries without relevant documents what `empty` says, in place.

@@ -52,24 +52,24 @@ def problems(
         besides: what other fields of the definition give the library, under its names.
     """
     given = {**canonical(params), **besides}
-    found = name_problems(
+    refused = name_problems(
         params, "LightGBM", canonical_names(), OWNED, lambda name, _: without_effect(name, objective, given)
     )
-    found += _values(objective, params, given, facts, {problem.place for problem in found})
+    refused += _values(objective, params, given, facts, {problem.place for problem in refused})
     if facts is not None:
-        found += _limits(objective, given, facts)
-    return found
+        refused += _limits(objective, given, facts)
+    return refused
 
 
 def _values(
     objective: str, params: Mapping[str, Any], given: Mapping[str, Any], facts: Facts | None, wrong: set[str]
 ) -> list[Problem]:
     """Values of the wrong kind or out of range: LightGBM itself is asked, on a handful of rows."""
-    found = []
+    refused = []
     method = given.get("monotone_constraints_method", "basic")
     if method not in _MONOTONE_METHODS:
         cure = did_you_mean(str(method), _MONOTONE_METHODS)
-        found.append(Problem("params.monotone_constraints_method", f"unknown method {method!r}", cure=cure))
+        refused.append(Problem("params.monotone_constraints_method", f"unknown method {method!r}", cure=cure))
     names = canonical_names()
     askable = {
         name: value
@@ -78,7 +78,7 @@ def _values(
     }
     always = {name for name in askable if names[name] in _FRAME}
     features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    return found + culprits(askable, always, lambda some: _refusal(objective, some, features))
+    return refused + culprits(askable, always, lambda some: _refusal(objective, some, features))
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:

@@ -77,8 +77,8 @@ class _InOrder:
         return getattr(self._client, name)
 
     def who_has(self, futures: Sequence[Any]) -> dict[str, Any]:
-        found = self._client.who_has(futures)
-        return {future.key: found[future.key] for future in futures}
+        holders = self._client.who_has(futures)
+        return {future.key: holders[future.key] for future in futures}
 
 
 @dataclass(frozen=True)

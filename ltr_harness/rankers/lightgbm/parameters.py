@@ -229,15 +229,17 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     """Settings whose results depend on the threads (measured; boosting alone says nothing)."""
     given = canonical(params)
-    found = []
+    cautions = []
     if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
-        found.append(f"{NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats")
+        cautions.append(
+            f"{NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats"
+        )
     if "goss" in (given.get("boosting"), given.get("data_sample_strategy")):
-        found.append(f"goss gives another model with another number of threads (here {threads})")
+        cautions.append(f"goss gives another model with another number of threads (here {threads})")
     for name in ("use_quantized_grad", "linear_tree"):
         if is_on(given.get(name)):
-            found.append(f"{name} gives another model with another number of threads (here {threads})")
-    return found
+            cautions.append(f"{name} gives another model with another number of threads (here {threads})")
+    return cautions
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:

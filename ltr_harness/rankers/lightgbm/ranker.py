@@ -51,21 +51,21 @@ class LightGBMRanker(DataParallelRanker):
         return parameters.canonical_names().get(parameter, parameter)
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        found = self.field_problems(facts) + self.across_problems(facts)
+        listed = self.field_problems(facts) + self.across_problems(facts)
         if self.objective not in self.objectives:
-            return found
-        params = self.library_params(None if facts is None or found else facts.feature_names)
+            return listed
+        params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {
             **({"categorical_feature": True} if self.has_categories(facts) else {}),
             **({"position": True} if self.position_bias else {}),
         }
         if self.position_bias and self.objective != "lambdarank":
-            found.append(
+            listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
                 )
             )
-        return found + problems(self.objective, params, facts, besides)
+        return listed + problems(self.objective, params, facts, besides)
 
     @property
     def seed_matters(self) -> bool:

@@ -51,22 +51,22 @@ def problems(
     for name in params:
         if name not in names and _is_used(objective, name, params[name]):
             names[name] = name  # newer than our table
-    found = name_problems(
+    refused = name_problems(
         params, "XGBoost", names, OWNED, lambda name, value: without_effect(name, objective, given)
     )
-    found += _values(objective, params, facts, {problem.place for problem in found})
+    refused += _values(objective, params, facts, {problem.place for problem in refused})
     if given.get("booster") == "gblinear":
-        found.append(
+        refused.append(
             Problem(
                 "params.booster",
                 "gblinear has no trees, so no round can be kept",
                 "gbtree, or dart with `rounds:`",
             )
         )
-    found += _threshold(objective, relevant, facts)
+    refused += _threshold(objective, relevant, facts)
     if facts is not None:
-        found += _limits(objective, given, facts)
-    return found
+        refused += _limits(objective, given, facts)
+    return refused
 
 
 def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wrong: set[str]) -> list[Problem]:
@@ -77,9 +77,9 @@ def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wron
         if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
     }
     features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    found = culprits(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
-    if found:
-        return found
+    refused = culprits(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    if refused:
+        return refused
     _, unused = _ask(objective, askable, features)
     return [
         Problem(
@@ -146,11 +146,11 @@ def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> lis
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     """Limits that depend on the data."""
-    found = []
+    refused = []
     if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
         cure = "set params.ndcg_exp_gain: false, map the labels to grades, or use objective: rank:pairwise"
         if facts.n_fractional:
-            found.append(
+            refused.append(
                 Problem(
                     "objective",
                     "rank:ndcg with exponential gain refuses fractional labels; found "
@@ -159,7 +159,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
                 )
             )
         if facts.max_label > _LARGEST_EXP_LABEL:
-            found.append(
+            refused.append(
                 Problem(
                     "objective",
                     f"the largest training label is {facts.max_label:g}, and rank:ndcg with exponential gain takes at "
@@ -168,22 +168,22 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
                 )
             )
     if objective == XENDCG:
-        found += _xendcg_limits(given, facts)
+        refused += _xendcg_limits(given, facts)
     if facts.stopping and given.get("booster") == "dart":
-        found.append(
+        refused.append(
             Problem(
                 "params.booster",
                 "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
                 cure="give the model a fixed number of `rounds:`, or use booster: gbtree",
             )
         )
-    return found
+    return refused
 
 
 def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    found = []
+    refused = []
     if facts.n_fractional:
-        found.append(
+        refused.append(
             Problem(
                 "objective",
                 f"rank_xendcg truncates fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
@@ -193,7 +193,7 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
         )
     mass = as_number(given.get("min_child_weight"), 1.0)
     if not facts.has_weights and 2 * mass >= facts.n_queries:
-        found.append(
+        refused.append(
             Problem(
                 "params.min_child_weight",
                 "a query's hessian sums to less than 1 in rank_xendcg, so "
@@ -202,7 +202,7 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
                 f"well below {facts.n_queries / 2:g}; 1 is XGBoost's default",
             )
         )
-    return found
+    return refused
 
 
 def spoken(message: str) -> str:

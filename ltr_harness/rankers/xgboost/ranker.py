@@ -55,23 +55,23 @@ class XGBoostRanker(DataParallelRanker):
         return {**params, "lambdarank_unbiased": True} if self.position_bias else params
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        found = self.field_problems(facts) + self.across_problems(facts)
+        listed = self.field_problems(facts) + self.across_problems(facts)
         if self.objective not in self.objectives:
-            return found
-        params = self.library_params(None if facts is None or found else facts.feature_names)
+            return listed
+        params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {"feature_types": True} if self.has_categories(facts) else {}
         if self.position_bias and self.objective == parameters.XENDCG:
-            found.append(
+            listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
                 )
             )
             del params["lambdarank_unbiased"]
         if self.position_bias and "lambdarank_unbiased" in self.params:
-            found.append(
+            listed.append(
                 Problem("params.lambdarank_unbiased", "cannot be combined with position_bias", "one of them")
             )
-        return found + problems(self.objective, params, self.relevant, facts, besides)
+        return listed + problems(self.objective, params, self.relevant, facts, besides)
 
     @property
     def seed_matters(self) -> bool:

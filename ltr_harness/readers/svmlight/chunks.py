@@ -92,9 +92,9 @@ def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
     while True:
         end = start + CHUNK
         while end < len(data):
-            found = np.flatnonzero(data[end : end + 65536] == 10)
-            if found.size:
-                end += int(found[0]) + 1
+            newlines = np.flatnonzero(data[end : end + 65536] == 10)
+            if newlines.size:
+                end += int(newlines[0]) + 1
                 break
             end += 65536
         yield data[start:end]

@@ -13,19 +13,19 @@ IGNORED = "comments are ignored: they name no documents for certain, as `# docid
 
 
 def documents_of(
-    found: Sequence[NDArray[np.str_] | None], n_rows: int, *, n_named: int, n_words: int, n_alone: int
+    pieces: Sequence[NDArray[np.str_] | None], n_rows: int, *, n_named: int, n_words: int, n_alone: int
 ) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
     """What comments name, and their first words, each where every row has one; and a note on what is ignored.
 
     Args:
-        found: of each piece of the files text (n_rows_of_it,), a name or a word for each row; None where rows lack one.
+        pieces: of each piece of the files text (n_rows_of_it,), a name or a word for each row; None without any.
         n_rows: of all pieces.
         n_named, n_words, n_alone: rows whose comment names a document, is another one, is another one of one word.
     """
     if not n_named and not n_words:
         return None, None, []
-    given = [piece for piece in found if piece is not None]
-    texts = np.concatenate(given) if len(given) == len(found) else None
+    given = [piece for piece in pieces if piece is not None]
+    texts = np.concatenate(given) if len(given) == len(pieces) else None
     if n_named == n_rows:
         return texts, None, []
     if n_named:

@@ -255,7 +255,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     block_rows = np.empty(chunk.n_rows, dtype=np.int64)
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
-    found = np.empty((SHOWN, 3), dtype=np.int64)
+    bad = np.empty((SHOWN, 3), dtype=np.int64)
     *counts, hard = kernels.parse(
         chunk.data,
         with_qid,
@@ -266,7 +266,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
         block_rows,
         block_spans,
         document_spans,
-        found,
+        bad,
         into.weights,
         np.nan if options.unjudged is None else options.unjudged,
         _BEYOND[options.beyond_float32],
@@ -275,7 +275,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     last = first_index + into.features.shape[1] - 1
     problems = [
         (int(line), problem_in(chunk, int(line), int(code), int(at), last))
-        for line, code, at in found[: min(n_problems, SHOWN)]
+        for line, code, at in bad[: min(n_problems, SHOWN)]
     ]
     late, settled = _settle_hard(chunk, hard, into, options, last)
     problems = sorted(problems + late, key=lambda item: item[0])

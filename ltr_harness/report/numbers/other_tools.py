@@ -84,7 +84,10 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
         Recomputed(
             name,
             conventions,
-            {model: tuple(found[one.metric] for one in conventions) for model, found in means.items()},
+            {
+                model: tuple(by_metric[one.metric] for one in conventions)
+                for model, by_metric in means.items()
+            },
             reasons,
         )
         for name, conventions, reasons in plans

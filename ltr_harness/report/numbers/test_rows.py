@@ -71,23 +71,23 @@ class TestRows:
 
     def refusals(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed on these rows, and why."""
-        found = {}
+        reasons = {}
         for metric in metrics:
             try:
                 # One query tells whether what is needed is there; the labels of all are looked at below.
                 Binding([metric], self.judgments.take(np.array([0])))
             except MetricError as problem:
-                found[metric] = str(problem)
+                reasons[metric] = str(problem)
         try:
-            self._bound(tuple(metric for metric in metrics if metric not in found))
+            self._bound(tuple(metric for metric in metrics if metric not in reasons))
         except MetricError:
             for metric in metrics:
-                if metric not in found:
+                if metric not in reasons:
                     try:
                         self._bound((metric,))
                     except MetricError as problem:
-                        found[metric] = str(problem)
-        return found
+                        reasons[metric] = str(problem)
+        return reasons
 
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""

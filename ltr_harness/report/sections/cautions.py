@@ -10,13 +10,13 @@ from ltr_harness.report.data import ReportData
 
 
 def section(data: ReportData) -> list[Block]:
-    found = data_cautions(data)
-    if not found:
+    cautions = data_cautions(data)
+    if not cautions:
         return []
     return [
         Heading("Before trusting a number"),
         Paragraph("What the test data's labels and list lengths do to the metrics of this report."),
-        Bullets(tuple(caution.text for caution in found)),
+        Bullets(tuple(caution.text for caution in cautions)),
     ]
 
 

@@ -53,9 +53,9 @@ def section(data: ReportData) -> list[Block]:
 def _table(data: ReportData, metric: str, name: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in data.models:
-        found = means(data, model, metric)
-        if found is not None:
-            rows.append((data.model_name(model), *found))
+        row = means(data, model, metric)
+        if row is not None:
+            rows.append((data.model_name(model), *row))
     return Table(
         name=name,
         caption=("Means of ", code(metric), " under the three rules for queries without relevant documents."),

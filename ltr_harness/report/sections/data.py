@@ -61,17 +61,17 @@ def section(data: ReportData) -> list[Block]:
 
 def split_facts(data: ReportData) -> dict[tuple[str, str], list[SplitFacts]]:
     """(fold, split) to its facts: one entry each unless models saw different data."""
-    found: dict[tuple[str, str], list[SplitFacts]] = {}
+    facts_of: dict[tuple[str, str], list[SplitFacts]] = {}
     for fold in sorted({record.fold for record in data.records}):
         for split in SPLITS:
             for record in data.records:
                 facts = record.data.get(split) if record.fold == fold else None
                 if facts is None:
                     continue
-                seen = found.setdefault((fold, split), [])
+                seen = facts_of.setdefault((fold, split), [])
                 if facts.fingerprint not in {known.fingerprint for known in seen}:
                     seen.append(facts)
-    return found
+    return facts_of
 
 
 def _fingerprints(facts: dict[tuple[str, str], list[SplitFacts]]) -> Table:

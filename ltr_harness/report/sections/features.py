@@ -32,7 +32,7 @@ class Share(NamedTuple):
 
 
 def section(data: ReportData) -> list[Block]:
-    shares = {model: found for model in data.models if (found := importance(data.runs_of(model)))}
+    shares = {model: by_feature for model in data.models if (by_feature := importance(data.runs_of(model)))}
     costs = {model: cost(data.records_of(model)) for model in data.models if data.records_of(model)}
     if not costs:
         return []
@@ -69,8 +69,8 @@ def importance(runs: Sequence[Run]) -> dict[str, Share]:
 def _importance_chart(data: ReportData, shares: dict[str, dict[str, Share]]) -> Chart:
     rows: list[dict[str, Any]] = []
     words = []
-    for model, found in shares.items():
-        first = list(found.items())[:DRAWN]
+    for model, by_feature in shares.items():
+        first = list(by_feature.items())[:DRAWN]
         rows += [
             {"model": model, "feature": feature, "gain": round(share.gain, 5), "split": round(share.split, 5)}
             for feature, share in first
@@ -115,8 +115,8 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
 
 def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> Table:
     mean: dict[str, float] = {}
-    for found in shares.values():
-        for feature, share in found.items():
+    for by_feature in shares.values():
+        for feature, share in by_feature.items():
             mean[feature] = mean.get(feature, 0.0) + share.gain / len(shares)
     listed = sorted(mean, key=lambda feature: (-mean[feature], feature))[:LISTED]
     columns = [Column("Feature", "code"), Column("Mean gain", "percent")]
@@ -125,8 +125,8 @@ def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
     rows: list[tuple[Cell, ...]] = []
     for feature in listed:
         row: list[Cell] = [feature, mean[feature]]
-        for found in shares.values():
-            known = found.get(feature)
+        for by_feature in shares.values():
+            known = by_feature.get(feature)
             row += [None, None] if known is None else [known.gain, known.split]
         rows.append(tuple(row))
     left = len(mean) - len(listed)

@@ -9,16 +9,16 @@ from ltr_harness.report.data import ReportData
 def section(data: ReportData) -> list[Block]:
     if len(data.rivals) < 2:  # the verdict has told the one pair there is
         return []
-    found = data.letters
-    if not all(found.groups.values()):
+    letters = data.letters
+    if not all(letters.groups.values()):
         return []
-    models = [model for model in data.models if model in found.groups]
-    last = max(len(letter) for group in found.groups.values() for letter in group)
+    models = [model for model in data.models if model in letters.groups]
+    last = max(len(letter) for group in letters.groups.values() for letter in group)
     rows: list[tuple[Cell, ...]] = [
         (
             data.model_name(model),
             data.summary(model, data.primary).mean,
-            ("" if last == 1 else " ").join(found.groups[model]),
+            ("" if last == 1 else " ").join(letters.groups[model]),
         )
         for model in models
     ]
@@ -27,7 +27,7 @@ def section(data: ReportData) -> list[Block]:
         Heading("All pairs"),
         Paragraph(
             f"Models that share a letter do not differ at {data.primary}: Tukey's test over all {pairs} pairs with "
-            f"queries as blocks, {data.confidence_label} confidence for all of them together, over the {found.n:,} "
+            f"queries as blocks, {data.confidence_label} confidence for all of them together, over the {letters.n:,} "
             "queries with a value for every model. Sharing a letter does not prove equality."
         ),
         Table(

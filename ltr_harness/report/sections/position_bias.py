@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 def section(data: ReportData) -> list[Block]:
     """Silent unless a model learned biases (`position_bias: true`)."""
-    found = {model: learned for model in data.models if (learned := biases(data.records_of(model)))}
-    if not found:
+    learned_by = {model: learned for model in data.models if (learned := biases(data.records_of(model)))}
+    if not learned_by:
         return []
-    positions = sorted({at for learned in found.values() for at in learned}, key=int)
+    positions = sorted({at for learned in learned_by.values() for at in learned}, key=int)
     columns: list[Column] = [Column("Position")]
-    for model, learned in found.items():
+    for model, learned in learned_by.items():
         kinds = len(next(iter(learned.values())))
         labels = ("bias factor",) if kinds == 1 else ("ti+", "tj-")
         columns += [Column(label, "number", group=model) for label in labels]
     rows: list[tuple[Cell, ...]] = []
     for at in positions:
         row: list[Cell] = [at]
-        for learned in found.values():
+        for learned in learned_by.values():
             kinds = len(next(iter(learned.values())))
             row += list(learned.get(at, (None,) * kinds))
         rows.append(tuple(row))

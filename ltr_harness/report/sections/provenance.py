@@ -53,12 +53,12 @@ def config_digest(data: ReportData) -> str | None:
 
 
 def _versions(data: ReportData) -> Table:
-    found: dict[str, set[str]] = {}
+    versions_of: dict[str, set[str]] = {}
     for record in data.records:
         for name, version in record.environment.items():
-            found.setdefault(name, set()).add(version)
+            versions_of.setdefault(name, set()).add(version)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, ", ".join(sorted(versions))) for name, versions in sorted(found.items())
+        (name, ", ".join(sorted(versions))) for name, versions in sorted(versions_of.items())
     )
     threads = sorted({record.threads for record in data.records})
     rows += (("threads per run", ", ".join(map(str, threads))),)

@@ -43,12 +43,12 @@ class Change(NamedTuple):
 
 def section(data: ReportData) -> list[Block]:
     gains = {model: changes(data, model) for model in data.rivals}
-    found = [change for pair in gains.values() for kind in pair for change in kind]
-    if not found:
+    changed = [change for pair in gains.values() for kind in pair for change in kind]
+    if not changed:
         return []
     blocks: list[Block] = [Heading("Queries that changed most")]
     rows = data.rows
-    table = _table(data, found)
+    table = _table(data, changed)
     if rows is None:
         return [*blocks, Paragraph(_introduction(data, lists=False)), table]
     blocks.append(Paragraph(_introduction(data, lists=True)))
@@ -112,7 +112,7 @@ def _depth(data: ReportData) -> int:
     return DEPTH if k is None else min(k, DEPTH)
 
 
-def _table(data: ReportData, found: list[Change]) -> Table:
+def _table(data: ReportData, changed: list[Change]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             data.model_name(change.model),
@@ -123,7 +123,7 @@ def _table(data: ReportData, found: list[Change]) -> Table:
             change.rows,
             change.relevant,
         )
-        for change in found
+        for change in changed
     ]
     return Table(
         name="changed_queries",

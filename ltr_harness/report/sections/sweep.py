@@ -76,6 +76,6 @@ def _table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]]
 
 
 def _validation(data: ReportData, model: str) -> float:
-    found = [chosen_value(run, data.primary) for run in data.runs_of(model)]
-    values = [value for value in found if value is not None]
+    chosen = [chosen_value(run, data.primary) for run in data.runs_of(model)]
+    values = [value for value in chosen if value is not None]
     return math.fsum(values) / len(values) if values else math.nan

@@ -13,10 +13,10 @@ from ltr_harness.wording import count_of
 
 
 def section(data: ReportData) -> list[Block]:
-    found = data.other_tools
-    if not found:
+    tools = data.other_tools
+    if not tools:
         return []
-    tables = [_table(data, one, name) for one, name in zip(found, _names(found), strict=True)]
+    tables = [_table(data, one, name) for one, name in zip(tools, _names(tools), strict=True)]
     blocks: list[Block] = [
         Heading("The same numbers in other tools"),
         Paragraph(
@@ -24,19 +24,19 @@ def section(data: ReportData) -> list[Block]:
             "the number of a log here before suspecting the model. Below, what the tool does differently."
         ),
         tables[0],
-        _words(found[0], "tools_words"),
+        _words(tools[0], "tools_words"),
     ]
     rest: list[Block] = []
-    for one, table in zip(found[1:], tables[1:], strict=True):
+    for one, table in zip(tools[1:], tables[1:], strict=True):
         rest += [table, _words(one, f"{table.name}_words")]
     if rest:
-        blocks.append(Details(f"The other {count_of(len(found) - 1, 'metric')} at this K", tuple(rest)))
+        blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", tuple(rest)))
     return blocks
 
 
-def _names(found: Sequence[Recomputed]) -> list[str]:
-    files = file_names([one.metric for one in found])
-    return ["tools", *(f"tools_{files[one.metric]}" for one in found[1:])]
+def _names(tools: Sequence[Recomputed]) -> list[str]:
+    files = file_names([one.metric for one in tools])
+    return ["tools", *(f"tools_{files[one.metric]}" for one in tools[1:])]
 
 
 def _table(data: ReportData, one: Recomputed, name: str) -> Table:

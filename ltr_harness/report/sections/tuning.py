@@ -30,13 +30,13 @@ class _Searched(NamedTuple):
 
 
 def section(data: ReportData) -> list[Block]:
-    found = {model: searches for model in data.models if (searches := _searches(data, model))}
-    if not found:
+    tuned = {model: searches for model in data.models if (searches := _searches(data, model))}
+    if not tuned:
         return []
-    blocks: list[Block] = [Heading("Tuning"), Paragraph(_protocol(found), "lead"), _table(data, found)]
-    blocks += [chart for chart in (_history(data, found), _importance(data, found)) if chart is not None]
-    files = file_names(list(found))
-    chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in found.items())
+    blocks: list[Block] = [Heading("Tuning"), Paragraph(_protocol(tuned), "lead"), _table(data, tuned)]
+    blocks += [chart for chart in (_history(data, tuned), _importance(data, tuned)) if chart is not None]
+    files = file_names(list(tuned))
+    chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items())
     return [*blocks, Details("Chosen options", chosen, open=True)]
 
 
@@ -58,26 +58,26 @@ def _searches(data: ReportData, model: str) -> list[_Searched]:
     return list(by_fold.values())
 
 
-def _protocol(found: dict[str, list[_Searched]]) -> str:
-    all_facts = [one.facts for searches in found.values() for one in searches]
+def _protocol(tuned: dict[str, list[_Searched]]) -> str:
+    all_facts = [one.facts for searches in tuned.values() for one in searches]
     inner = {one.inner_folds for one in all_facts}
     if inner == {None}:
         judged = "by their value on the validation queries, which also chose the number of rounds"
     else:
         counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
         judged = f"by cross-validation on the training queries ({counts} folds)"
-    several = any(len(searches) > 1 for searches in found.values())
+    several = any(len(searches) > 1 for searches in tuned.values())
     fold = ", separately in every fold" if several else ""
     return (
-        f"The options of {', '.join(found)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
+        f"The options of {', '.join(tuned)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
         "once, by the chosen configuration. The value of the best of many trials is better than the model, by luck; "
         "the test mean is not touched by that."
     )
 
 
-def _table(data: ReportData, found: dict[str, list[_Searched]]) -> Table:
+def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for model, searches in found.items():
+    for model, searches in tuned.items():
         for one in searches:
             facts = one.facts
             rows.append(
@@ -94,7 +94,7 @@ def _table(data: ReportData, found: dict[str, list[_Searched]]) -> Table:
                     one.test,
                 )
             )
-    metrics = sorted({one.facts.metric for searches in found.values() for one in searches})
+    metrics = sorted({one.facts.metric for searches in tuned.values() for one in searches})
     return Table(
         name="tuning",
         caption="Every search: its budget as it was used, and what it chose.",
@@ -113,13 +113,13 @@ def _table(data: ReportData, found: dict[str, list[_Searched]]) -> Table:
             Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration."),
         ),
         rows=tuple(rows),
-        notes=(f"Budget: {_budgets(found)}.",),
+        notes=(f"Budget: {_budgets(tuned)}.",),
     )
 
 
-def _budgets(found: dict[str, list[_Searched]]) -> str:
+def _budgets(tuned: dict[str, list[_Searched]]) -> str:
     said = {}
-    for model, searches in found.items():
+    for model, searches in tuned.items():
         facts = searches[0].facts
         limits = [count_of(facts.trials, "trial")] if facts.trials is not None else []
         limits += [f"{facts.minutes:g} min"] if facts.minutes is not None else []
@@ -129,11 +129,11 @@ def _budgets(found: dict[str, list[_Searched]]) -> str:
     return "; ".join(f"{model} {limits}" for model, limits in said.items())
 
 
-def _history(data: ReportData, found: dict[str, list[_Searched]]) -> Chart | None:
+def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> Chart | None:
     """Every complete trial's value, and the best so far: a line that is still rising wants more budget."""
     rows: list[dict[str, Any]] = []
     words = []
-    for model, searches in found.items():
+    for model, searches in tuned.items():
         for one in searches:
             if one.record is None:
                 continue
@@ -183,9 +183,9 @@ def _history(data: ReportData, found: dict[str, list[_Searched]]) -> Chart | Non
     )
 
 
-def _importance(data: ReportData, found: dict[str, list[_Searched]]) -> Table | None:
+def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
-    for model, searches in found.items():
+    for model, searches in tuned.items():
         shares: dict[str, list[float]] = {}
         for one in searches:
             for option, share in (one.record.importance if one.record else {}).items():
