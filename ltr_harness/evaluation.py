@@ -14,6 +14,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -113,15 +114,16 @@ class Evaluation:
         return "\n".join(str(values) for values in self._values.values())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{values.mean:z.4f}</td>"
-            f"<td>{values.n_queries - values.n_undefined:,}</td><td>{values.n_undefined:,}</td></tr>"
+        rows = [
+            [
+                name,
+                f"{values.mean:z.4f}",
+                f"{values.n_queries - values.n_undefined:,}",
+                f"{values.n_undefined:,}",
+            ]
             for name, values in self._values.items()
-        )
-        head = "<tr><th>metric</th><th>mean</th><th>queries</th><th>without relevant documents</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        ]
+        return html_table(["metric", "mean", "queries", "without relevant documents"], rows)
 
 
 class _Answering(dict[str, float]):

@@ -137,7 +137,7 @@ class Rankings:
 
     def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
         """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
-        from ltr_harness.metrics.core.numbers import plain_number
+        from ltr_harness.numbers import plain_number
 
         grade = self.max_grade
         if grade is None:

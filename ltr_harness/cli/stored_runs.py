@@ -10,6 +10,7 @@ import numpy as np
 
 from ltr_harness.cli.rankings import Scored
 from ltr_harness.errors import UsageError
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.runs import Run
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
             one = evaluation[name]
             values[name] = one.per_query[order]
             summaries[name] = MetricSummary(
-                mean=None if np.isnan(one.mean) else one.mean,
+                mean=none_if_undefined(one.mean),
                 n_queries=one.n_queries,
                 n_undefined=one.n_undefined,
                 higher_is_better=one.metric.higher_is_better,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ltr_harness.cli.output import say
 from ltr_harness.printable import printable
+from ltr_harness.text_tables import text_table
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
@@ -34,8 +35,6 @@ def print_means(comparison: Comparison) -> None:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
-    cells = [[printable(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for first, *others in cells:
-        numbers = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
-        say("  ".join([f"{first:<{widths[0]}}", *numbers]).rstrip())
+    shown = [[printable(cell) for cell in row] for row in (head, *rows)]
+    for line in text_table(shown[0], shown[1:]):
+        say(line)

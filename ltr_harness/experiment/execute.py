@@ -29,6 +29,7 @@ from ltr_harness.experiment.run_tables import (
 )
 from ltr_harness.experiment.task import Task, config_of
 from ltr_harness.metrics import bind
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.rankers.boosted import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
@@ -226,7 +227,7 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
 def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
     return {
         name: MetricSummary(
-            mean=None if np.isnan(evaluation[name].mean) else evaluation[name].mean,
+            mean=none_if_undefined(evaluation[name].mean),
             n_queries=evaluation[name].n_queries,
             n_undefined=evaluation[name].n_undefined,
             higher_is_better=evaluation[name].metric.higher_is_better,

@@ -21,6 +21,7 @@ from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.reading import data_of
 from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Workers
@@ -121,7 +122,7 @@ def reproduce(
     with np.errstate(invalid="ignore"):
         gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
     stored = {name: summary.mean for name, summary in record.metrics.items()}
-    now = {name: None if math.isnan(mean) else mean for name, mean in evaluation.means.items()}
+    now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
     return Reproduction(
         run=run.path,
         same_model=_model_digests(fitted) == _stored_model(record),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.printable import printable
 
 OURS = "written by ltr-harness report"
@@ -104,7 +105,7 @@ def sort_value(cell: Cell) -> float | str | None:
     """What a column is ordered by; None where there is nothing to order."""
     match cell:
         case Estimate(value=value):
-            return None if math.isnan(value) else value
+            return none_if_undefined(value)
         case Badge(text=text):
             return text
         case ModelName(name=name):

@@ -20,6 +20,7 @@ from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.readers.categories import coded, recoded, with_categories
 from ltr_harness.runs.folder import RECORD, file_sha256, read_record
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
+from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -214,20 +215,17 @@ class Run:
         return f"Run({self.record.model!r}, fold={self.record.fold!r}, seed={self.record.seed}, {self.path})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{'undefined' if m.mean is None else f'{m.mean:.4f}'}</td>"
-            f"<td>{m.n_queries - m.n_undefined:,} of {m.n_queries:,}</td></tr>"
-            for name, m in self.record.metrics.items()
-        )
-        title = escape(
-            f"{self.record.model}, fold {self.record.fold}, seed {self.record.seed}: {self.record.status}"
-        )
-        return (
-            f"<table><caption>{title}</caption><thead><tr><th>metric</th><th>mean</th><th>queries</th></tr>"
-            f"</thead><tbody>{rows}</tbody></table>"
-        )
+        record = self.record
+        rows = [
+            [
+                name,
+                "undefined" if m.mean is None else f"{m.mean:.4f}",
+                f"{m.n_queries - m.n_undefined:,} of {m.n_queries:,}",
+            ]
+            for name, m in record.metrics.items()
+        ]
+        title = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.status}"
+        return html_table(["metric", "mean", "queries"], rows, title)
 
 
 def load_run(path: str | Path, *, trust: bool = False) -> Run:

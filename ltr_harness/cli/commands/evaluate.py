@@ -13,6 +13,7 @@ from ltr_harness.cli import asked_metrics, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.printable import printable
 from ltr_harness.wording import count_of, plural
 
@@ -249,17 +250,13 @@ def _document(
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """The same numbers for programs; undefined values are null."""
-
-    def number(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
     body: dict[str, Any] = {"judgments": str(loaded.source), "rankings": [], "notes": list(notes)}
     for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
             values = evaluation[name]
             part["metrics"][name] = {
-                "mean": number(values.mean),
+                "mean": none_if_undefined(values.mean),
                 "n_queries": values.n_queries,
                 "n_undefined": values.n_undefined,
                 "higher_is_better": values.metric.higher_is_better,
@@ -267,7 +264,9 @@ def _document(
         if per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]
             part["per_query"] = {
-                name: dict(zip(queries, map(number, evaluation[name].per_query.tolist()), strict=True))
+                name: dict(
+                    zip(queries, map(none_if_undefined, evaluation[name].per_query.tolist()), strict=True)
+                )
                 for name in evaluation.metrics
             }
         body["rankings"].append(part)

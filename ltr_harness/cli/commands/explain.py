@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -105,7 +105,7 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     from rich.console import Console
     from rich.table import Table
 
-    from ltr_harness.metrics.core.explanation import cell
+    from ltr_harness.metrics.core.explanation import LEFT, PRESET_COLUMNS
 
     buffer = io.StringIO()
     console = Console(
@@ -121,42 +121,29 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
-            words = column in ("as", "why", "document")
             may_wrap = column in ("why", "document", "tied ranks")
-            grid.add_column(
-                column, justify="left" if words else "right", overflow="fold", no_wrap=not may_wrap
-            )
+            justify: Literal["left", "right"] = "left" if column in LEFT else "right"
+            grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
         for row in rows:
-            grid.add_row(*row)
+            grid.add_row(*map(printable, row))
         console.print(grid)
 
     result = explanation.text_of(explanation.value)
     console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")
-    shown = explanation.rows[: limit or None]
-    table(
-        explanation.columns,
-        [[printable(cell(*each)) for each in zip(explanation.columns, row, strict=True)] for row in shown],
-    )
+    shown = explanation.texts[: limit or None]
+    table(explanation.columns, shown)
     if len(explanation.rows) > len(shown):
         console.print(
             f"({count_of(len(explanation.rows) - len(shown), 'more document')}; --rows 0 shows all)"
         )
     if explanation.n_hidden:
         console.print(f"({count_of(explanation.n_hidden, 'more document')} below the cutoff)")
-    labels = [cell("label", label) for label in explanation.ideal[: limit or None]]
-    rest = len(explanation.ideal) - len(labels)
-    console.print(
-        f"\nideal order of labels: {' '.join(labels)}" + (f" … ({rest:,} more)" if rest else ""),
-    )
+    console.print(f"\n{explanation.ideal_text(limit or None)}")
     for remark in explanation.remarks:
         console.print(remark)
     if explanation.presets:
         console.print()
-        rows = [
-            [one.tool, explanation.text_of(one.value), one.reason or "the same"]
-            for one in explanation.presets
-        ]
-        table(("as", "value", "why"), rows)
+        table(PRESET_COLUMNS, explanation.preset_texts)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 

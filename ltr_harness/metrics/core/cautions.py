@@ -10,8 +10,8 @@ import numpy as np
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric
-from ltr_harness.metrics.core.numbers import plain_number
 from ltr_harness.metrics.rbp import RBP
+from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
 MANY_GRADES = 5

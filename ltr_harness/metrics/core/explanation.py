@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
-from ltr_harness.metrics.core.numbers import plain_number
+from ltr_harness.numbers import plain_number
+from ltr_harness.text_tables import html_table, text_table
 from ltr_harness.wording import count_of
 
 
@@ -73,43 +74,55 @@ class Explanation:
         return (*self.steps, f"from {low} to {high} over the orders of equal scores")
 
     def __str__(self) -> str:
-        parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_text_table(self.columns, self.rows)]
+        parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_lines(self.columns, self.texts)]
         if self.n_hidden:
             parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
         parts += [
             "",
-            f"ideal order of labels: {' '.join(cell('label', label) for label in self.ideal)}",
+            self.ideal_text(),
             *self.remarks,
         ]
         if self.presets:
-            parts += ["", *_text_table(_PRESET_COLUMNS, self._preset_rows())]
+            parts += ["", *_lines(PRESET_COLUMNS, self.preset_texts)]
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{escape(str(self.metric))} = {self.text_of(self.value)}</b></p>"]
-        parts.append(_html_table(self.columns, self.rows))
+        parts.append(html_table(self.columns, self.texts))
         if self.n_hidden:
             parts.append(f"<p>{count_of(self.n_hidden, 'more document')} below the cutoff</p>")
-        steps = [
-            f"ideal order of labels: {' '.join(cell('label', label) for label in self.ideal)}",
-            *self.remarks,
-        ]
+        steps = (self.ideal_text(), *self.remarks)
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:
-            parts.append(_html_table(_PRESET_COLUMNS, self._preset_rows()))
+            parts.append(html_table(PRESET_COLUMNS, self.preset_texts))
         return "".join(parts)
 
     def text_of(self, value: float | None) -> str:
         """A value of this metric for people: counts whole, shares with four decimals."""
         return number(value, self.metric.counts)
 
-    def _preset_rows(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            (preset.tool, self.text_of(preset.value), preset.reason or "the same") for preset in self.presets
-        )
+    @property
+    def texts(self) -> list[list[str]]:
+        """`rows` for people."""
+        return [[cell(*pair) for pair in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    @property
+    def preset_texts(self) -> list[list[str]]:
+        """`presets` for people, under `PRESET_COLUMNS`."""
+        return [
+            [preset.tool, self.text_of(preset.value), preset.reason or "the same"] for preset in self.presets
+        ]
+
+    def ideal_text(self, limit: int | None = None) -> str:
+        """The ideal order's line, with at most so many labels."""
+        labels = " ".join(cell("label", label) for label in self.ideal[:limit])
+        rest = 0 if limit is None else max(0, len(self.ideal) - limit)
+        return f"ideal order of labels: {labels}" + (f" … ({rest:,} more)" if rest else "")
 
 
-_PRESET_COLUMNS = ("as", "value", "why")
+PRESET_COLUMNS = ("as", "value", "why")
+LEFT = ("as", "why", "document")
+"""Columns of words."""
 
 
 def number(value: float | None, whole: bool = False) -> str:
@@ -132,26 +145,5 @@ def cell(column: str, value: str | float) -> str:
     return plain_number(value) if len(plain_number(value)) <= 8 else f"{value:.5g}"
 
 
-def _cells(columns: Sequence[str], row: Sequence[str | float]) -> list[str]:
-    return [cell(column, value) for column, value in zip(columns, row, strict=True)]
-
-
-def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> list[str]:
-    cells = [list(columns), *(_cells(columns, row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    words = {"why", "as", "document"}
-    return [
-        "  ".join(
-            cell.ljust(width) if columns[i] in words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(columns, row))}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return text_table(columns, rows, left=[i for i, column in enumerate(columns) if column in LEFT])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.numbers import plain_number
+from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
 _WRITTEN_OUT = {"exponential": "exp"}

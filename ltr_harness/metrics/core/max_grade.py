@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric
-from ltr_harness.metrics.core.numbers import plain_number
+from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
 M = TypeVar("M", bound=Metric)

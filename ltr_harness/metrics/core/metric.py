@@ -25,9 +25,9 @@ from ltr_harness.catalog import did_you_mean, load_target
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.explanation import Explanation
-from ltr_harness.metrics.core.numbers import plain_number
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
+from ltr_harness.numbers import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer

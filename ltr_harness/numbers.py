@@ -1,6 +1,8 @@
-"""How numbers stand in a metric's name and in what is said about it."""
+"""How numbers stand in names, in texts and in JSON."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -13,3 +15,13 @@ def plain_number(value: float) -> str:
         ('0.1', '3', '0.0000001')
     """
     return np.format_float_positional(value, trim="-")
+
+
+def none_if_undefined(value: float) -> float | None:
+    """NaN, which JSON does not know, as None.
+
+    Example:
+        >>> none_if_undefined(0.5), none_if_undefined(float("nan"))
+        (0.5, None)
+    """
+    return None if math.isnan(value) else value
