@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, and what is left of those that were never finished.
+"""Files and folders that are there whole or not at all, what is left of those that were never finished, and digests.
 
 Everything is made in a hidden folder beside what it will become. A killed process leaves that folder; the next one
 that writes there removes it.
@@ -6,6 +6,7 @@ that writes there removes it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -110,3 +111,9 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, as ``sha256sum`` prints it."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

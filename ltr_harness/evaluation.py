@@ -50,7 +50,7 @@ class MetricValues:
 
 
 class Evaluation:
-    """What `evaluate` returns: a mapping from metric name to `MetricValues`, in the order asked for."""
+    """What `evaluate` returns: every metric's `MetricValues` by its name, in the order asked for."""
 
     def __init__(self, binding: Binding, per_query: NDArray[np.float64], asked: Sequence[Metric]) -> None:
         means = binding.means_of(per_query)

@@ -105,12 +105,6 @@ def fingerprint_dataset(dataset: _Dataset) -> str:
     return hashlib.sha256(joined.encode("ascii")).hexdigest()
 
 
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, as ``sha256sum`` prints it."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def sources_digest(*files: Path) -> str:
     """SHA-256 of source files, one after the other: what a version of the code makes is not another's."""
     digest = hashlib.sha256()

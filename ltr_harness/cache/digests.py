@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ltr_harness.atomic import write_whole
+from ltr_harness.atomic import file_digest, write_whole
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.fingerprint import file_digest
 
 Stamp = Mapping[str, int]
 

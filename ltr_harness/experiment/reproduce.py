@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from ltr_harness.atomic import file_digest
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import DataConfig
 from ltr_harness.errors import Problem, UsageError
@@ -26,7 +27,6 @@ from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import file_sha256
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import Record
 
@@ -223,7 +223,7 @@ def _rounds(record: Record) -> int | None:
 def _model_digests(fitted: Any) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         name = fitted.save(Path(folder))
-        return {name: file_sha256(Path(folder) / name)}
+        return {name: file_digest(Path(folder) / name)}
 
 
 def _stored_model(record: Record) -> dict[str, str]:

@@ -18,21 +18,21 @@ LOCK = "lock"
 
 @contextmanager
 def alone(study: Study) -> Iterator[None]:
-    """Ends with the process, however that ends."""
-    with (study.folder / LOCK).open("w") as file:
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this platform: two at once share the budget unevenly
+    """A lock of the operating system's on the search's folder; it ends with the process, however that ends.
+
+    Raises:
+        TrainingError: another process has it.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(study.folder / LOCK, timeout=0):
             yield
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TrainingError(
-                f"{study} is being tuned by another process in {study.folder}; run the same command again once that "
-                "has ended"
-            ) from None
-        yield
+    except Timeout:
+        raise TrainingError(
+            f"{study} is being tuned by another process in {study.folder}; run the same command again once that "
+            "has ended"
+        ) from None
 
 
 def mended(journal: Path) -> None:

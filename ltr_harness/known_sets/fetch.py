@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import ssl
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from ltr_harness.atomic import file_digest
 from ltr_harness.errors import FetchError, Problem
 from ltr_harness.known_sets.known_set import Download
 from ltr_harness.wording import count_of
@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 def is_there(download: Download, folder: Path) -> bool:
     """Whether the file is in the folder, whole."""
     path = folder / download.file
-    return path.is_file() and path.stat().st_size == download.size and _digest(path) == download.sha256
+    return path.is_file() and path.stat().st_size == download.size and file_digest(path) == download.sha256
 
 
 def fetch(download: Download, folder: Path, progress: Progress | None = None, pause_s: float = 1.0) -> Path:
@@ -97,7 +97,7 @@ def _wrong(download: Download, part: Path) -> tuple[str, str, str] | None:
     size = count_of(download.size, "byte")
     if _size(part) > download.size:
         return f"is longer than {size}", size, ""
-    if _size(part) < download.size or (digest := _digest(part)) == download.sha256:
+    if _size(part) < download.size or (digest := file_digest(part)) == download.sha256:
         return None
     changed = "the file there has changed, or something in between changed it; nothing was kept"
     return f"has the SHA-256 {digest}", download.sha256, changed
@@ -161,8 +161,3 @@ def _failed(download: Download, found: str, expected: str = "", cure: str = "") 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from ltr_harness.atomic import unfinished
+from ltr_harness.atomic import file_digest, unfinished
 from ltr_harness.errors import TrainingError
 from ltr_harness.runs.record import Record
 
@@ -49,12 +49,6 @@ def encoded(name: str) -> str:
     return text
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def finish(folder: Path, target: Path, record: Record) -> Path:
     """Turn a filled folder into a run: file digests into the record, everything onto the disk, one rename.
 
@@ -66,7 +60,7 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
         target: the run's folder.
         record: what happened, without the digests of files.
     """
-    digests = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
+    digests = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
     record = record.model_copy(update={"files": digests})
     (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     _to_disk(*folder.iterdir(), folder)
@@ -111,7 +105,7 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
     with unfinished(target.parent) as folder:
         write(folder)
         changed = sorted(path.name for path in folder.iterdir())
-        files = dict(record.files) | {name: file_sha256(folder / name) for name in changed}
+        files = dict(record.files) | {name: file_digest(folder / name) for name in changed}
         record = record.model_copy(update={"files": files})
         (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
         _to_disk(*folder.iterdir())
@@ -134,7 +128,7 @@ def damaged_files(folder: Path, record: Record) -> list[str]:
     for name, digest in record.files.items():
         path = folder / name
         try:
-            intact = file_sha256(path) == digest
+            intact = file_digest(path) == digest
         except OSError:
             intact = False
         if not intact:

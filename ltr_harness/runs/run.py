@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.atomic import write_whole
+from ltr_harness.atomic import file_digest, write_whole
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.readers.categories import coded, recoded, with_categories
-from ltr_harness.runs.folder import RECORD, file_sha256, read_record
+from ltr_harness.runs.folder import RECORD, read_record
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of
@@ -202,7 +202,7 @@ class Run:
     def _intact(self, name: str) -> None:
         path = self.path / name
         try:
-            digest = file_sha256(path)
+            digest = file_digest(path)
         except OSError as problem:
             raise DataError(f"{path}: {problem.strerror}; run the experiment again to restore it") from None
         if digest != self.record.files.get(name):

@@ -10,8 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.atomic import whole_files, write_whole
-from ltr_harness.fingerprint import file_digest
+from ltr_harness.atomic import file_digest, whole_files, write_whole
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.log import files_of
 from ltr_harness.monitoring.results.answers import Interval

@@ -171,8 +171,8 @@ def _attempt(
         max_rounds=training.max_rounds,
         watches=training.valid is not None and bool(training.watched),
     )
-    said: deque[tuple[int, dict[str, float]]] = deque()
-    client.subscribe_topic(stopping.topic, lambda event: said.append(event[1]))
+    messages: deque[tuple[int, dict[str, float]]] = deque()
+    client.subscribe_topic(stopping.topic, lambda event: messages.append(event[1]))
 
     def work() -> Trained:
         loaded = [
@@ -181,27 +181,27 @@ def _attempt(
         if stopping.watches and training.valid is not None:
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
-            client.submit(register, stopping, valid, *asked, **_there(addresses[0])).result()
+            client.submit(register, stopping, valid, *asked, **_pinned_to(addresses[0])).result()
         model = train(_parts(client, addresses, parts, loaded, training, prepared), stopping)
         if not stopping.watches:
             return Trained(model, [], None)
-        history, best = client.submit(result, stopping.topic, **_there(addresses[0])).result()
+        history, best = client.submit(result, stopping.topic, **_pinned_to(addresses[0])).result()
         return Trained(model, [Measured(*point) for point in history], best)
 
-    def listen() -> None:
-        while said:
-            number, values = said.popleft()
+    def forward() -> None:
+        while messages:
+            number, values = messages.popleft()
             if training.progress is not None:
                 training.progress(number, values)
 
     try:
-        return _attended(client, addresses, stopping.topic, work, listen)
+        return _supervised(client, addresses, stopping.topic, work, forward)
     finally:
         client.unsubscribe_topic(stopping.topic)
 
 
-def _attended(
-    client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], listen: Callable[[], None]
+def _supervised(
+    client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], forward: Callable[[], None]
 ) -> Trained:
     """Do the work while looking after the workers.
 
@@ -226,7 +226,7 @@ def _attended(
     try:
         while not outcome.done() and not _gone(client, addresses):
             wait([outcome], timeout=0.5)
-            listen()
+            forward()
         if outcome.done() and outcome.exception() is None:
             return outcome.result()
         # who dies takes the others' connections with it, so their errors may come first
@@ -263,17 +263,17 @@ def _parts(
     from dask import delayed
 
     columns = [
-        client.submit(_columns, rows, prepared, first, **_there(address))
+        client.submit(_columns, rows, prepared, first, **_pinned_to(address))
         for rows, (first, _), address in zip(loaded, parts, addresses, strict=True)
     ]
     shapes = client.gather(
-        [client.submit(_shape, one, **_there(at)) for one, at in zip(columns, addresses, strict=True)]
+        [client.submit(_shape, one, **_pinned_to(at)) for one, at in zip(columns, addresses, strict=True)]
     )
 
     def array(name: str, dtype: Any, per_query: bool = False, width: int | None = None) -> Any:
         pieces = []
         for one, address, (n_rows, n_queries) in zip(columns, addresses, shapes, strict=True):
-            piece = client.submit(dict.__getitem__, one, name, **_there(address))
+            piece = client.submit(dict.__getitem__, one, name, **_pinned_to(address))
             length = n_queries if per_query else n_rows
             shape = (length,) if width is None else (length, width)
             pieces.append(dask.array.from_delayed(delayed(piece), shape=shape, dtype=dtype))
@@ -290,7 +290,7 @@ def _parts(
     )
 
 
-def _there(address: str) -> dict[str, Any]:
+def _pinned_to(address: str) -> dict[str, Any]:
     return {"workers": [address], "allow_other_workers": False, "pure": False}
 
 

@@ -106,7 +106,7 @@ OWNED = {
             "top_k",
             "tree_learner",
         ],
-        "a model is trained in one process; whole runs are what is distributed",
+        "training across machines is set up by `data_parallel`",
     ),
 }
 
