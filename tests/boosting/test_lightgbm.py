@@ -109,6 +109,16 @@ def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any,
     assert booster.num_trees() == booster.best_iteration == np.argmax(curve) + 1 < 60
 
 
+def test_stopping_looks_at_each_nth_round_and_the_last(train: Any, valid: Any) -> None:
+    recorder = Recorder()
+    stop = stop_early("ndcg@10", patience=1000, every=7)
+    booster = fit(train, valid, recorder, stop, metrics=("ndcg@10",))
+    curve = recorder.values[("valid", "ndcg@10")]
+    best = max([*range(7, 60, 7), 60], key=lambda round_: curve[round_ - 1])
+    assert curve[best - 1] < max(curve), "the best round of all is among those looked at"
+    assert (stop.best_round, stop.best_value, booster.num_trees()) == (best, curve[best - 1], best)
+
+
 def test_one_callback_serves_two_trainings(train: Any, valid: Any) -> None:
     stop = stop_early("ndcg@10", patience=5)
     fit(train, valid, stop, metrics=("ndcg@10",))

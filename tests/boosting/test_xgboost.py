@@ -172,6 +172,13 @@ def test_attributes_and_feature_names_survive_the_cut(train: Any, valid: Any) ->
     assert booster.feature_names == names
 
 
+def test_a_set_with_other_features_is_refused_in_its_first_round(train: Any, valid: Any) -> None:
+    data = matrix(train, feature_names=list("abcdef"))
+    watch = Watch("ndcg@10", data={"valid": matrix(valid, feature_names=list("bacdef"))})
+    with pytest.raises(ValueError, match="feature_names mismatch"):
+        xgboost.train(PARAMS, data, 1, callbacks=[watch], verbose_eval=False)
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"), [("dart", "DART rescales"), ("gblinear", "no rounds to go back to")]
 )
