@@ -40,6 +40,7 @@ def test_closed_streams_change_no_exit_code(tmp_path: Path, closed: str, argumen
     assert "internal error" not in done.stderr
 
 
+@pytest.mark.long
 def test_without_docstrings_the_cure_is_named(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(CONFIG.replace("random}", "lightgbm, rounds: 2}"))
     done = subprocess.run(

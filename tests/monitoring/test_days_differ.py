@@ -23,6 +23,8 @@ from ltr_harness.stats.two_samples import Codes
 Table = Callable[..., QueryTable]
 Analyse = Callable[..., MonitorResult]
 
+pytestmark = pytest.mark.long
+
 HOUR = 3600 * 10**9
 EVERY = {"compare": {"min_drop": 0.0}}
 
