@@ -150,7 +150,9 @@ WRONG: dict[str, Any] = {
         "event_log": {"event": "e"}, "label": 1, "prediction": 1, "positive": 1, "negative": 1, "list_column": 1,
     },
     "windows": {"size": "5h", "timezone": "berlin", "trailing": -1, "min_queries": 0, "season": "day"},
-    "compare": {"alternative": "dropp", "alpha": 5, "min_drop": -1, "correct": "bonf", "confidence": 95},
+    "compare": {
+        "alternative": "dropp", "alpha": 5, "min_drop": -1, "correct": "bonf", "confidence": 95, "adjust": 1,
+    },
     "labels": {"alpha": 2, "min_drop": 0},
     "slices": {
         "max_predicates": 3, "min_queries": 5, "alpha": 0, "numeric_bins": 1, "features": "maybe", "confirm_split": "x",
