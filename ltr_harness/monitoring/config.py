@@ -232,9 +232,12 @@ class Alerts(Part):
 
 
 PLACES: Any = {
-    "log": True, "baseline": True, "history": True, "drift": {"model"},
+    "log": True,
+    "baseline": True,
+    "history": True,
+    "drift": {"model"},
     "propensity": {"estimate": {"path", "baseline_path"}},
-}  # fmt: skip
+}
 """Fields that say where files lie: no part of what was asked."""
 
 
@@ -283,15 +286,15 @@ class MonitorConfig(Part):
         Where rows are left out of their lists because nobody judged them, no denominator counts them either.
         """
         scale = self.relevance.scale
-        found = []
+        metrics = []
         for metric in self.metrics:
             chosen: dict[str, Any] = {}
             if metric.empty == "skip" and self.empty != "skip":
                 chosen["empty"] = self.empty
             if self.relevance.cuts_lists and isinstance(metric, Precision | F1):
                 chosen["denominator"] = "min_kn"
-            found.append(dataclasses.replace(metric, **chosen).on_scale(scale))
-        return tuple(dict.fromkeys(found))
+            metrics.append(dataclasses.replace(metric, **chosen).on_scale(scale))
+        return tuple(dict.fromkeys(metrics))
 
     @property
     def primary(self) -> Metric:

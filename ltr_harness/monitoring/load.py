@@ -52,8 +52,8 @@ def load_monitor_config(
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
-        found = [problem for _, problem in explained(error, MonitorConfig, tree, ())]
-        raise ConfigError([_in_our_words(problem) for problem in found]) from None
+        wrong = [problem for _, problem in explained(error, MonitorConfig, tree, ())]
+        raise ConfigError([_in_our_words(problem) for problem in wrong]) from None
     problems = list(_rules(config, tree))
     if problems:
         raise ConfigError(problems)
@@ -66,11 +66,11 @@ def _in_our_words(problem: Problem) -> Problem:
     A rule between fields says "what is wrong; expected what": that is two parts of a problem, and the value of the
     whole section is neither.
     """
-    found, expected = problem.found.replace("the experiment", "the configuration"), problem.expected
+    wrong_value, expected = problem.found.replace("the experiment", "the configuration"), problem.expected
     wrong, between, cure = expected.partition("; expected ")
     if between:
-        found, expected = f"{found.partition(' is ')[0]}: {wrong}", cure
-    return dataclasses.replace(problem, found=found, expected=expected)
+        wrong_value, expected = f"{wrong_value.partition(' is ')[0]}: {wrong}", cure
+    return dataclasses.replace(problem, found=wrong_value, expected=expected)
 
 
 def _with_path(tree: Node, section: str, part: str, key: str, path: Node) -> Node:
@@ -80,10 +80,20 @@ def _with_path(tree: Node, section: str, part: str, key: str, path: Node) -> Nod
 
 def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
     """What must hold between the sections."""
+    place = str(tree.mapping.get("relevance", tree).place)
+    return [
+        *_about_grades(config, place),
+        *_about_metrics(config, str(tree.place), place),
+        *_about_events(config, place),
+        *_about_time(config, str(tree.place), place),
+        *_about_adjusting(config, tree),
+    ]
+
+
+def _about_grades(config: MonitorConfig, place: str) -> list[Problem]:
+    """Grades that a gain cannot take."""
     problems = []
-    relevance, columns = config.relevance, config.columns
-    node = tree.mapping.get("relevance", tree)
-    place = str(node.place)
+    relevance = config.relevance
     exponential = [str(m) for m in config.resolved_metrics if needs_whole_grades(m)]
     total = sum(relevance.events.values())
     if relevance.chosen == "weighted_sum" and relevance.clip is None and exponential:
@@ -128,20 +138,26 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                 "use ndcg(gain=linear)@K or smaller weights",
             )
         )
+    return problems
+
+
+def _about_metrics(config: MonitorConfig, place: str, relevance_place: str) -> list[Problem]:
+    """Metrics that the rule of relevance has no numbers for, or that cannot raise alerts."""
+    problems = []
     for metric in config.resolved_metrics:
         if metric.on_scale(1) != metric:
             problems.append(
                 Problem(
-                    str(tree.place),
+                    place,
                     f"metrics: {metric} needs the top of the scale of grades",
                     "relevance.max_grade",
                     "add relevance: {max_grade: 4}",
                 )
             )
-        if relevance.cuts_lists and refuses_short_lists(metric):
+        if config.relevance.cuts_lists and refuses_short_lists(metric):
             problems.append(
                 Problem(
-                    place,
+                    relevance_place,
                     f"{metric} gives 0 to lists shorter than K, and relevance cuts lists where nobody judged",
                     "lists as they were shown",
                     "leave out short_list=zero, or unseen and unlabelled",
@@ -150,13 +166,19 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
     if config.primary.diagnostic:
         problems.append(
             Problem(
-                str(tree.place),
+                place,
                 f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts",
                 "a metric that says which ranking is better",
                 "put another one first",
             )
         )
-    problems += _about_adjusting(config, tree)
+    return problems
+
+
+def _about_events(config: MonitorConfig, place: str) -> list[Problem]:
+    """What joins an event log, and what dwell times are looked up by."""
+    problems = []
+    relevance, columns = config.relevance, config.columns
     log = relevance.event_log
     if log is not None:
         if columns.item_id is None:
@@ -175,18 +197,6 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                     "user and timestamp there, cluster_id and timestamp in columns",
                 )
             )
-    if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
-        problems.append(
-            Problem(
-                str(tree.place),
-                f"windows.season {config.windows.season} with windows longer than a day",
-                "size: 1d or less",
-            )
-        )
-    if seconds(relevance.maturity) and columns.timestamp is None:
-        problems.append(
-            Problem(place, "relevance.maturity without columns.timestamp", "the column with the time")
-        )
     if relevance.dwell:
         for segment in relevance.dwell.by:
             if segment not in columns.segments:
@@ -198,6 +208,26 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
                         did_you_mean(segment, columns.segments),
                     )
                 )
+    return problems
+
+
+def _about_time(config: MonitorConfig, place: str, relevance_place: str) -> list[Problem]:
+    """Windows, seasons and the age of labels."""
+    problems = []
+    if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
+        problems.append(
+            Problem(
+                place,
+                f"windows.season {config.windows.season} with windows longer than a day",
+                "size: 1d or less",
+            )
+        )
+    if seconds(config.relevance.maturity) and config.columns.timestamp is None:
+        problems.append(
+            Problem(
+                relevance_place, "relevance.maturity without columns.timestamp", "the column with the time"
+            )
+        )
     return problems
 
 

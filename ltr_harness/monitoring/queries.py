@@ -246,17 +246,17 @@ class QueryTable:
         )
 
 
-def _joined(found: list[Any], axis: int = 0) -> Any:
+def _joined(parts: list[Any], axis: int = 0) -> Any:
     """One field of several tables, end to end."""
-    first = found[0]
+    first = parts[0]
     if first is None or isinstance(first, tuple):
         return first
     if isinstance(first, Category):
-        coded = together(found)
+        coded = together(parts)
         return Category(np.concatenate([category.codes for category in coded]), coded[0].names)
     if isinstance(first, Mapping):
-        return {key: _joined([column.pop(key) for column in found]) for key in list(first)}
-    return np.concatenate(found, axis=axis)
+        return {key: _joined([column.pop(key) for column in parts]) for key in list(first)}
+    return np.concatenate(parts, axis=axis)
 
 
 def _letters(texts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -8,9 +8,10 @@ probability rank**-power and click what they like, so clicks depend on the page 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ltr_harness.errors import Problem, UsageError
@@ -21,11 +22,36 @@ _ROWS_AT_MOST = 20_000_000  # they are made in memory
 COUNTRIES = ("A", "B", "C", "D", "E")
 DEVICES = ("desktop", "mobile")
 
+Floats = NDArray[np.float64]
+
 
 def _first_day(text: str) -> str:
     if not re.fullmatch(r"(199|20[0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])", text):
         raise ValueError("a day such as 2026-01-05")
     return text
+
+
+class _Queries(NamedTuple):
+    """What is known of each query: (n,) arrays, and features (8, n)."""
+
+    time: NDArray[np.int64]
+    planted: NDArray[np.bool_]
+    features: Floats
+    country: NDArray[np.int64]
+    device: NDArray[np.int64]
+    user: NDArray[np.int64]
+
+
+class _Shown(NamedTuple):
+    """Items in the order of their scores, and what users did: (n, items) arrays, and examination (items,)."""
+
+    item: NDArray[np.int64]
+    score: Floats
+    price: Floats
+    grade: NDArray[np.int64]
+    click: NDArray[np.bool_]
+    buy: NDArray[np.bool_]
+    examination: Floats
 
 
 class SyntheticLog(BaseModel):
@@ -85,14 +111,19 @@ class SyntheticLog(BaseModel):
                     f"at most {_ROWS_AT_MOST:,} rows",
                 )
             )
-        import pyarrow as pa
-
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
-        n, items = self.days * self.queries_per_day, self.items
+        queries = self._queries(random)
+        shown = self._shown(random, queries, self._noise(random, queries))
+        return self._as_table(queries, shown)
+
+    def _start(self) -> int:
+        return int(np.datetime64(self.start, "ns").astype(np.int64))
+
+    def _queries(self, random: np.random.Generator) -> _Queries:
+        n = self.days * self.queries_per_day
         day = np.repeat(np.arange(self.days), self.queries_per_day)
-        start = np.datetime64(self.start, "ns").astype(np.int64)
         within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
-        time = start + day * _DAY + within
+        time = self._start() + day * _DAY + within
         planted = day >= self.since
         features = random.standard_normal((8, n))
         features[2] += self.f3_shift * planted
@@ -107,26 +138,33 @@ class SyntheticLog(BaseModel):
         )
         device = (random.random(n) < 0.5).astype(np.int64)
         user = random.integers(0, self.users, n) if self.users else np.arange(n)
+        return _Queries(time, planted, features, country, device, user)
 
+    def _noise(self, random: np.random.Generator, queries: _Queries) -> Floats:
+        """How badly the model sees the grades of each query: (n,)."""
+        planted, country, features = queries.planted, queries.country, queries.features
         hit = planted.copy()
         if self.slice_country is not None:
             hit &= country == COUNTRIES.index(self.slice_country)
         if self.slice_device is not None:
-            hit &= device == DEVICES.index(self.slice_device)
+            hit &= queries.device == DEVICES.index(self.slice_device)
         noise = self.noise + self.drop * planted + self.slice_noise * hit
-        weekday = ((time // _DAY) + 3) % 7
+        weekday = ((queries.time // _DAY) + 3) % 7
         noise = noise + self.weekend * (weekday >= 5)
         if self.hard_country is not None:
             noise = noise + 0.9 * (country == COUNTRIES.index(self.hard_country))
         noise = noise * np.exp(0.5 * features[2])
         if self.users:
-            noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
+            noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[queries.user])
+        return np.asarray(noise)
 
+    def _shown(self, random: np.random.Generator, queries: _Queries, noise: Floats) -> _Shown:
+        n, items, time, planted = noise.size, self.items, queries.time, queries.planted
         of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
         grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
         score = grade + noise[:, None] * random.standard_normal((n, items))
         order = np.argsort(-score, axis=1, kind="stable")
-        grade, score = (np.take_along_axis(a, order, axis=1) for a in (grade, score))
+        grade, score = np.take_along_axis(grade, order, axis=1), np.take_along_axis(score, order, axis=1)
         examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
         looked = random.random((n, items)) < examination
         click = looked & (random.random((n, items)) < _ATTRACTION[grade])
@@ -134,9 +172,15 @@ class SyntheticLog(BaseModel):
         click &= random.random((n, items)) >= self.lost_clicks * planted[:, None]
         if self.purchase_delay:
             arrives = time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
-            buy &= arrives <= start + self.days * _DAY
+            buy &= arrives <= self._start() + self.days * _DAY
         catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
         price = np.exp(random.standard_normal((n, items)))
+        return _Shown(catalogue, score, price, grade, click, buy, examination)
+
+    def _as_table(self, queries: _Queries, shown: _Shown) -> Any:
+        import pyarrow as pa
+
+        n, items = shown.score.shape
 
         def per_row(values: Any) -> Any:
             return np.repeat(values, items)
@@ -147,18 +191,18 @@ class SyntheticLog(BaseModel):
         query = np.char.add(f"{self.start}-{self.seed}-", np.char.zfill(np.arange(n).astype(str), 7))
         columns = {
             "request_id": pa.array(per_row(query)),
-            "sku": text("sku-", catalogue.reshape(-1)),
+            "sku": text("sku-", shown.item.reshape(-1)),
             "position": np.tile(np.arange(1, items + 1), n),
-            "score": score.reshape(-1),
-            "ts": pa.array(per_row(time)).cast(pa.timestamp("ns", "UTC")),
-            "user_id": text("u", per_row(user)),
-            "country": pa.array(np.array(COUNTRIES)[per_row(country)]),
-            "device": pa.array(np.array(DEVICES)[per_row(device)]),
-            **{f"f{at + 1}": per_row(features[at]) for at in range(8)},
-            "price": price.reshape(-1),
-            "relevance": grade.reshape(-1).astype(np.int64),
-            "click": click.reshape(-1).astype(np.int64),
-            "buy": buy.reshape(-1).astype(np.int64),
-            "examination": np.tile(examination, n),
+            "score": shown.score.reshape(-1),
+            "ts": pa.array(per_row(queries.time)).cast(pa.timestamp("ns", "UTC")),
+            "user_id": text("u", per_row(queries.user)),
+            "country": pa.array(np.array(COUNTRIES)[per_row(queries.country)]),
+            "device": pa.array(np.array(DEVICES)[per_row(queries.device)]),
+            **{f"f{at + 1}": per_row(queries.features[at]) for at in range(8)},
+            "price": shown.price.reshape(-1),
+            "relevance": shown.grade.reshape(-1).astype(np.int64),
+            "click": shown.click.reshape(-1).astype(np.int64),
+            "buy": shown.buy.reshape(-1).astype(np.int64),
+            "examination": np.tile(shown.examination, n),
         }
         return pa.table(columns)

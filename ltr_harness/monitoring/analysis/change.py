@@ -30,7 +30,7 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
         periods: production beside its baseline.
         tested: likewise with adjusted values; the same where nothing is adjusted.
     """
-    found = []
+    answers = []
     confidence = periods.config.compare.confidence
     for at, metric in enumerate(periods.now.metrics):
         now = periods.sample_now(periods.now.values[at])
@@ -42,7 +42,7 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
             values, alternative=side if periods.config.compare.alternative == "drop" else "change"
         )
         a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
-        found.append(
+        answers.append(
             Change(
                 metric,
                 of_mean(a),
@@ -52,7 +52,7 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
                 _method(tested, estimate),
             )
         )
-    return found
+    return answers
 
 
 def _method(periods: Periods, tested: Estimate) -> str:
@@ -110,14 +110,14 @@ def splits(periods: Periods) -> list[Split]:
     """The change divided by every segment column."""
     names = segments_of(periods)
     m = max(1, len(names) + len(query_features(periods)))
-    found = []
+    answers = []
     for name in names:
         column = segment_column(name, periods, periods.spent * periods.config.drift.alpha / m)
         values = together([(periods.now.segments or {})[name], (periods.before.segments or {})[name]])[
             0
         ].names
-        found.append(_split(name, column.parts(periods), [*values.tolist(), "(missing)"], periods, m))
-    return found
+        answers.append(_split(name, column.parts(periods), [*values.tolist(), "(missing)"], periods, m))
+    return answers
 
 
 def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int) -> Split:
@@ -162,14 +162,12 @@ def season_advice(table: QueryTable, timezone: str) -> str | None:
     days = np.unique(local_days(table.time, timezone), return_inverse=True)[1]
     weekly = _season_p(table.primary[known], hours[known] // 24, days[known])
     daily = _season_p(table.primary[known], hours[known] % 24, days[known], within_days=True)
-    found = [name for name, p in (("day of the week", weekly), ("hour of the day", daily)) if p < _CERTAIN]
-    if not found:
+    seasons = [name for name, p in (("day of the week", weekly), ("hour of the day", daily)) if p < _CERTAIN]
+    if not seasons:
         return None
-    option = "hour_of_week" if len(found) == 2 else "weekday" if "week" in found[0] else "hour"
+    option = "hour_of_week" if len(seasons) == 2 else "weekday" if "week" in seasons[0] else "hour"
     like = {"weekday": "Mondays with Mondays", "hour": "mornings with mornings"}.get(option, "like with like")
-    return (
-        f"the metric depends on the {' and the '.join(found)}; windows.season: {option} would compare {like}"
-    )
+    return f"the metric depends on the {' and the '.join(seasons)}; windows.season: {option} would compare {like}"
 
 
 def _season_p(values: Floats, parts: Codes, days: Codes, within_days: bool = False) -> float:

@@ -50,17 +50,17 @@ def with_cusum(
     sums = np.zeros(1)
     for estimate in before:
         sums = _next(sums, sign * estimate.value / estimate.error) if estimate.error > 0 else sums
-    found = []
+    rows = []
     for row in windows:
         if row.change is not None and row.status == "tested" and row.change.error > 0:
             sums = _next(sums, sign * row.change.value / row.change.error)
-            found.append(dataclasses.replace(row, cusum=float(sums[0])))
+            rows.append(dataclasses.replace(row, cusum=float(sums[0])))
         else:
-            found.append(row)
+            rows.append(row)
     error = np.array([e.error for e in everything])
     freedom = min(e.freedom for e in everything)
     largest = _largest_of_healthy(error, periods.baseline_error, freedom, periods.config.seed)
-    return found, float(np.quantile(largest, 1 - periods.config.compare.alpha))
+    return rows, float(np.quantile(largest, 1 - periods.config.compare.alpha))
 
 
 def _next(sums: Floats, z: float | Floats) -> Floats:

@@ -113,10 +113,10 @@ def units_of(now: Times | None, before: Times | None, config: MonitorConfig) -> 
     def unit(name: str, number: Callable[[Times], Times]) -> Units:
         return Units(name, coded(number(now)), None if before is None else coded(number(before)))
 
-    found = [unit("day", lambda time: local_days(time, windows.timezone))]
+    units = [unit("day", lambda time: local_days(time, windows.timezone))]
     if seconds(windows.size) != 86_400:
-        found.append(unit(f"{windows.size} window", lambda time: window_numbers(time, windows)))
-    return found
+        units.append(unit(f"{windows.size} window", lambda time: window_numbers(time, windows)))
+    return units
 
 
 def without_season(now: Sample, before: Sample) -> Sample:

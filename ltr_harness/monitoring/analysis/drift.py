@@ -45,17 +45,17 @@ def feature_drift(periods: Periods) -> list[FeatureDrift]:
     features, segments = query_features(periods), segments_of(periods)
     m = max(1, len(features) + len(segments))
     alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
-    found = [
+    drifts = [
         _drift(number_column(name, now, before, periods, alpha), periods, m, (now, before))
         for name, (now, before) in features.items()
     ]
-    found += [_drift(segment_column(name, periods, alpha), periods, m) for name in segments]
+    drifts += [_drift(segment_column(name, periods, alpha), periods, m) for name in segments]
     if periods.config.drift.model is not None:
         gains = gain_shares(Path(periods.config.drift.model))
-        found = [replace(f, gain=gains.get(f.column, float("nan"))) for f in found]
+        drifts = [replace(f, gain=gains.get(f.column, float("nan"))) for f in drifts]
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
     total = periods.sample_now().plain[0] - periods.reference.plain[0]
-    return sorted(found, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
+    return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
 
 
 def gain_shares(path: Path) -> dict[str, float]:

@@ -72,19 +72,19 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
     share of its rows that is missing, where some are.
     """
     now, before = periods.now.features or {}, periods.before.features or {}
-    found = {}
+    columns = {}
     for name in names_of(periods):
         shares = [side.get(f"{name}:missing") for side in (now, before)]
         partly = any(share is not None and np.any((share > 0) & (share < 1)) for share in shares)
         spreads = [side[f"{name}:std"] for side in (now, before)]
         if not partly and all(not np.any(spread > 0) for spread in spreads):
-            found[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
+            columns[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
             continue
         for what in ("mean", "max", "std"):
-            found[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
+            columns[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
         if partly and shares[0] is not None and shares[1] is not None:
-            found[f"{name}:missing"] = (shares[0], shares[1])
-    return found
+            columns[f"{name}:missing"] = (shares[0], shares[1])
+    return columns
 
 
 def names_of(periods: Periods) -> list[str]:
@@ -120,9 +120,15 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     apart[-1] = bool(gone)
     broken = gone or _odd_values(name, now, known, edges)
     return Column(
-        name, "number", (binned(now, edges), binned(before, edges)), edges.size + 2, cells, apart,
-        (float(shares[1].mean()), float(shares[0].mean())), broken,
-    )  # fmt: skip
+        name,
+        "number",
+        (binned(now, edges), binned(before, edges)),
+        edges.size + 2,
+        cells,
+        apart,
+        (float(shares[1].mean()), float(shares[0].mean())),
+        broken,
+    )
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> Column:
@@ -143,9 +149,15 @@ def segment_column(name: str, periods: Periods, alpha: float) -> Column:
     apart[-1] = bool(gone)
     broken = gone or _new_names(ours, theirs)
     return Column(
-        name, "segment", (codes[0], codes[1]), size + 1, (codes[0], codes[1]), apart,
-        (float(shares[1].mean()), float(shares[0].mean())), broken,
-    )  # fmt: skip
+        name,
+        "segment",
+        (codes[0], codes[1]),
+        size + 1,
+        (codes[0], codes[1]),
+        apart,
+        (float(shares[1].mean()), float(shares[0].mean())),
+        broken,
+    )
 
 
 def _sides(now: Floats, before: Floats, periods: Periods) -> list[tuple[Floats, Mapping[str, Floats]]]:

@@ -71,14 +71,14 @@ class Preference:
         if not won + lost:
             return f"{head} Nothing can be said."
         test = "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, sign flips"
-        found = (
+        text = (
             f"{head}\n{second} won {self.share:.1%} of the decided sessions "
             f"[{self.low:.1%}, {self.high:.1%}], {test} p = {self.p:.4f}"
         )
         if self.needed is None:
-            return found
+            return text
         return (
-            f"{found}\nSo many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
+            f"{text}\nSo many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
             f"{self.needed:,} decided sessions."
         )
 
@@ -165,7 +165,16 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
     # of a share near one half, the variance of a vote is 1/4
     z = float(ndtri(1 - _LEVEL / 2) + ndtri(_POWER))
     return Preference(
-        teams, (lost, won), ties, share, low, high, p, confidence, many, effect,
+        teams,
+        (lost, won),
+        ties,
+        share,
+        low,
+        high,
+        p,
+        confidence,
+        many,
+        effect,
         detectable=min(1.0, 0.5 + z * (effect / (4 * n)) ** 0.5),
         needed=math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2),
-    )  # fmt: skip
+    )

@@ -54,7 +54,7 @@ def label_tests(
             f"{n} per query": (now.events[n].astype(np.float64), before.events[n].astype(np.float64))
             for n in both
         }
-    found: list[LabelTest] = []
+    tests: list[LabelTest] = []
     for what, (ours, theirs) in columns.items():
         days = periods.days_differ(ours, theirs)
         base = mean_of_known(theirs)
@@ -62,14 +62,14 @@ def label_tests(
             if rows.size < 2:
                 continue
             tested = periods.compare((ours, theirs), rows, "drop", days)
-            found.append(
+            tests.append(
                 LabelTest(
                     what, window, base, mean_of_known(ours[rows]), interval(tested), float("nan"), False
                 )
             )
-    p = bonferroni([test.difference.p for test in found])
+    p = bonferroni([test.difference.p for test in tests])
     done = []
-    for test, corrected in zip(found, p.tolist(), strict=True):
+    for test, corrected in zip(tests, p.tolist(), strict=True):
         fallen = test.difference.value <= -config.labels.min_drop * test.before
         alert = bool(corrected <= spent * config.labels.alpha and fallen and test.before > 0)
         done.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
@@ -84,10 +84,10 @@ def _of_labels(now: QueryTable, before: QueryTable) -> dict[str, tuple[Floats, F
     shares = [known / table.n_items for known, table in zip(labelled, (now, before), strict=True)]
     with np.errstate(invalid="ignore"):
         relevant = [t.events[RELEVANT] / known for known, t in zip(labelled, (now, before), strict=True)]
-    found = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
+    rates = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
     if any(LABELLED in table.events for table in (now, before)):
-        found[LABELLED_DOCUMENTS] = (shares[0], shares[1])
-    return found
+        rates[LABELLED_DOCUMENTS] = (shares[0], shares[1])
+    return rates
 
 
 def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.int64]]]:

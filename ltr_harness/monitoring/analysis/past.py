@@ -49,19 +49,23 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
         np.zeros(0), None, float((weights**2) @ errors), float(max(n.sum() - 1, 1)), int(n.sum())
     )
     confidence, side = periods.config.compare.confidence, periods.alternative
-    found = between(
-        float(weights @ means) - reference, together, influence, alternative=side, confidence=confidence,
+    estimate = between(
+        float(weights @ means) - reference,
+        together,
+        influence,
+        alternative=side,
+        confidence=confidence,
         n=int(n.sum()) + len(periods.before),
-    )  # fmt: skip
+    )
     for unit, known in zip(periods.units, periods.primary_days, strict=True):
         if known is None:
             continue
         share = _share(unit, rows, past, periods)
-        wide = widened(found, known.variance, share, side, confidence)
-        if wide.error >= found.error:
-            found = wide
+        wide = widened(estimate, known.variance, share, side, confidence)
+        if wide.error >= estimate.error:
+            estimate = wide
             break
-    return found
+    return estimate
 
 
 def _reference(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:

@@ -97,9 +97,13 @@ def _normalised(periods: Periods) -> Interval:
         ratios.append(ratio)
         influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
     change = between(
-        ratios[0] - ratios[1], influences[0], influences[1], alternative="drop",
-        confidence=periods.config.compare.confidence, n=len(periods.now) + len(periods.before),
-    )  # fmt: skip
+        ratios[0] - ratios[1],
+        influences[0],
+        influences[1],
+        alternative="drop",
+        confidence=periods.config.compare.confidence,
+        n=len(periods.now) + len(periods.before),
+    )
     return interval(change)
 
 

@@ -38,26 +38,26 @@ def with_running(
         past: windows of earlier runs.
     """
     earlier = list(past) if periods.common is None else []
-    found, so_far = [], np.zeros(0, dtype=np.int64)
+    rows, so_far = [], np.zeros(0, dtype=np.int64)
     looks = len(earlier)
     for row, mine in zip(windows, members, strict=True):
         if row.status not in ("tested", "small") or not mine.size:
-            found.append(row)
+            rows.append(row)
             continue
         so_far = np.sort(np.concatenate((so_far, mine)))
         looks += 1
         if so_far.size + sum(w.n for w in earlier) < _LEAST or row.status != "tested":
-            found.append(row)
+            rows.append(row)
             continue
         estimate = with_past(so_far, earlier, periods) if earlier else periods.compare(rows=so_far)
         running, corrected = _tested(estimate, looks, periods)
         alert = corrected <= periods.config.compare.alpha and periods.matters(running.value)
-        found.append(
+        rows.append(
             dataclasses.replace(
                 row, running=running, running_p_corrected=corrected, running_alert=bool(alert)
             )
         )
-    return found
+    return rows
 
 
 def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Interval, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,34 @@ class _Side:
         return cls(sign * (values - centre), sign * centre)
 
 
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What stays the same while slices are looked for.
+
+    Attributes:
+        columns: to cut by.
+        sign: 1 where higher values are better, else -1.
+        effect: how much wider clusters make the variance of a mean.
+        with_before: whether there is a baseline.
+    """
+
+    periods: Periods
+    columns: list[_Column]
+    sign: float
+    effect: float
+    with_before: bool
+
+    @property
+    def paired(self) -> bool:
+        return self.with_before and self.periods.common is not None
+
+    def everything(self) -> tuple[Codes, Codes]:
+        """The queries that are looked at: in a replay the common ones, in the same order."""
+        if self.with_before and self.periods.common is not None:
+            return self.periods.common
+        return np.arange(len(self.periods.now)), np.arange(len(self.periods.before))
+
+
 def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], int]:
     """The segments behind a drop, in order of impact, and how many candidates were looked at.
 
@@ -71,16 +99,16 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
     columns = _columns(periods, config, before_exists)
     if not columns:
         return [], 0
-    now, before = _everything(periods, before_exists)
+    sign = 1.0 if periods.higher_is_better else -1.0
+    search = _Search(periods, columns, sign, _design_effect(periods, before_exists), before_exists)
+    now, before = search.everything()
     halves = None
     if config.slices.confirm_split:
         halves = _half(periods.now), _half(periods.before)
         now, before = now[halves[0][now]], before[halves[1][before]]
-    effect = _design_effect(periods, before_exists)
-    sign = 1.0 if periods.higher_is_better else -1.0
-    total, n_candidates, found = len(now), 0, []
+    total, n_candidates, chosen = len(now), 0, []
     for turn in range(_AT_MOST):
-        candidates = _Candidates(periods, columns, now, before, sign, effect, before_exists)
+        candidates = _Candidates(search, now, before)
         if turn == 0:
             n_candidates = len(candidates.p)
         if not len(candidates.p):
@@ -90,70 +118,64 @@ def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], i
         best = int(np.lexsort((candidates.t, candidates.p))[0])
         if q[best] > periods.spent * config.slices.alpha:
             break
-        found.append(candidates.slice(best, float(q[best]), total, config.compare.confidence))
-        if halves is not None:
-            found[-1] = _confirmed(
-                found[-1], candidates, best, periods, columns, halves, sign, effect, before_exists
-            )
+        worst = candidates.slice(best, float(q[best]), total, config.compare.confidence)
+        chosen.append(worst if halves is None else _confirmed(worst, candidates.keys[best], search, halves))
         inside_now, inside_before = candidates.members(best)
         now, before = now[~inside_now], before[~inside_before]
-    found.sort(key=lambda s: sign * s.impact)
-    return found, n_candidates
-
-
-def _everything(periods: Periods, with_before: bool) -> tuple[Codes, Codes]:
-    """The queries that are looked at: in a replay the common ones, in the same order."""
-    if with_before and periods.common is not None:
-        return periods.common
-    return np.arange(len(periods.now)), np.arange(len(periods.before))
+    chosen.sort(key=lambda s: sign * s.impact)
+    return chosen, n_candidates
 
 
 class _Candidates:
     """Excess, its standard error and p of every cell of every column and pair of columns."""
 
-    def __init__(
-        self, periods: Periods, columns: list[_Column], now: Codes, before: Codes, sign: float, effect: float,
-        with_before: bool,
-    ) -> None:  # fmt: skip
-        self._columns, self._now, self._before, self._sign = columns, now, before, sign
-        self._with_before = with_before
-        self._paired = with_before and periods.common is not None
+    def __init__(self, search: _Search, now: Codes, before: Codes) -> None:
+        periods, sign = search.periods, search.sign
+        self._search, self._now, self._before = search, now, before
         ours, theirs = periods.now.primary[now], periods.before.primary[before]
-        sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
-        if self._paired:
-            sides.append(_Side.of(ours - theirs, sign))
-        self._sides = sides
-        least = periods.config.slices.min_queries
+        self._sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
+        if search.paired:
+            self._sides.append(_Side.of(ours - theirs, sign))
+        keys, inside = self._cells_with_enough()
+        totals = [_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in self._sides]
+        rest = np.stack(totals) - inside
+        keep = np.flatnonzero(self._enough(rest))
+        self.keys = [keys[at] for at in keep]
+        self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
+        self._test()
+
+    def _enough(self, sums: Floats) -> NDArray[np.bool_]:
+        """Which cells have the queries that a mean needs."""
+        least = self._search.periods.config.slices.min_queries
+        enough: NDArray[np.bool_] = sums[0, 0] >= least
+        return enough & (sums[1, 0] >= least) if self._search.with_before else enough
+
+    def _cells_with_enough(self) -> tuple[list[tuple[int, int, int]], Floats]:
+        """Columns and cell of each candidate, and its sums on every side."""
+        columns = self._search.columns
         keys: list[tuple[int, int, int]] = []
-        parts: list[NDArray[np.float64]] = []
+        parts: list[Floats] = [np.empty((len(self._sides), 3, 0))]
         singles = [(i, -1) for i in range(len(columns))]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1, len(columns))]
-        for i, j in singles + (pairs if periods.config.slices.max_predicates == 2 else []):
+        for i, j in singles + (pairs if self._search.periods.config.slices.max_predicates == 2 else []):
             size = len(columns[i].predicates) * (1 if j < 0 else len(columns[j].predicates))
             sums = np.stack(
                 [
                     _sums(self._cells(i, j, now_side), side.values, size)
-                    for now_side, side in zip((True, False, True), sides, strict=False)
+                    for now_side, side in zip((True, False, True), self._sides, strict=False)
                 ]
             )
-            enough = sums[0, 0] >= least
-            if with_before:
-                enough &= sums[1, 0] >= least
-            cells = np.flatnonzero(enough)
+            cells = np.flatnonzero(self._enough(sums))
             keys += [(i, j, int(cell)) for cell in cells]
             parts.append(sums[:, :, cells])
-        inside = np.concatenate(parts, axis=2) if parts else np.empty((len(sides), 3, 0))
-        totals = np.stack([_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in sides])
-        rest = totals - inside
-        enough = rest[0, 0] >= least
-        if with_before:
-            enough &= rest[1, 0] >= least
-        keep = np.flatnonzero(enough)
-        self.keys = [keys[at] for at in keep]
-        self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
+        return keys, np.concatenate(parts, axis=2)
+
+    def _test(self) -> None:
+        """Excess, error and p of every candidate."""
+        with_before, effect = self._search.with_before, self._search.effect
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)
-        varying = [2] if self._paired else [0, 1] if with_before else [0]
+        varying = [2] if self._search.paired else [0, 1] if with_before else [0]
         excess = mean_in[0] - mean_rest[0]
         if with_before:
             excess = excess - (mean_in[1] - mean_rest[1])
@@ -186,38 +208,38 @@ class _Candidates:
 
     def _cells(self, i: int, j: int, now: bool) -> Codes:
         def codes(at: int) -> Codes:
-            column = self._columns[at]
-            return column.now[self._now] if now or self._paired else column.before[self._before]
+            column = self._search.columns[at]
+            return column.now[self._now] if now or self._search.paired else column.before[self._before]
 
-        return codes(i) if j < 0 else codes(i) * len(self._columns[j].predicates) + codes(j)
+        return codes(i) if j < 0 else codes(i) * len(self._search.columns[j].predicates) + codes(j)
 
     def members(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         i, j, cell = self.keys[at]
         return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
 
     def predicate(self, at: int) -> str:
-        i, j, cell = self.keys[at]
+        (i, j, cell), columns = self.keys[at], self._search.columns
         if j < 0:
-            return self._columns[i].predicates[cell]
-        first, second = divmod(cell, len(self._columns[j].predicates))
-        return f"{self._columns[i].predicates[first]} & {self._columns[j].predicates[second]}"
+            return columns[i].predicates[cell]
+        first, second = divmod(cell, len(columns[j].predicates))
+        return f"{columns[i].predicates[first]} & {columns[j].predicates[second]}"
 
     def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
         reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
-        sign, (now, before) = self._sign, self._sides[:2]
+        sign, (now, before), with_before = self._search.sign, self._sides[:2], self._search.with_before
         value = float(sign * self.excess[at])
         n = int(self.inside[0, 0, at])
         nan = float("nan")
-        shown_before = float(sign * (self._mean_in[1, at] + before.centre)) if self._with_before else nan
+        shown_before = float(sign * (self._mean_in[1, at] + before.centre)) if with_before else nan
         rest = self._mean_rest[0, at] + now.centre - (self._mean_rest[1, at] + before.centre)
         return Slice(
             predicate=self.predicate(at),
             n_now=n,
-            n_before=int(self.inside[1, 0, at]) if self._with_before else 0,
+            n_before=int(self.inside[1, 0, at]) if with_before else 0,
             share=n / total,
             before=shown_before,
             now=float(sign * (self._mean_in[0, at] + now.centre)),
-            rest_change=float(sign * rest) if self._with_before else nan,
+            rest_change=float(sign * rest) if with_before else nan,
             excess=Interval(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
             impact=n / total * value,
             q=q,
@@ -244,23 +266,19 @@ def _moments(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _confirmed(
-    found: Slice, candidates: _Candidates, best: int, periods: Periods, columns: list[_Column],
-    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]], sign: float, effect: float, with_before: bool,
-) -> Slice:  # fmt: skip
+    worst: Slice,
+    key: tuple[int, int, int],
+    search: _Search,
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Slice:
     """The same slice on the queries that did not choose it."""
-    import dataclasses
-
-    i, j, cell = candidates.keys[best]
-    now, before = _everything(periods, with_before)
-    others = _Candidates(
-        periods, columns, now[~halves[0][now]], before[~halves[1][before]], sign, effect, with_before
-    )
-    if (i, j, cell) not in others.keys:
-        return found
-    again = others.slice(
-        others.keys.index((i, j, cell)), found.q, int((~halves[0]).sum()), periods.config.compare.confidence
-    )
-    return dataclasses.replace(found, confirmed=again.excess)
+    now, before = search.everything()
+    others = _Candidates(search, now[~halves[0][now]], before[~halves[1][before]])
+    if key not in others.keys:
+        return worst
+    confidence = search.periods.config.compare.confidence
+    again = others.slice(others.keys.index(key), worst.q, int((~halves[0]).sum()), confidence)
+    return replace(worst, confirmed=again.excess)
 
 
 def _half(table: QueryTable) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 def conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
     """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
-    found = []
+    rows = []
     for which, table in (("production", production), ("baseline", baseline)):
         if table is None:
             continue
@@ -30,20 +30,20 @@ def conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Co
         skip = float(values.mean()) if values.size else float("nan")
         share = float(table.relevant.mean())
         zero = skip * share if share else 0.0
-        found.append(
+        rows.append(
             Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[ListLengths, ...]:
-    found = []
+    rows = []
     for which, table in (("production", production), ("baseline", baseline)):
         if table is not None:
             n = table.n_items
             p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
-            found.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
-    return tuple(found)
+            rows.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
+    return tuple(rows)
 
 
 def stray_queries(production: QueryTable, cut: Cut) -> tuple[Finding, ...]:
@@ -70,7 +70,7 @@ def online(
     """
     import pandas as pd
 
-    found = []
+    rows = []
     for name, values in (production.online or {}).items():
         pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
         correlation = float("nan")
@@ -79,8 +79,8 @@ def online(
             correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
         before = None if baseline is None else (baseline.online or {}).get(name)
         known_before = float("nan") if before is None else mean_of_known(before)
-        found.append(Online(name, known_before, mean_of_known(values), correlation, len(pairs)))
-    return tuple(found)
+        rows.append(Online(name, known_before, mean_of_known(values), correlation, len(pairs)))
+    return tuple(rows)
 
 
 def mean_of_known(values: Floats) -> float:
@@ -107,7 +107,7 @@ def worst_queries(
     sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
     loss = np.where(np.isnan(before), sign * values, sign * (values - before))
     order = np.lexsort((-production.n_items[counted], loss))[:_WORST]
-    found = []
+    worst = []
     for at in order.tolist():
         row = int(counted[at])
         grades = production.by_rank[row]
@@ -115,5 +115,5 @@ def worst_queries(
             "-" if np.isnan(g) else f"{g:g}" for g in grades[: int(min(production.n_items[row], grades.size))]
         )
         time = "" if production.time is None else str(np.datetime64(int(production.time[row]), "ns"))[:10]
-        found.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
-    return found
+        worst.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
+    return worst

@@ -40,8 +40,7 @@ def window_rows(
         config: the monitor's configuration.
     """
     clusters = own_clusters(table.cluster)
-    primary = config.primary
-    low, high = primary.bounds
+    low, high = config.primary.bounds
     rows = []
     for at, members in enumerate(cut.members):
         values = table.primary[members]
@@ -51,19 +50,6 @@ def window_rows(
         mean = mean_estimate(sample, config.compare.confidence)
         units = np.unique(sample.clusters).size if sample.clusters is not None else kept.size
         quantiles = np.quantile(kept, [0.1, 0.5, 0.9]) if kept.size else np.full(3, np.nan)
-        bounded = None
-        off = min(np.count_nonzero(kept < high), np.count_nonzero(kept > low))
-        if kept.size and off < _SATURATED and kept.size <= _BETTING_AT_MOST and (low, high) == (0.0, 1.0):
-            bounded = betting_interval(np.clip(kept, 0.0, 1.0), config.compare.confidence)
-        status = (
-            "stray"
-            if cut.stray[at]
-            else "immature"
-            if cut.immature[at]
-            else "small"
-            if kept.size < config.windows.min_queries
-            else "untested"
-        )
         rows.append(
             Window(
                 label=cut.labels[at],
@@ -78,7 +64,7 @@ def window_rows(
                     m: mean_of_known(v[members]) for m, v in zip(table.metrics, table.values, strict=True)
                 },
                 interval=of_mean(mean),
-                bounded=bounded,
+                bounded=_bounded(kept, config),
                 share_zero=float((kept == low).mean()) if kept.size else float("nan"),
                 share_one=float((kept >= high).mean()) if kept.size else float("nan"),
                 p10=float(quantiles[0]),
@@ -90,11 +76,28 @@ def window_rows(
                 orphans=orphans[at],
                 immature_share=float((~cut.mature[members]).mean()),
                 online={name: mean_of_known(v[members]) for name, v in (table.online or {}).items()},
-                status=status,
+                status=_status(cut, at, kept.size, config),
                 hours_of_week=_hours(table, members[defined], config),
             )
         )
     return rows
+
+
+def _status(cut: Cut, at: int, n_defined: int, config: MonitorConfig) -> str:
+    if cut.stray[at]:
+        return "stray"
+    if cut.immature[at]:
+        return "immature"
+    return "small" if n_defined < config.windows.min_queries else "untested"
+
+
+def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float, float] | None:
+    """An interval for values nearly all of which are at an end of the scale; None for others."""
+    low, high = config.primary.bounds
+    off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
+    if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
+        return None
+    return betting_interval(np.clip(values, 0.0, 1.0), config.compare.confidence)
 
 
 def _hours(table: QueryTable, members: NDArray[np.int64], config: MonitorConfig) -> dict[str, int]:
@@ -145,8 +148,10 @@ def compared_windows(
         if together_rows.size < periods.config.windows.min_queries:
             continue
         joined = earlier and periods.common is None
-        found = with_past(together_rows, earlier, periods) if joined else periods.compare(rows=together_rows)
-        tested[at] = dataclasses.replace(row, trailing=interval(found))
+        estimate = (
+            with_past(together_rows, earlier, periods) if joined else periods.compare(rows=together_rows)
+        )
+        tested[at] = dataclasses.replace(row, trailing=interval(estimate))
     return tested
 
 
@@ -193,9 +198,11 @@ def corrected(
     significant = p[0] <= alpha
     matters = periods.matters(change.difference.value)
     done = dataclasses.replace(
-        change, p_corrected=float(p[0]), alert=bool(significant and matters),
+        change,
+        p_corrected=float(p[0]),
+        alert=bool(significant and matters),
         below_min_drop=bool(significant and not matters),
-    )  # fmt: skip
+    )
     rows = []
     for at, row in enumerate(windows):
         own, trail = float(p[1 + at]), float(p[1 + len(windows) + at])

@@ -65,9 +65,9 @@ class Cut:
     @cached_property
     def immature(self) -> NDArray[np.bool_]:
         """(w,) windows that hold a query whose labels are still arriving."""
-        found = np.zeros(len(self), dtype=bool)
-        np.logical_or.at(found, self.codes[~self.mature], True)
-        return found
+        young = np.zeros(len(self), dtype=bool)
+        np.logical_or.at(young, self.codes[~self.mature], True)
+        return young
 
 
 def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:

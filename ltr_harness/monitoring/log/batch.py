@@ -40,8 +40,8 @@ class Rows:
         return self.arranged(numbers_of(self.table[name], name))
 
     def category(self, name: str) -> Category:
-        found = category_of(self.table[name], name)
-        return found if self.order is None else found.take(self.order)
+        category = category_of(self.table[name], name)
+        return category if self.order is None else category.take(self.order)
 
     def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values in the batch's canonical order of rows.

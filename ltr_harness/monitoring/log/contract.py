@@ -189,16 +189,16 @@ class Contract:
             self._keep(name, _first_three(show(at) for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist()))
         return count == 0
 
-    def count(self, name: str, found: int, examples: tuple[str, ...] = ()) -> None:
+    def count(self, name: str, n: int, examples: tuple[str, ...] = ()) -> None:
         """Count what was found elsewhere.
 
         Args:
             name: of the check.
-            found: how many.
+            n: how many.
             examples: in words.
         """
-        if found:
-            self._counts[name] = self._counts.get(name, 0) + found
+        if n:
+            self._counts[name] = self._counts.get(name, 0) + n
             self._keep(name, list(examples))
 
     def begin(self, rows: int) -> Callable[[int], str]:
@@ -231,11 +231,11 @@ class Contract:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Errors first, in the order of `CHECKS`."""
-        found = []
+        findings = []
         for name, (severity, unit, meaning, _cure) in CHECKS.items():
             if name in self._counts:
                 examples = tuple(self._examples[name])
-                found.append(
+                findings.append(
                     Finding(
                         name,
                         severity,
@@ -247,7 +247,7 @@ class Contract:
                         examples,
                     )
                 )
-        return tuple(found)
+        return tuple(findings)
 
     @property
     def errors(self) -> list[Problem]:
@@ -269,13 +269,13 @@ class Contract:
 
 def _first_three(texts: Iterable[str]) -> list[str]:
     """Different ones: several bad rows of a query are one example."""
-    found: list[str] = []
+    examples: list[str] = []
     for text in texts:
-        if text not in found:
-            found.append(text)
-        if len(found) == 3:
+        if text not in examples:
+            examples.append(text)
+        if len(examples) == 3:
             break
-    return found
+    return examples
 
 
 def alerting(

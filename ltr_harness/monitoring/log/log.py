@@ -192,14 +192,14 @@ def _files(path: Path) -> list[Path]:
         raise DataError(Problem(str(path), "no such file or folder", "a log: Parquet, CSV or Arrow"))
     if path.is_file():
         return [path]
-    found = sorted(
+    files = sorted(
         file
         for file in path.rglob("*")
         if file.is_file() and not file.name.startswith((".", "_")) and _format(file) is not None
     )
-    if not found:
+    if not files:
         raise DataError(Problem(str(path), "holds no log", f"files ending in {', '.join(_FORMATS)}"))
-    return found
+    return files
 
 
 def _format(file: Path) -> str | None:
@@ -237,11 +237,11 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
             partition_base_dir=str(path.absolute()) if path.is_dir() else None,
         )
 
-    found = opened(form)
+    dataset = opened(form)
     if form == "parquet":  # ids stay codes, as they are in the file: five times as fast as text
-        text = [f.name for f in found.schema if f.name in text_columns and pa.types.is_string(f.type)]
-        found = opened(ds.ParquetFileFormat(dictionary_columns=text)) if text else found
-    return found
+        text = [f.name for f in dataset.schema if f.name in text_columns and pa.types.is_string(f.type)]
+        dataset = opened(ds.ParquetFileFormat(dictionary_columns=text)) if text else dataset
+    return dataset
 
 
 def _fragments(dataset: Any) -> Iterator[Any]:

@@ -60,8 +60,8 @@ def _some_neighbours(rows: Rows, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(n_queries,) whether it holds for some pair of neighbouring rows of the query."""
     following = np.concatenate((np.zeros(1, dtype=bool), holds))
     following[rows.boundaries[:-1]] = False  # the row before belongs to another query
-    found: NDArray[np.bool_] = np.logical_or.reduceat(following, rows.boundaries[:-1])
-    return found
+    some: NDArray[np.bool_] = np.logical_or.reduceat(following, rows.boundaries[:-1])
+    return some
 
 
 def _queries(contract: Contract, check: str, bad: NDArray[np.bool_], rows: Rows) -> None:

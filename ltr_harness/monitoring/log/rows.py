@@ -31,9 +31,17 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
     """Every column of the log that the configuration names."""
     columns, relevance = config.columns, config.relevance
     names: list[str | None] = [
-        columns.query_id, columns.item_id, columns.rank, columns.score, columns.timestamp, columns.cluster_id,
-        columns.pair_key, *columns.segments, *columns.features, *columns.online,
-    ]  # fmt: skip
+        columns.query_id,
+        columns.item_id,
+        columns.rank,
+        columns.score,
+        columns.timestamp,
+        columns.cluster_id,
+        columns.pair_key,
+        *columns.segments,
+        *columns.features,
+        *columns.online,
+    ]
     if relevance.chosen in ("label", "match"):
         names += [relevance.label, relevance.prediction if relevance.chosen == "match" else None]
     elif relevance.list_column:
@@ -158,8 +166,8 @@ def _judged(
 
 def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract) -> NDArray[np.int64] | None:
     """int64 nanoseconds UTC per row; times without a zone are of the windows' time zone."""
-    found = timestamps(rows.table[name], name, config.windows.timezone)
-    times = rows.arranged(found)
+    moments = timestamps(rows.table[name], name, config.windows.timezone)
+    times = rows.arranged(moments)
     missing = np.iinfo(np.int64).min
     sound = contract.check("time_missing", times == missing, rows.name)
     sound &= contract.check(
@@ -170,17 +178,17 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
 
 def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
     """The first row's value; a query in which rows differ is counted."""
-    found = rows.category(name)
-    first = found.codes[rows.boundaries[:-1]]
-    varies = np.logical_or.reduceat(found.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
+    of_rows = rows.category(name)
+    first = of_rows.codes[rows.boundaries[:-1]]
+    varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
     contract.check("segment_varies", varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
-    return Category(first, found.names)
+    return Category(first, of_rows.names)
 
 
 def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
     """Mean, max and standard deviation of each feature within the query, and the share of rows it is missing in."""
     start, query = rows.boundaries[:-1], rows.query_of_row
-    found: dict[str, Floats] = {}
+    columns: dict[str, Floats] = {}
     for name in names:
         values = rows.numbers(name)
         contract.check(
@@ -199,9 +207,9 @@ def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[st
             spread = np.sqrt(np.add.reduceat(off**2, start) / n)
         none = n == 0
         for what, column in (("mean", mean), ("max", high), ("std", spread)):
-            found[f"{name}:{what}"] = np.where(none, np.nan, column)
-        found[f"{name}:missing"] = 1 - n / rows.sizes
-    return found
+            columns[f"{name}:{what}"] = np.where(none, np.nan, column)
+        columns[f"{name}:missing"] = 1 - n / rows.sizes
+    return columns
 
 
 def _mean(rows: Rows, name: str) -> Floats:
@@ -210,15 +218,15 @@ def _mean(rows: Rows, name: str) -> Floats:
     known = np.isfinite(values)
     n = np.add.reduceat(known.astype(np.float64), rows.boundaries[:-1])
     with np.errstate(invalid="ignore"):
-        found: Floats = np.add.reduceat(np.where(known, values, 0.0), rows.boundaries[:-1]) / n
-    return found
+        means: Floats = np.add.reduceat(np.where(known, values, 0.0), rows.boundaries[:-1]) / n
+    return means
 
 
 def _by_rank(
     grades: Floats, ranks: NDArray[np.int64], boundaries: NDArray[np.int64], depth: int
 ) -> NDArray[np.float32]:
-    found = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
+    by_rank = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
     shown = ranks <= depth
     query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))
-    found[query[shown], ranks[shown] - 1] = grades[shown]
-    return found
+    by_rank[query[shown], ranks[shown] - 1] = grades[shown]
+    return by_rank

@@ -45,8 +45,8 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
     elif not pa.types.is_timestamp(kind):
         raise DataError(_no_time(name, kind))
     counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
-    found = _nanoseconds(counts, column.type.unit)
-    return found if column.type.tz else _in_utc(found, timezone)
+    moments = _nanoseconds(counts, column.type.unit)
+    return moments if column.type.tz else _in_utc(moments, timezone)
 
 
 def _no_time(name: str, kind: Any) -> Problem:
@@ -61,10 +61,12 @@ def _no_time(name: str, kind: Any) -> Problem:
 def _nanoseconds(counts: Moments, unit: str) -> Moments:
     factor = _NANOSECONDS[unit]
     beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
-    found: Moments = np.where(beyond, _LAST, counts) if factor == 1 else np.where(beyond, 0, counts) * factor
-    found[beyond] = _LAST
-    found[counts == _MISSING] = _MISSING
-    return found
+    moments: Moments = (
+        np.where(beyond, _LAST, counts) if factor == 1 else np.where(beyond, 0, counts) * factor
+    )
+    moments[beyond] = _LAST
+    moments[counts == _MISSING] = _MISSING
+    return moments
 
 
 def _in_utc(local: Moments, timezone: str) -> Moments:
@@ -78,11 +80,11 @@ def _in_utc(local: Moments, timezone: str) -> Moments:
     moments = times.tz_localize(
         timezone, ambiguous=np.ones(len(times), dtype=bool), nonexistent="shift_forward"
     )
-    found = local.copy()
-    found[known] = (
+    in_utc = local.copy()
+    in_utc[known] = (
         moments.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     )
-    return found
+    return in_utc
 
 
 def _of_text(texts: Any, name: str, timezone: str) -> Moments:
@@ -114,5 +116,5 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
     zone = series.dt.tz
     plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if zone is not None else series
     values = plain.to_numpy()
-    found = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
-    return found if zone is not None else _in_utc(found, timezone)
+    moments = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
+    return moments if zone is not None else _in_utc(moments, timezone)

@@ -82,8 +82,8 @@ def grades_from_match(
         truth: (n_rows,), true classes.
         positive: classes that count.
     """
-    found: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
-    return found
+    matches: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
+    return matches
 
 
 def satisfied_clicks(

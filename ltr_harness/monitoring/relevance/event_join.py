@@ -91,9 +91,16 @@ class _Events:
     def note(self, owners: tuple[Any, str], items: tuple[Any, str], shown: Rows, first: int) -> None:
         """A batch of the log passes by: columns with their names; its first row is the log's row `first`."""
         _note(
-            self._owners.find(*owners), self._items.find(*items), shown, first, self._starts, self._item,
-            self._time, self._row, self._shown,
-        )  # fmt: skip
+            self._owners.find(*owners),
+            self._items.find(*items),
+            shown,
+            first,
+            self._starts,
+            self._item,
+            self._time,
+            self._row,
+            self._shown,
+        )
 
     def rows(self, window: int) -> Rows:
         """The row of every event, once the whole log has passed by."""
@@ -117,19 +124,26 @@ def _stably(order: Rows, codes: Codes, n_codes: int) -> tuple[Rows, Rows]:
     for at in range(1, starts.size):
         starts[at] += starts[at - 1]
     free = starts.copy()
-    found = np.empty_like(order)
+    sorted_order = np.empty_like(order)
     for event in order:
         code = codes[event] + 1
-        found[free[code]] = event
+        sorted_order[free[code]] = event
         free[code] += 1
-    return found, starts
+    return sorted_order, starts
 
 
 @compiled
 def _note(
-    owners: Codes, items: Codes, shown: Rows, first: int, starts: Rows, item: Codes, time: Rows, row: Rows,
+    owners: Codes,
+    items: Codes,
+    shown: Rows,
+    first: int,
+    starts: Rows,
+    item: Codes,
+    time: Rows,
+    row: Rows,
     seen: Rows,
-) -> None:  # fmt: skip
+) -> None:
     """Leave each impression's mark at the first event of its owner and item that did not happen before it."""
     timed = time.size > 0
     for at in range(owners.size):

@@ -58,10 +58,10 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
     known[event.names.size] = True  # missing
     for name in names:
         at = np.searchsorted(event.names, name)
-        found = at < event.names.size and event.names[at] == name
-        rows = row[event.codes == at] if found else row[:0]
+        exists = at < event.names.size and event.names[at] == name
+        rows = row[event.codes == at] if exists else row[:0]
         counts[name] = np.bincount(rows, minlength=len(array)).astype(np.int32)
-        if found:
+        if exists:
             known[at] = True
     known |= np.append(event.names == "", True)
     unknown = ~known[event.codes]
@@ -104,13 +104,15 @@ class JoinedEvents:
         if join is None:
             return None
         names = config.relevance.event_names
-        found, event, row, time = matched(
+        event_names, event, row, time = matched(
             config, log, join.baseline_path if baseline and join.baseline_path else join.path
         )
-        to_ours = np.array([names.index(n) if n in names else -1 for n in found] + [-1])
+        to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
         code = to_ours[event]
         contract.totals["events"] += row.size
-        contract.check("unknown_event", code < 0, lambda at: repr(found[event[at]] if event[at] >= 0 else ""))
+        contract.check(
+            "unknown_event", code < 0, lambda at: repr(event_names[event[at]] if event[at] >= 0 else "")
+        )
         contract.count("orphan_event", int((row < 0).sum()))
         cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
         cell.sort()

@@ -73,8 +73,8 @@ def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.boo
     Args:
         counts: event to int32 (n_rows,).
     """
-    found: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
-    return found
+    happened: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
+    return happened
 
 
 def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
@@ -97,8 +97,8 @@ def _event_counts(
     if rule.event_log is not None:
         return {name: rows.arranged(rows.table[column_of(name)].to_numpy()) for name in names}
     if rule.list_column:
-        found = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
-        return {name: rows.arranged(count) for name, count in found.items()}
+        of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        return {name: rows.arranged(count) for name, count in of_lists.items()}
     counts = {}
     sound = True
     for name in names:

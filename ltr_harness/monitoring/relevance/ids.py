@@ -139,16 +139,16 @@ def _eight(letters: Letters, at: np.uint64) -> np.uint64:
 @compiled
 def _hash(letters: Letters, at: np.uint64, end: np.uint64) -> np.uint64:
     """FNV-1a, eight letters a step, and a finish that spreads it over all bits."""
-    found = np.uint64(14695981039346656037)
+    value = np.uint64(14695981039346656037)
     while at + np.uint64(8) <= end:
-        found = (found ^ _eight(letters, at)) * np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(32)
+        value = (value ^ _eight(letters, at)) * np.uint64(0x9E3779B97F4A7C15)
+        value ^= value >> np.uint64(32)
         at += np.uint64(8)
     while at < end:
-        found = (found ^ np.uint64(letters[at])) * np.uint64(1099511628211)
+        value = (value ^ np.uint64(letters[at])) * np.uint64(1099511628211)
         at += np.uint64(1)
-    found = (found ^ (found >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return found ^ (found >> np.uint64(29))
+    value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return value ^ (value >> np.uint64(29))
 
 
 @compiled
@@ -169,9 +169,16 @@ def _same(one: Letters, at: np.uint64, other: Letters, there: np.uint64, length:
 
 @compiled
 def _look_up(
-    data: Letters, ends: Offsets, letters: Letters, offsets: Offsets, hashes: NDArray[np.uint64], table: Slots,
-    n: int, new: bool, codes: Codes,
-) -> int:  # fmt: skip
+    data: Letters,
+    ends: Offsets,
+    letters: Letters,
+    offsets: Offsets,
+    hashes: NDArray[np.uint64],
+    table: Slots,
+    n: int,
+    new: bool,
+    codes: Codes,
+) -> int:
     """Fill in the numbers of texts; with `new`, number those that are not known. How many are known then."""
     mask = np.uint64(table.size - 1)
     for at in range(ends.size - 1):
@@ -180,10 +187,10 @@ def _look_up(
         codes[at] = -1
         if begin == end:
             continue
-        found = _hash(data, begin, end)
-        slot = found & mask
+        hashed = _hash(data, begin, end)
+        slot = hashed & mask
         while table[slot] != _FREE:
-            if (table[slot] ^ found) <= _NUMBER:
+            if (table[slot] ^ hashed) <= _NUMBER:
                 number = np.int64(table[slot] & _NUMBER)
                 there = np.uint64(offsets[number])
                 if np.uint64(offsets[number + 1]) - there == length and _same(
@@ -197,8 +204,8 @@ def _look_up(
             for i in range(length):
                 letters[there + np.uint64(i)] = data[begin + np.uint64(i)]
             offsets[n + 1] = there + length
-            hashes[n] = found
-            table[slot] = (found & ~_NUMBER) | np.uint64(n)
+            hashes[n] = hashed
+            table[slot] = (hashed & ~_NUMBER) | np.uint64(n)
             codes[at] = n
             n += 1
     return n

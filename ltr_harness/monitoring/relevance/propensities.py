@@ -49,19 +49,19 @@ def estimated(rule: Propensity) -> Propensity:
     experiment = rule.estimate
     if experiment is None:
         return rule
-    found: list[Measured] = []
+    pages: list[Measured] = []
     problems: list[Problem] = []
     for path in (experiment.path, experiment.baseline_path):
         if path is None:
             continue
         try:
-            found.append(_measured(path, experiment))
+            pages.append(_measured(path, experiment))
         except DataError as error:
             problems += error.problems
     if problems:
         raise DataError(problems)
-    source = "; the baseline's from ".join(measured.source for measured in found)
-    tables = [measured.table for measured in found]
+    source = "; the baseline's from ".join(measured.source for measured in pages)
+    tables = [measured.table for measured in pages]
     return rule.model_copy(
         update={
             "estimate": None,
@@ -103,7 +103,7 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
     partner[lists[shown == 1]] = original[shown == 1]
     at_one = np.zeros(partner.size)
     at_one[lists[shown == 1]] = clicked[shown == 1]
-    found = {1: 1.0}
+    ratios = {1: 1.0}
     for k in np.unique(partner[partner > 1]).tolist():
         here = shown == k
         arms = [here & (partner[lists] == other) for other in (1, k)]
@@ -112,8 +112,8 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
         below = sum(clicked[arm].mean() for arm in arms)
         above = sum(at_one[lists[arm]].mean() for arm in arms)
         if above > 0:
-            found[k] = float(below / above)
-    return found
+            ratios[k] = float(below / above)
+    return ratios
 
 
 def from_random_order(shown: Codes, clicked: Floats) -> dict[int, float]:
@@ -155,19 +155,21 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     if problems:
         raise DataError(problems)
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
-    found, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
-    if len(found) < 2:
+    by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
+    if len(by_rank) < 2:
         raise DataError(
             Problem(
-                path, f"too few clicks, {int((clicks > 0).sum()):,}", f"{_CLICKS} at rank 1 and another rank",
+                path,
+                f"too few clicks, {int((clicks > 0).sum()):,}",
+                f"{_CLICKS} at rank 1 and another rank",
                 "a longer experiment",
             )
-        )  # fmt: skip
-    ranks = np.array(sorted(found))
+        )
+    ranks = np.array(sorted(by_rank))
     every = np.arange(1, ranks[-1] + 1)
     # between measured ranks, a power of the rank
-    curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log([found[k] for k in ranks.tolist()])))
-    between = sorted({*every.tolist()} - {*found})
+    curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log([by_rank[k] for k in ranks.tolist()])))
+    between = sorted({*every.tolist()} - {*by_rank})
     source = f"{how} in {count_of(n, 'list')}"
     if between:
         source += f" (rank {', '.join(map(str, between))} from its neighbours)"
@@ -193,19 +195,24 @@ def _swapped(
     if odd.any():
         raise DataError(
             Problem(
-                path, f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
-                    "exchanged with "
-                "one other rank", "two items exchanged, or none", "for a shuffled top, design: random_order",
+                path,
+                f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
+                "exchanged with "
+                "one other rank",
+                "two items exchanged, or none",
+                "for a shuffled top, design: random_order",
             )
-        )  # fmt: skip
+        )
     exchanged = int((first > 1).sum())
     if exchanged in (0, size):
         raise DataError(
             Problem(
-                path, f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
-                "some lists exchanged and some not, at random", _ORDINARY,
+                path,
+                f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
+                "some lists exchanged and some not, at random",
+                _ORDINARY,
             )
-        )  # fmt: skip
+        )
     return from_swaps(lists, shown, original, clicked), size, "random swaps"
 
 
@@ -227,8 +234,11 @@ def _shuffled(
     if abs(stood[worst] - expected) > _SIGMAS * error:
         raise DataError(
             Problem(
-                path, f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average: the top {n} "
-                "are not in random order", f"{expected:g}, as in a uniform shuffle", _ORDINARY,
+                path,
+                f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average: the top {n} "
+                "are not in random order",
+                f"{expected:g}, as in a uniform shuffle",
+                _ORDINARY,
             )
-        )  # fmt: skip
+        )
     return from_random_order(shown, clicked), size, f"random order of the top {n}"

@@ -65,8 +65,8 @@ class Rung(Part):
     @property
     def condition(self) -> tuple[str, float] | None:
         """(column, least value), or None for an event."""
-        found = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.\deE]+)\s*", self.when)
-        return (found[1], float(found[2])) if found else None
+        parsed = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.\deE]+)\s*", self.when)
+        return (parsed[1], float(parsed[2])) if parsed else None
 
 
 class Dwell(Part):

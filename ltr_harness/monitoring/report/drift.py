@@ -11,10 +11,10 @@ from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Parag
 from ltr_harness.wording import count_of
 
 
-def _state(found: FeatureDrift) -> Badge:
-    if found.broken:
+def _state(drift: FeatureDrift) -> Badge:
+    if drift.broken:
         return Badge("broken", "bad")
-    return Badge("drifted", "bad") if found.drifted else Badge("stable", "good")
+    return Badge("drifted", "bad") if drift.drifted else Badge("stable", "good")
 
 
 def section(result: MonitorResult) -> list[Block]:

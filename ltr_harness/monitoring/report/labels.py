@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ltr_harness.monitoring.report.verdict import estimate, label
 from ltr_harness.monitoring.report.windows import time_axis
+from ltr_harness.monitoring.results.answers import LabelTest
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
@@ -13,7 +15,18 @@ from ltr_harness.wording import count_of, plural
 
 
 def section(result: MonitorResult) -> list[Block]:
-    blocks: list[Block] = [Heading("Label health")]
+    blocks: list[Block] = [Heading("Label health"), *_coverage(result)]
+    shown = [test for test in result.labels if test.window == "all" or test.alert]
+    if shown:
+        blocks.append(_tests(shown, result))
+    if len(result.windows) > 1:
+        blocks += [_chart(result), Details("Labels window by window", (_windows(result),))]
+    return blocks if len(blocks) > 1 else []
+
+
+def _coverage(result: MonitorResult) -> list[Block]:
+    """How much of the log has labels, and what that means."""
+    blocks: list[Block] = []
     if result.n_immature:
         blocks.append(
             Paragraph(
@@ -50,39 +63,36 @@ def section(result: MonitorResult) -> list[Block]:
                 "warning",
             )
         )
-    shown = [t for t in result.labels if t.window == "all" or t.alert]
-    if shown:
-        rows = tuple(
-            (
-                t.what,
-                t.window,
-                t.before,
-                t.now,
-                estimate(t.difference),
-                t.p_corrected,
-                Badge("alert", "bad") if t.alert else Badge("no alert", "good"),
-            )
-            for t in shown
+    return blocks
+
+
+def _tests(tests: Sequence[LabelTest], result: MonitorResult) -> Table:
+    rows = tuple(
+        (
+            t.what,
+            t.window,
+            t.before,
+            t.now,
+            estimate(t.difference),
+            t.p_corrected,
+            Badge("alert", "bad") if t.alert else Badge("no alert", "good"),
         )
-        blocks.append(
-            Table(
-                "labels",
-                "Labels in the baseline and now; single windows only where they raise an alert.",
-                (
-                    Column("What"),
-                    Column("Window"),
-                    Column("Before", "metric"),
-                    Column("Now", "metric"),
-                    Column(f"Difference [{label(result)} interval]", "difference"),
-                    Column("p corrected", "p"),
-                    Column("Verdict"),
-                ),
-                rows,
-            )
-        )
-    if len(result.windows) > 1:
-        blocks += [_chart(result), Details("Labels window by window", (_windows(result),))]
-    return blocks if len(blocks) > 1 else []
+        for t in tests
+    )
+    return Table(
+        "labels",
+        "Labels in the baseline and now; single windows only where they raise an alert.",
+        (
+            Column("What"),
+            Column("Window"),
+            Column("Before", "metric"),
+            Column("Now", "metric"),
+            Column(f"Difference [{label(result)} interval]", "difference"),
+            Column("p corrected", "p"),
+            Column("Verdict"),
+        ),
+        rows,
+    )
 
 
 def _windows(result: MonitorResult) -> Table:

@@ -59,9 +59,9 @@ def _alerts(result: MonitorResult) -> Bullets:
     return Bullets(tuple(lines))
 
 
-def estimate(found: Interval | None) -> Estimate | None:
+def estimate(interval: Interval | None) -> Estimate | None:
     """A cell with its interval."""
-    return None if found is None else Estimate(found.value, found.low, found.high)
+    return None if interval is None else Estimate(interval.value, interval.low, interval.high)
 
 
 def raised(result: MonitorResult) -> Badge:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ltr_harness.monitoring.report.verdict import estimate, label, raised
-from ltr_harness.monitoring.results.answers import Window
+from ltr_harness.monitoring.results.answers import Interval, Window
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
@@ -93,6 +93,26 @@ def time_axis(result: MonitorResult) -> dict[str, Any]:
 
 
 def _chart(result: MonitorResult) -> Chart:
+    alerts = sum(status(w, result).text == "alert" for w in result.windows)
+    words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
+    layers = _means_layers(result)
+    if result.changes:
+        baseline = result.changes[0].baseline
+        layers = [*_baseline_layers(baseline), *layers]
+        words += f" The dashed line is the baseline, {baseline.value:.4f}."
+    body = {"data": {"values": _points(result)}, "width": "container", "height": 220, "layer": layers}
+    return Chart(
+        "windows",
+        (
+            f"{result.primary} by window, {label(result)} intervals; red windows raised an alert, the "
+            "dashed line is the baseline"
+        ),
+        spec(body),
+        words,
+    )
+
+
+def _points(result: MonitorResult) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for w in result.windows:
         if math.isnan(w.interval.value):
@@ -106,6 +126,10 @@ def _chart(result: MonitorResult) -> Chart:
         if not math.isnan(w.interval.low):
             row |= {"low": round(w.interval.low, 5), "high": round(w.interval.high, 5)}
         rows.append(row)
+    return rows
+
+
+def _means_layers(result: MonitorResult) -> list[dict[str, Any]]:
     tooltip = [
         {"field": "window"},
         {"field": "mean", "type": "quantitative", "format": ".4f"},
@@ -118,7 +142,7 @@ def _chart(result: MonitorResult) -> Chart:
         "condition": {"test": "datum.state === 'alert'", "value": RED},
         "value": BLUE,
     }
-    layers: list[dict[str, Any]] = [
+    return [
         {
             "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6},
             "encoding": {"x": x, "y": _y("mean")},
@@ -132,38 +156,26 @@ def _chart(result: MonitorResult) -> Chart:
             "encoding": {"x": x, "y": _y("mean"), "color": colour, "tooltip": tooltip},
         },
     ]
-    alerts = sum(status(w, result).text == "alert" for w in result.windows)
-    words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
-    if result.changes:
-        base = result.changes[0].baseline
-        band = (
-            [{"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}]
-            if not math.isnan(base.low)
-            else []
-        )
-        layers[:0] = [
-            {
-                "data": {"values": band},
-                "mark": {"type": "rect", "opacity": 0.2, "color": ORANGE},
-                "encoding": {"y": _y("from"), "y2": {"field": "to"}},
-            },
-            {
-                "data": {"values": band},
-                "mark": {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]},
-                "encoding": {"y": _y("base")},
-            },
-        ]
-        words += f" The dashed line is the baseline, {base.value:.4f}."
-    body = {"data": {"values": rows}, "width": "container", "height": 220, "layer": layers}
-    return Chart(
-        "windows",
-        (
-            f"{result.primary} by window, {label(result)} intervals; red windows raised an alert, the "
-            "dashed line is the baseline"
-        ),
-        spec(body),
-        words,
+
+
+def _baseline_layers(base: Interval) -> list[dict[str, Any]]:
+    band = (
+        [{"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}]
+        if not math.isnan(base.low)
+        else []
     )
+    return [
+        {
+            "data": {"values": band},
+            "mark": {"type": "rect", "opacity": 0.2, "color": ORANGE},
+            "encoding": {"y": _y("from"), "y2": {"field": "to"}},
+        },
+        {
+            "data": {"values": band},
+            "mark": {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]},
+            "encoding": {"y": _y("base")},
+        },
+    ]
 
 
 def _y(field: str) -> dict[str, Any]:

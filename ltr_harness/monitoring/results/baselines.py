@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.runs import Run
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"
@@ -72,6 +75,12 @@ def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
             )
         )
     run = runs[0]
+    _refuse_other_measures(run, config)
+    return _queries_of(run, config)
+
+
+def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
+    """A run knows labels and its own metrics, nothing else."""
     problems = []
     if config.relevance.chosen != "label":
         problems.append(
@@ -82,7 +91,6 @@ def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
                 "give a log of events as the baseline",
             )
         )
-    frame = run.per_query
     metrics = [str(metric) for metric in config.resolved_metrics]
     problems += [
         Problem(
@@ -92,11 +100,15 @@ def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
             f"it has {', '.join(run.record.metrics)}",
         )
         for name in metrics
-        if name not in frame
+        if name not in run.per_query
     ]
     if problems:
         raise NotComparableError(problems)
-    n = len(frame)
+
+
+def _queries_of(run: Run, config: MonitorConfig) -> QueryTable:
+    frame, n = run.per_query, len(run.per_query)
+    metrics = [str(metric) for metric in config.resolved_metrics]
     relevant = (
         frame["n_relevant"].to_numpy() > 0
         if "n_relevant" in frame

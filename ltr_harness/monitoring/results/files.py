@@ -148,13 +148,13 @@ def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
     ]
 
 
-def _interval(name: str, found: Interval | None, with_p: bool = True) -> dict[str, Any]:
+def _interval(name: str, interval: Interval | None, with_p: bool = True) -> dict[str, Any]:
     values = {
-        name: found and found.value,
-        f"{name}_low": found and found.low,
-        f"{name}_high": found and found.high,
+        name: interval and interval.value,
+        f"{name}_low": interval and interval.low,
+        f"{name}_high": interval and interval.high,
     }
-    return {**values, f"{name}_p": found and found.p} if with_p else values
+    return {**values, f"{name}_p": interval and interval.p} if with_p else values
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:

@@ -118,10 +118,10 @@ def _null_for_nan(schema: Any) -> Any:
         return [_null_for_nan(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: _null_for_nan(value) for key, value in schema.items() if key != "default"}
-    if found.get("type") == "number":
-        found["type"] = ["number", "null"]
-    return found
+    plain = {key: _null_for_nan(value) for key, value in schema.items() if key != "default"}
+    if plain.get("type") == "number":
+        plain["type"] = ["number", "null"]
+    return plain
 
 
 def _plain(value: Any) -> Any:

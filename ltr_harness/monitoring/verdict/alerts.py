@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.answers import Alert, Interval
+from ltr_harness.monitoring.config import AlertKind
+from ltr_harness.monitoring.results.answers import Alert, Interval, Slice
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of
 
@@ -14,81 +15,88 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     A drop that the page explains is a notice; so is one that IPS-DCG does not confirm. Where labels are
     missing, the label alert speaks, and an alleged change of the metric is a notice.
     """
-    config = evidence.config
-    primary = str(config.primary)
-    alerts: list[Alert] = []
-    notices: list[str] = []
-    on = config.alerts.on
-    lines = _change_lines(evidence, primary)
-    demoted = evidence.page or (evidence.labels_arriving and bool(evidence.label_alerts))
-    if lines and ("change" not in on or demoted):
-        why = (
-            "the page changed"
-            if evidence.page
-            else "labels are still arriving"
-            if demoted
-            else "change is not in alerts.on"
-        )
-        notices.append(f"{lines[0].text} (no alert: {why})")
-        if len(lines) > 1:
-            notices.append(f"likewise in {len(lines) - 1} more, the last one {lines[-1].text}")
-    else:
-        alerts += lines
-    seen = evidence.presentation
+    lines = _Lines(evidence)
+    changes, seen = _change_lines(evidence), evidence.presentation
+    lines.add_changes(changes)
     if (
         seen is not None
         and seen.ips is not None
         and evidence.ips_fell
-        and not lines
-        and not evidence.lost_labels
+        and not (changes or evidence.lost_labels)
     ):
-        line = f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall"
-        if "change" in on:
-            alerts.append(Alert("change", line))
-        else:
-            notices.append(line)
-    for found in evidence.slices:
-        # Where halves were asked for, the one that did not choose the slice has the word.
-        excess = found.confirmed or found.excess
-        sure = found.confirmed is not None and found.confirmed.p <= config.slices.alpha
-        matters = evidence.worse(excess.value) >= config.compare.min_drop
-        matters &= sure or not config.slices.confirm_split
-        against = "against" if evidence.change is None else "beyond"
-        line = f"{primary} in {found.predicate} {excess} {against} the rest, share {100 * found.share:.1f} %"
-        if config.slices.confirm_split:
-            line += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-        if matters and "slice" in on and not demoted:
-            alerts.append(Alert("slice", line))
-        else:
-            notices.append(f"slice {line}")
+        text = f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {evidence.config.primary} did not fall"
+        lines.add("change", text)
+    for worst in evidence.slices:
+        lines.add_slice(worst)
     page_confirmed = seen is not None and seen.ips is not None and evidence.page
-    if "label_rate" in on and not evidence.labels_arriving and not page_confirmed:
-        alerts += [Alert("label_rate", line) for line in _label_lines(evidence)]
-    else:
-        notices += _label_lines(evidence)
-    for line in evidence.broken_inputs:
-        if "input" in on:
-            alerts.append(Alert("input", line))
-        else:
-            notices.append(line)
+    for text in _label_lines(evidence):
+        lines.add("label_rate", text, but=evidence.labels_arriving or page_confirmed)
+    for text in evidence.broken_inputs:
+        lines.add("input", text)
     for finding in evidence.warnings:
-        line = f"{finding.check} {finding}"
-        if "contract" in on:
-            alerts.append(Alert("contract", line))
-        else:
-            notices.append(line)
+        lines.add("contract", f"{finding.check} {finding}")
     if seen is not None and seen.changed:
         what = {"page": "the page changed", "ranking": "the ranking or the page changed"}.get(
             seen.signature, "the page may have changed"
         )
-        notices.append(
+        lines.notices.append(
             f"presentation changed: positives are spread over the ranks differently ({what}); {CAUTION}"
         )
-    return alerts, notices
+    return lines.alerts, lines.notices
 
 
-def _change_lines(evidence: Evidence, primary: str) -> list[Alert]:
-    lines = []
+class _Lines:
+    """Alerts and notices as they are gathered: the configuration says which kinds alert."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._demoted = evidence.page or (evidence.labels_arriving and bool(evidence.label_alerts))
+        self.alerts: list[Alert] = []
+        self.notices: list[str] = []
+
+    def add(self, kind: AlertKind, text: str, *, but: bool = False) -> None:
+        """An alert; a notice where its kind is none, `but` something speaks against it."""
+        if kind in self._evidence.config.alerts.on and not but:
+            self.alerts.append(Alert(kind, text))
+        else:
+            self.notices.append(text)
+
+    def add_changes(self, changes: list[Alert]) -> None:
+        """Differences of the metric; where they are no alerts, the first, the last and why."""
+        if "change" in self._evidence.config.alerts.on and not self._demoted:
+            self.alerts += changes
+            return
+        why = (
+            "the page changed"
+            if self._evidence.page
+            else "labels are still arriving"
+            if self._demoted
+            else "change is not in alerts.on"
+        )
+        if changes:
+            self.notices.append(f"{changes[0].text} (no alert: {why})")
+        if len(changes) > 1:
+            self.notices.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
+
+    def add_slice(self, worst: Slice) -> None:
+        """A segment; where halves were asked for, the one that did not choose it has the word."""
+        config = self._evidence.config
+        excess = worst.confirmed or worst.excess
+        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
+        matters = self._evidence.worse(excess.value) >= config.compare.min_drop
+        matters &= sure or not config.slices.confirm_split
+        against = "against" if self._evidence.change is None else "beyond"
+        text = f"{config.primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
+        if config.slices.confirm_split:
+            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+        if matters and "slice" in config.alerts.on and not self._demoted:
+            self.alerts.append(Alert("slice", text))
+        else:
+            self.notices.append(f"slice {text}")
+
+
+def _change_lines(evidence: Evidence) -> list[Alert]:
+    lines, primary = [], evidence.config.primary
 
     def add(difference: Interval, p: float, where: str, window: str = "") -> None:
         lines.append(Alert("change", f"{primary} {difference} {_p(p)} {where}", window))

@@ -101,14 +101,14 @@ def _mix_sentence(best: Split, total: float) -> str:
     return text + "."
 
 
-def _beside(found: FeatureDrift) -> str:
+def _beside(drift: FeatureDrift) -> str:
     """What is said of an input that broke and is not the cause, or not shown to be."""
     least, most = _CONTRAST
-    if least <= found.lacking <= most:
+    if least <= drift.lacking <= most:
         said = "that does not explain the change"
     else:
         said = "whether that is the cause cannot be told, as next to no query is without"
-    return f"{found.column} {found.broken}; {said}."
+    return f"{drift.column} {drift.broken}; {said}."
 
 
 def slices_sentence(evidence: Evidence) -> str:

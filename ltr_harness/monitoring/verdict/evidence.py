@@ -44,16 +44,16 @@ class Evidence:
     @property
     def broken(self) -> dict[str, FeatureDrift]:
         """Every input that broke; of a feature of items what is at fault in most queries."""
-        found: dict[str, FeatureDrift] = {}
+        worst: dict[str, FeatureDrift] = {}
         for f in self.drift:
-            if f.broken and (f.column not in found or f.lacking > found[f.column].lacking):
-                found[f.column] = f
-        return found
+            if f.broken and (f.column not in worst or f.lacking > worst[f.column].lacking):
+                worst[f.column] = f
+        return worst
 
     @property
     def broken_inputs(self) -> list[str]:
         """Every input that broke, and what is wrong with it."""
-        return [f"{column} {found.broken}" for column, found in self.broken.items()]
+        return [f"{column} {drift.broken}" for column, drift in self.broken.items()]
 
     @property
     def page(self) -> bool:
