@@ -186,7 +186,7 @@ def starter(
             *cheapest,
             "  random: {ranker: random}",
             "",
-            "compare: {baseline: xgb-ndcg, test: permutation, correction: holm, confidence: 0.95}",
+            "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: holm, confidence: 0.95}",
             "",
         ]
     )

@@ -52,7 +52,7 @@ def compare(
         >>> import pandas as pd
         >>> a = pd.DataFrame({"query_id": ["1", "2", "3", "4"], "mrr": [1/2, 1/3, 1/2, 1/3]})
         >>> b = pd.DataFrame({"query_id": ["1", "2", "3", "4"], "mrr": [1, 1/10, 1, 1/15]})
-        >>> compare({"A": a, "B": b}).paired("B").p
+        >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
     from ltr_harness.catalog import did_you_mean

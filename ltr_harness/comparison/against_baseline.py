@@ -15,8 +15,9 @@ from ltr_harness.comparison.contrasts import Contrast, contrast
 from ltr_harness.comparison.result import WEIGHT, Entrant, Paired
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
+from ltr_harness.comparison.unseen import unseen_notes
 from ltr_harness.errors import NotComparableError, Problem, UsageError
-from ltr_harness.stats.method import Method
+from ltr_harness.stats.method import FLIPS, Method
 from ltr_harness.wording import count_of
 
 
@@ -145,17 +146,10 @@ def _warnings(comparison: Comparison) -> list[str]:
                 f"the model; each pair is compared over the queries defined for both: {_means_of(apart)}"
             )
     small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
-    if small and method.test == "permutation":
+    if small and method.test in FLIPS:
         n = min(pair.n for pair in small)
         notes.append(
             f"n = {n}: the smallest p-value {count_of(n, 'query')} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
-    # Cochran's rule: the normal approximation of a mean needs n > 25 times the squared skewness.
-    for pair in pairs:
-        if pair.n <= 25 * pair.skewness**2:
-            notes.append(
-                f"{pair.model}: n = {pair.n:,} is small for differences as lopsided as these (skewness "
-                f"{pair.skewness:+.1f}); interval and p-value are too optimistic"
-            )
-    return notes
+    return notes + unseen_notes(comparison, pairs)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.contrasts import Contrast, contrast
+from ltr_harness.comparison.contrasts import Contrast, contrast, largest_difference
 from ltr_harness.comparison.result import Entrant, Paired, Summary
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Correction, Method, Test
@@ -103,6 +103,11 @@ class Compared:
         name = self._metric(metric)
         values = self.entrant(model).per_query(name)
         return paired_differences(values, self.entrant(self.baseline).per_query(name))
+
+    def largest_difference(self, model: str, metric: str | None = None) -> float:
+        """As far apart as any two of the model's and the baseline's values are; infinite where none is defined."""
+        name = self._metric(metric)
+        return largest_difference(self.entrant(model), self.entrant(self.baseline), name)
 
     def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
         """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.

@@ -37,8 +37,9 @@ class Comparison(Compared):
     def letters(self, metric: str | None = None) -> Letters:
         """Which models differ from each other, as compact letters: those that share one do not.
 
-        Tukey's test over all pairs with queries as blocks (`stats.blocked_tukey`), at the comparison's level, on
-        values averaged over seeds. It stands beside the verdict, which is about the baseline alone.
+        The comparison's test over all pairs at once, each pair with its own variance, at the comparison's level, on
+        values averaged over seeds: corrected by max-T where the test flips signs, else by Holm. It stands beside the
+        verdict, which is about the baseline alone.
 
         Example:
             >>> import pandas as pd

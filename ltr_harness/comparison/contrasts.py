@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from ltr_harness.comparison.result import Entrant, Paired, Verdict
-from ltr_harness.comparison.summaries import intervals
-from ltr_harness.stats import corrections, paired
+from ltr_harness.stats import paired
+from ltr_harness.stats.families import tested
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.resampling import bootstrap_means
 from ltr_harness.stats.seeds import interval_of_resamples, seed_agreement, seeds_suffice, two_level_interval
-
-_CORRECTIONS: dict[str, Callable[[Floats], Floats]] = {
-    "holm": corrections.holm,
-    "bh": corrections.bh,
-    "bonferroni": corrections.bonferroni,
-    "none": corrections.uncorrected,
-}
 
 
 class Contrast(NamedTuple):
@@ -50,27 +44,14 @@ def contrast(
             for one, other, metric in cells
         ]
     )
-    p = _test(d, method)
-    low, high = intervals(d, method)
-    p_corrected = np.empty_like(p)
-    start = 0
-    for family in families:
-        part = slice(start, start + len(family))
-        start = part.stop
-        if method.correction == "max-t":
-            found = corrections.max_t(
-                d[:, part], confidence=method.confidence, draws=method.draws, seed=method.seed
-            )
-            p_corrected[part], low[part], high[part] = found.p, found.low, found.high
-        else:
-            p_corrected[part] = _CORRECTIONS[method.correction](p[part])
+    ends = np.cumsum([0, *map(len, families)]).tolist()
+    parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
+    found = tested(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
+    low, high = found.low, found.high
     facts = moments(d)
     p_t = paired.paired_t_p(d)
     effect = paired.effect_size(d)
     above, ties, below = paired.win_tie_loss(d)
-    detectable = paired.detectable_difference(d, alpha=method.alpha)
-    margin = method.margin
-    p_equivalence = np.full(len(cells), np.nan) if margin is None else paired.equivalence_p(d, margin)
     seeds = _seed_intervals(cells, method)
     return tuple(
         Paired(
@@ -83,45 +64,58 @@ def contrast(
             difference=float(facts.mean[j]),
             ci_low=float(low[j]),
             ci_high=float(high[j]),
-            p=float(p[j]),
-            p_corrected=float(p_corrected[j]),
+            p=float(found.p[j]),
+            p_corrected=float(found.p_corrected[j]),
             p_t=float(p_t[j]),
             effect_size=float(effect[j]),
             wins=int(above[j] if directions[metric] else below[j]),
             ties=int(ties[j]),
             losses=int(below[j] if directions[metric] else above[j]),
-            detectable=float(detectable[j]),
+            detectable=float(found.detectable[j]),
             seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
             skewness=float(facts.skewness[j]),
-            verdict=_verdict(p_corrected[j], low[j], high[j], directions[metric], method),
+            verdict=_verdict(
+                found.p_corrected[j], low[j], high[j], directions[metric], method, found.p_equivalence[j]
+            ),
             relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
             seed_ci_low=seeds[j][0],
             seed_ci_high=seeds[j][1],
-            p_equivalence=float(p_equivalence[j]),
+            p_equivalence=float(found.p_equivalence[j]),
         )
         for j, (one, other, metric) in enumerate(cells)
     )
 
 
-def _test(d: Floats, method: Method) -> Floats:
-    """p-values by the method's test, one per column."""
-    if method.test == "permutation":
-        return paired.sign_flip_p(d, draws=method.draws, seed=method.seed)
-    if method.test == "bootstrap":
-        return paired.bootstrap_p(d, draws=method.draws, seed=method.seed)
-    return {"t": paired.paired_t_p, "wilcoxon": paired.wilcoxon_p, "sign": paired.sign_test_p}[method.test](d)
+def largest_difference(one: Entrant, other: Entrant, metric: str) -> float:
+    """The largest difference that a query could have: as far apart as two of these models' values are anywhere.
+
+    Args:
+        one: a model.
+        other: another.
+        metric: canonical name that both have.
+    """
+    values = np.concatenate([one.per_query(metric), other.per_query(metric)])
+    return float(np.ptp(values[~np.isnan(values)])) if not np.isnan(values).all() else np.inf
 
 
-def _verdict(p_corrected: float, low: float, high: float, higher_is_better: bool, method: Method) -> Verdict:
+def _verdict(
+    p_corrected: float,
+    low: float,
+    high: float,
+    higher_is_better: bool,
+    method: Method,
+    p_equivalence: float,
+) -> Verdict:
     """The word for a difference; NaN anywhere proves nothing.
 
     With a margin the reader has said what does not matter: a difference proven to lie inside it is
     "equivalent" even where, with thousands of queries, it is significantly different from 0.
     """
-    if method.margin is not None and -method.margin < low and high < method.margin:
+    inside = method.margin is not None and -method.margin < low and high < method.margin
+    if inside and p_equivalence < method.alpha:
         return "equivalent"
-    if p_corrected < method.alpha and (low > 0 or high < 0):
-        return "better" if (low > 0) == higher_is_better else "worse"
+    if p_corrected < method.alpha and (low >= 0 or high <= 0):
+        return "better" if (low >= 0) == higher_is_better else "worse"
     return "not distinguishable"
 
 

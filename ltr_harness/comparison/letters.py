@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.stats.blocked_tukey import blocked_tukey
+from ltr_harness.stats.families import joint_p
 from ltr_harness.stats.method import Method
+from ltr_harness.stats.paired import paired_differences
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Letters:
 def letters(
     per_query: Mapping[str, NDArray[np.float64]], method: Method, *, higher_is_better: bool
 ) -> Letters:
-    """See `Comparison.letters`.
+    """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model.
 
     Args:
         per_query: model to its float64 (n_queries,) values, one order of queries for all; NaN where undefined.
@@ -39,31 +40,43 @@ def letters(
     """
     models = list(per_query)
     values = np.stack(list(per_query.values()), axis=1)
-    tested = blocked_tukey(values, method.confidence)
-    means = values[~np.isnan(values).any(axis=1)].mean(axis=0) if tested.n_queries else np.zeros(len(models))
-    order = np.argsort((-1 if higher_is_better else 1) * means, kind="stable").tolist()
-    alike = ~(tested.p < method.alpha)[np.ix_(order, order)]
-    named = _shared(alike.tolist()) if tested.n_queries > 1 else [()] * len(order)
-    return Letters(
-        dict(zip([models[at] for at in order], named, strict=True)), tested.n_queries, tested.n_dropped
-    )
+    whole = values[~np.isnan(values).any(axis=1)]
+    dropped = len(values) - len(whole)
+    if len(whole) < 2:
+        return Letters(dict.fromkeys(models, ()), len(whole), dropped)
+    order = np.argsort((-1 if higher_is_better else 1) * whole.mean(axis=0), kind="stable")
+    ranked = whole[:, order]
+    one, other = np.triu_indices(len(models), 1)
+    d = paired_differences(ranked[:, one], ranked[:, other])
+    top, bottom = ranked.max(axis=0), ranked.min(axis=0)
+    largest = np.maximum(top[one], top[other]) - np.minimum(bottom[one], bottom[other])
+    alike = np.ones((len(models), len(models)), dtype=bool)
+    alike[one, other] = alike[other, one] = ~(joint_p(d, largest, method) < method.alpha)
+    named = _shared(alike.tolist())
+    return Letters(dict(zip([models[at] for at in order.tolist()], named, strict=True)), len(whole), dropped)
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
     """Letters of models in the order of their means, from which of them do not differ.
 
-    All differences have one standard error, so a model is like every one between it and the furthest it is like:
-    the groups are runs of neighbours, and only those that no other contains get a letter.
+    Each pair has its own variance, so a model may differ from its neighbour and not from a model further off. For
+    each pair that is alike and has no letter in common yet, a group is made of the two and, in order, of every
+    model that is like all in it.
 
     Example:
         >>> _shared([[True, True, False], [True, True, True], [False, True, True]])
         [('a',), ('a', 'b'), ('b',)]
     """
-    groups: list[range] = []
-    for first, row in enumerate(alike):
-        last = max(at for at, same in enumerate(row) if same)
-        if not groups or last >= groups[-1].stop:
-            groups.append(range(first, last + 1))
+    groups: list[list[int]] = []
+    for first in range(len(alike)):
+        for second in range(first, len(alike)):
+            if not alike[first][second] or any(first in group and second in group for group in groups):
+                continue
+            group = [first, second]
+            for at in range(len(alike)):
+                if all(alike[at][member] for member in group):
+                    group.append(at)
+            groups.append(group)
     return [
         tuple(_letter(number) for number, group in enumerate(groups) if at in group)
         for at in range(len(alike))

@@ -93,9 +93,12 @@ def verdict_sentence(comparison: Compared) -> str:
 def _size(comparison: Compared, pair: Paired) -> str:
     """The difference, its interval and its p-value."""
     method = comparison.method
-    text = f"{pair.difference:+.4f} ({method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}, "
-    text += f"{TESTS[method.test]} p = {p_text(pair.p_corrected)}".replace("= <", "< ")
     family = len(comparison.entrants) - 1
+    kind = (
+        "interval" if family < 2 else "simultaneous interval" if method.simultaneous else "interval by itself"
+    )
+    text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}, "
+    text += f"{TESTS[method.test]} p = {p_text(pair.p_corrected)}".replace("= <", "< ")
     if family > 1:
         text += f" after {CORRECTIONS[method.correction]}" if method.correction != "none" else " uncorrected"
         text += f" over {family} comparisons" if method.correction != "none" else ""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.result import Verdict
-from ltr_harness.stats.corrections import max_t
+from ltr_harness.stats.families import joint
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.comparison import Comparison
@@ -90,14 +90,14 @@ def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
 def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     """Every model against the baseline on every part, as one family of hypotheses.
 
-    One randomisation over all parts and models (`stats.corrections.max_t`) gives intervals that hold all at
+    One randomisation over all parts and models (`stats.families.joint`) gives intervals that hold all at
     once: looking into twenty parts for one that differs costs nothing here, because it is paid for.
     """
     baseline = comparison.entrant(comparison.baseline)
     parts = parts_of(baseline.query_attributes)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     base = baseline.per_query(comparison.primary)
-    columns, places = [], []
+    columns, places, reach = [], [], []
     for model in rivals:
         d = comparison.query_differences(model)
         for part in parts:
@@ -105,20 +105,18 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
             places.append((model, part, column))
             if np.count_nonzero(~np.isnan(column)) >= SMALLEST:
                 columns.append(column)
+                reach.append(comparison.largest_difference(model))
     method = comparison.method
-    found = None
+    tested: list[tuple[float, ...]] = []
     if columns:
-        found = max_t(
-            np.stack(columns, axis=1), confidence=method.confidence, draws=method.draws, seed=method.seed
-        )
-    results, at = [], 0
+        tested = list(zip(*joint(np.stack(columns, axis=1), np.array(reach), method), strict=True))
+    results, outcomes = [], iter(tested)
     for model, part, column in places:
         both = ~np.isnan(column)
         n = int(both.sum())
         low = high = p = math.nan
-        if found is not None and n >= SMALLEST:
-            low, high, p = float(found.low[at]), float(found.high[at]), float(found.p[at])
-            at += 1
+        if n >= SMALLEST:
+            p, low, high = map(float, next(outcomes))
         mean = float(base[both].mean()) if n else math.nan
         difference = float(column[both].mean()) if n else math.nan
         results.append(

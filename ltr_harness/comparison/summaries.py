@@ -7,23 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ltr_harness.comparison.result import Entrant, Summary
-from ltr_harness.stats.intervals import bootstrap_interval, t_interval
+from ltr_harness.stats.families import intervals
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.paired import TIE
-
-
-def intervals(columns: Floats, method: Method) -> tuple[Floats, Floats]:
-    """Ends of the intervals of the columns' means, made as the method says."""
-    if method.interval == "t":
-        return t_interval(columns, method.confidence)
-    return bootstrap_interval(
-        columns,
-        method.confidence,
-        method="bca" if method.interval == "bca" else "percentile",
-        draws=method.draws,
-        seed=method.seed,
-    )
 
 
 def summarise(entrants: Sequence[Entrant], metrics: Sequence[str], method: Method) -> tuple[Summary, ...]:
@@ -37,11 +24,17 @@ def summarise(entrants: Sequence[Entrant], metrics: Sequence[str], method: Metho
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
     found = moments(columns)
-    low, high = intervals(columns, method)
+    low, high = _within_unit(columns, *intervals(columns, method))
     return tuple(
         _summary(entrant, metric, columns[:, j], found.mean[j], found.sd[j], low[j], high[j])
         for j, (entrant, metric) in enumerate(cells)
     )
+
+
+def _within_unit(columns: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Intervals of means that end where the metric does: no mean of values in [0, 1] lies outside."""
+    share = ~((columns < 0) | (columns > 1)).any(axis=0)
+    return np.where(share, np.maximum(low, 0.0), low), np.where(share, np.minimum(high, 1.0), high)
 
 
 def _summary(

@@ -16,11 +16,12 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.wording import count_of
 
-Test = Literal["permutation", "t", "bootstrap", "wilcoxon", "sign"]
+Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "wilcoxon", "sign"]
 Correction = Literal["holm", "bh", "bonferroni", "max-t", "none"]
-Interval = Literal["t", "bca", "percentile"]
+Interval = Literal["skew-adjusted", "t", "bca", "percentile"]
 
 TESTS: dict[Test, str] = {
+    "skew-adjusted": "skewness-adjusted sign-flip test",
     "permutation": "sign-flip test",
     "t": "paired t test",
     "bootstrap": "bootstrap test",
@@ -34,7 +35,14 @@ CORRECTIONS: dict[Correction, str] = {
     "max-t": "max-T",
     "none": "no correction",
 }
-INTERVALS: dict[Interval, str] = {"t": "t", "bca": "BCa bootstrap", "percentile": "percentile bootstrap"}
+INTERVALS: dict[Interval, str] = {
+    "skew-adjusted": "skewness-adjusted",
+    "t": "t",
+    "bca": "BCa bootstrap",
+    "percentile": "percentile bootstrap",
+}
+FLIPS = ("skew-adjusted", "permutation")
+"""The tests that flip signs, from which alone max-T can take its p-values."""
 
 CHOICES: Mapping[str, Mapping[Any, str]] = {
     "test": TESTS,
@@ -73,8 +81,8 @@ class Method:
         test: what the p-value is: a key of `TESTS`.
         correction: for several models: a key of `CORRECTIONS`.
         confidence: of the intervals; 1 - confidence is the level of the tests.
-        interval: how the intervals are made: a key of `INTERVALS`. Under ``max-t`` those of differences are
-            simultaneous and come from its own draws.
+        interval: how the intervals are made: a key of `INTERVALS`. Those of differences are simultaneous where
+            `simultaneous` says so; under ``max-t`` they come from its own draws.
         margin: the largest difference that does not matter, in the metric's unit; None for none.
         draws: random sign patterns or resamples.
         seed: of those draws.
@@ -84,8 +92,11 @@ class Method:
     """
 
     test: Test = field(
-        default="permutation",
-        metadata=_said("Paired test over queries; `permutation` flips the signs of differences."),
+        default="skew-adjusted",
+        metadata=_said(
+            "Paired test over queries; `permutation` flips the signs of differences, `skew-adjusted` allows for "
+            "their skewness as well."
+        ),
     )
     correction: Correction = field(
         default="holm", metadata=_said("Correction for the number of comparisons made at once.")
@@ -100,8 +111,11 @@ class Method:
         ),
     )
     interval: Interval = field(
-        default="t",
-        metadata=_said("How intervals are made: from Student's t, or by resampling queries."),
+        default="skew-adjusted",
+        metadata=_said(
+            "How intervals are made: from Student's t (`skew-adjusted`: allowing for skewness, and for all "
+            "comparisons of a family at once), or by resampling queries."
+        ),
     )
     margin: float | None = field(
         default=None,
@@ -129,12 +143,12 @@ class Method:
 
     def __post_init__(self) -> None:
         problems = list(self._problems())
-        if self.correction == "max-t" and self.test in TESTS and self.test != "permutation":
+        if self.correction == "max-t" and self.test in TESTS and self.test not in FLIPS:
             problems.append(
                 Problem(
                     "correction",
                     f"max-t with test {self.test!r}",
-                    "test permutation: max-T takes its p-values from sign flips of the whole family",
+                    "test skew-adjusted or permutation: max-T takes its p-values from sign flips of the whole family",
                 )
             )
         if problems:
@@ -160,13 +174,24 @@ class Method:
         """One line for captions.
 
         Example:
-            >>> Method().describe()
-            'sign-flip test (10,000 draws, seed 0), Holm, 95 % intervals (t)'
+            >>> Method(test="t", correction="none", interval="t").describe()
+            'paired t test, no correction, 95 % intervals (t, each by itself)'
         """
-        drawn = self.test in ("permutation", "bootstrap")
+        drawn = self.test in (*FLIPS, "bootstrap")
         test = TESTS[self.test] + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
-        interval = "simultaneous" if self.correction == "max-t" else INTERVALS[self.interval]
+        interval = INTERVALS[self.interval]
+        interval += ", of differences simultaneous" if self.simultaneous else ", each by itself"
         return f"{test}, {CORRECTIONS[self.correction]}, {self.percent} % intervals ({interval})"
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether the intervals of a family's differences hold all at once; else each holds by itself."""
+        bounded = self.correction in ("holm", "bonferroni") and self.interval == "skew-adjusted"
+        return bounded or self.correction == "max-t"
+
+    def level(self, family: int) -> float:
+        """The level of the first step of the correction, for a family of this many comparisons."""
+        return self.alpha if self.correction == "none" else self.alpha / max(family, 1)
 
     @property
     def percent(self) -> str:

@@ -199,7 +199,7 @@ def effect_size(d: Floats) -> Floats:
     return np.asarray(size)
 
 
-def detectable_difference(d: Floats, *, alpha: float = 0.05, power: float = 0.8) -> Floats:
+def detectable_difference(d: Floats, *, alpha: Floats | float = 0.05, power: float = 0.8) -> Floats:
     """The smallest true difference these queries would have shown: "no difference" or "cannot tell"?
 
     (z(1 - alpha / 2) + z(power)) sd / sqrt(n): a true difference of this size is found significant at level
@@ -207,7 +207,7 @@ def detectable_difference(d: Floats, *, alpha: float = 0.05, power: float = 0.8)
 
     Args:
         d: (n,) or (n, m) paired differences; NaN where undefined.
-        alpha: level of the two-sided test.
+        alpha: level of the two-sided test; that of its first step where several are corrected together.
         power: chance of a significant result.
     """
     found = moments(d)

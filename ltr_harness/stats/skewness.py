@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats, moments
@@ -47,7 +48,7 @@ def skew_adjusted(
     d: Floats,
     largest: Floats | float = np.inf,
     *,
-    confidence: float = 0.95,
+    confidence: Floats | float = 0.95,
     draws: int = 10_000,
     seed: int = 0,
     together: bool = False,
@@ -64,7 +65,8 @@ def skew_adjusted(
         d: (n, m) paired differences; NaN where undefined.
         largest: (m,) or one number, the largest difference that a query could have; infinite where unknown:
             then nothing is said of queries that were not seen.
-        confidence: of each interval; of all of them at once where they are tested together.
+        confidence: (m,) or one number, of each interval; one number, of all of them at once, where they are tested
+            together.
         draws: random sign patterns, the same for all columns.
         seed: of the draws; the same seed gives the same numbers on any number of threads.
         together: correct for all columns, as `corrections.max_t` does: the largest |h| of each draw counts.
@@ -81,19 +83,19 @@ def skew_adjusted(
     found = moments(d)
     tested = np.flatnonzero(found.n > 1)
     p, critical = np.full(d.shape[1], np.nan), np.full(d.shape[1], np.inf)
-    if together and tested.size:
-        p[tested], critical[tested] = _together(d[:, tested], 1 - confidence, draws, seed)
-    elif tested.size:
-        p[tested], critical[tested] = _each(d[:, tested], 1 - confidence, draws, seed)
-    family = tested.size if together else 1
+    alpha = np.broadcast_to(1 - np.asarray(confidence), (d.shape[1],))
+    if tested.size:
+        draw = _together if together else _each
+        p[tested], critical[tested] = draw(d[:, tested], alpha[tested], draws, seed)
+    family = max(tested.size, 1) if together else 1
     unseen = unseen_p(d, largest)
     with np.errstate(invalid="ignore", divide="ignore"):
         lean = np.where(np.isinf(critical), 0.0, found.skewness / np.sqrt(found.n))
         freedom = np.maximum(found.n - 1, 1).astype(np.float64)
-        reach = np.where(np.isinf(critical), stdtrit(freedom, (1 + confidence) / 2), critical)
+        reach = np.where(np.isinf(critical), stdtrit(freedom, 1 - alpha / 2), critical)
         low = found.mean - unhall(reach, lean) * found.standard_error
         high = found.mean - unhall(-reach, lean) * found.standard_error
-        missed = 1 - ((1 - confidence) / max(family, 1)) ** (1 / found.n)
+        missed = 1 - (alpha / family) ** (1 / found.n)
         room = np.where(unseen > 0, missed * np.where(np.isinf(largest), 0.0, largest), 0.0)
     low = np.where(found.mean > 0, np.minimum(low, found.mean - room), low)
     high = np.where(found.mean < 0, np.maximum(high, found.mean + room), high)
@@ -131,7 +133,7 @@ def unseen_p(d: Floats, largest: Floats | float) -> Floats:
     return np.asarray(p)
 
 
-def skew_adjusted_t_p(mean: Floats, error: Floats, skewness: Floats, n: Floats) -> Floats:
+def skew_adjusted_t_p(mean: Floats, error: Floats, skewness: Floats, n: NDArray[np.int64]) -> Floats:
     """One-sided p-values of "the mean is 0 or less", by Hall's transformation referred to t without any draws.
 
     Args:
@@ -165,7 +167,7 @@ def unhall(h: Floats, lean: Floats) -> Floats:
     return np.asarray(t)
 
 
-def _each(d: Floats, alpha: float, draws: int, seed: int) -> tuple[Floats, Floats]:
+def _each(d: Floats, alpha: Floats, draws: int, seed: int) -> tuple[Floats, Floats]:
     """p and critical |h| of each column by itself."""
     p, critical = np.empty(d.shape[1]), np.empty(d.shape[1])
     few = np.count_nonzero(np.nan_to_num(d), axis=0) <= EXACT_UP_TO
@@ -174,11 +176,11 @@ def _each(d: Floats, alpha: float, draws: int, seed: int) -> tuple[Floats, Float
     for block in (*np.flatnonzero(few)[:, None], *blocks):
         flips = _Flips(d[:, block])
         drawn = np.concatenate(list(flips.blocks(draws, seed)))
-        p[block], critical[block] = _tail(drawn, flips.added, flips.observed, alpha)
+        p[block], critical[block] = _tail(drawn, flips.added, flips.observed, alpha[block])
     return p, critical
 
 
-def _together(d: Floats, alpha: float, draws: int, seed: int) -> tuple[Floats, Floats]:
+def _together(d: Floats, alpha: Floats, draws: int, seed: int) -> tuple[Floats, Floats]:
     """p and critical |h| where the largest |h| of all columns counts."""
     flips = _Flips(d)
     highest = np.concatenate([drawn.max(axis=1) for drawn in flips.blocks(draws, seed)])
@@ -231,12 +233,16 @@ class _Flips:
         return np.abs(hall(t, np.where(constant, 0.0, lean)))
 
 
-def _tail(drawn: Floats, added: int, observed: Floats, alpha: float) -> tuple[Floats, Floats]:
+def _tail(drawn: Floats, added: int, observed: Floats, alpha: Floats) -> tuple[Floats, Floats]:
     """p of the observed, and the smallest statistic whose p is below alpha (infinite where there is none)."""
     total = len(drawn) + added
     reached = np.count_nonzero(drawn >= observed * (1 - SAME_SUM), axis=0)
-    allowed = int(np.ceil(alpha * total - 1e-9)) - 1 - added
-    if allowed < 0:
-        return (reached + added) / total, np.full(observed.shape, np.inf)
-    place = len(drawn) - 1 - allowed
-    return (reached + added) / total, np.partition(drawn, place, axis=0)[place]
+    place = len(drawn) + added - np.ceil(alpha * total - 1e-9).astype(np.int64)
+    critical = np.full(observed.shape, np.inf)
+    for at in np.unique(place[place < len(drawn)]):
+        columns = place == at
+        if drawn.shape[1] == 1:
+            critical[columns] = np.partition(drawn[:, 0], at)[at]
+        else:
+            critical[columns] = np.partition(drawn[:, columns], at, axis=0)[at]
+    return (reached + added) / total, critical

@@ -110,7 +110,7 @@ def test_the_part_that_differs_is_found_and_the_other_is_not(entrants: list[Entr
 
 
 def test_intervals_are_those_of_the_whole_family(entrants: list[Entrant]) -> None:
-    comparison = compare(*entrants, confidence=0.8, draws=500, seed=3)
+    comparison = compare(*entrants, test="permutation", confidence=0.8, draws=500, seed=3)
     d = comparison.query_differences("B")
     rows = comparison.entrant("A").query_attributes["rows"]
     tiny = comparison.entrant("A").query_attributes["tiny"]

@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, 
     compare = experiment.compare
     assert (compare.baseline, compare.test, compare.correction, compare.confidence) == (
         "trees",
-        "permutation",
+        "skew-adjusted",
         "holm",
         0.95,
     )

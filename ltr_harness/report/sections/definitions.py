@@ -92,12 +92,21 @@ def _styled(text: str) -> Text:
     return tuple(styled)
 
 
+_UNSEEN = (
+    " Where nearly all differences have one sign it is at least the probability that these queries hold none of a "
+    "rare kind that would make up for them."
+)
+
+
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     method = data.comparison.method
     label = data.confidence_label
     terms = {
         f"{label} interval": "Where the mean over all queries of this kind lies, judged from these: it covers "
-        f"the true mean for {label} of such samples of queries. It knows nothing of other seeds.",
+        f"the true mean for {label} of such samples of queries. It knows nothing of other seeds. Intervals of "
+        f"means hold each by itself, those of differences "
+        f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}; none of a "
+        "mean leaves 0 to 1 where no value does.",
     }
     if data.rivals:
         terms |= {
@@ -106,17 +115,19 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "hard are hard for both.",
             "p": "How often a difference at least this large would appear if the two models were exchangeable "
             f"on every query ({TESTS[method.test]}). It is never 0, and says nothing about how large the "
-            "difference is.",
+            "difference is." + (_UNSEEN if method.test == "skew-adjusted" else ""),
             corrected_label(
                 method.correction
             ): "The same after allowing for the number of models tested; the "
             f"primary metric and the others are separate families: {data.comparison.family}.",
             "Verdict": f"better or worse: corrected p below {method.alpha:g} and an interval that excludes 0. "
-            "equivalent: the interval lies inside a margin declared beforehand. not distinguishable: neither, "
+            "equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "
+            "not distinguishable: neither, "
             "which is not the same as equal.",
             "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "
             "nearly every difference is significant, and this says whether it matters.",
-            "Detectable": "The smallest true difference these queries would have shown with 80 % probability. "
+            "Detectable": "The smallest true difference these queries would have shown with 80 % probability, tested "
+            "among as many models. "
             "A smaller one may exist unseen.",
         }
     return tuple((term, (text,)) for term, text in terms.items())

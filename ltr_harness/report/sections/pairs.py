@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
+from ltr_harness.stats.method import FLIPS, TESTS
 
 
 def section(data: ReportData) -> list[Block]:
@@ -22,13 +23,15 @@ def section(data: ReportData) -> list[Block]:
         )
         for model in models
     ]
+    method = data.comparison.method
     pairs = len(models) * (len(models) - 1) // 2
     return [
         Heading("All pairs"),
         Paragraph(
-            f"Models that share a letter do not differ at {data.primary}: Tukey's test over all {pairs} pairs with "
-            f"queries as blocks, {data.confidence_label} confidence for all of them together, over the {letters.n:,} "
-            "queries with a value for every model. Sharing a letter does not prove equality."
+            f"Models that share a letter do not differ at {data.primary}: {TESTS[method.test]} on the paired "
+            f"differences of all {pairs} pairs, {data.confidence_label} confidence for all of them together "
+            f"({'max-T' if method.test in FLIPS else 'Holm'}), over the {letters.n:,} queries with a value for "
+            "every model. Sharing a letter does not prove equality."
         ),
         Table(
             name="all_pairs",
