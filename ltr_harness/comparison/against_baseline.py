@@ -16,7 +16,7 @@ from ltr_harness.comparison.result import WEIGHT, Entrant, Paired
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.comparison.unseen import unseen_notes
-from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import FLIPS, Method
 from ltr_harness.wording import count_of
 
@@ -45,6 +45,7 @@ def compare_entrants(
 
     Raises:
         NotComparableError: they differ in K, definition, labels or queries; the whole list.
+        DataError: infinite values; the first query of each model and metric.
         UsageError: no such baseline or primary metric.
     """
     method = method or Method()
@@ -61,6 +62,7 @@ def compare_entrants(
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
     require_comparable(entrants, metrics)
+    _require_finite(entrants, metrics)
     ordered = aligned(entrants)
     reference = ordered[names.index(baseline)]
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
@@ -88,6 +90,26 @@ def compare_entrants(
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
     )
     return dataclasses.replace(comparison, notes=(*notes, *_warnings(comparison)))
+
+
+def _require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+    """An infinite value has no mean, and of what is made from it everything is NaN: it is named instead."""
+    problems = []
+    for entrant in entrants:
+        for metric in metrics:
+            infinite = np.isinf(entrant.values[metric]).any(axis=0)
+            if infinite.any():
+                query = entrant.query_ids[int(np.argmax(infinite))]
+                problems.append(
+                    Problem(
+                        entrant.name,
+                        f"{metric} of query {str(query)!r} is infinite"
+                        + (f", as of {int(infinite.sum()) - 1} more" if infinite.sum() > 1 else ""),
+                        "a finite number, or an empty field where the metric is undefined",
+                    )
+                )
+    if problems:
+        raise DataError(problems)
 
 
 def _without_relevant(told: Sequence[Entrant], undefined: NDArray[np.bool_]) -> int:

@@ -6,9 +6,9 @@ Grammar::
 
 A gate fails when the mean of a model meets the condition; without ``of MODEL``, when that of any model but the
 baseline does (of any model at all, against a number). Against the baseline both means are of the queries that both
-have. ``and significant`` asks more: against the baseline, that the verdict of the comparison is *better* or *worse*;
-against a number, that the whole interval of the mean lies on that side. A mean that is undefined fails every gate:
-a gate that cannot be checked is not passed.
+have. ``and significant`` asks more: against the baseline, that the verdict of the comparison is *better* or *worse*,
+never *equivalent*; against a number, that the whole interval of the mean lies on that side. A mean that is undefined
+fails every gate: a gate that cannot be checked is not passed.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class Gate:
             met = met and pair.verdict in ("better", "worse")
         p = f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
-        return f"{head} (difference {pair.difference:+.4f}, {p})" if met else ""
+        but = "; equivalent within the margin, but this gate looks at the means alone" * (
+            pair.verdict == "equivalent"
+        )
+        return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if met else ""
 
     def _beyond(self, own: Summary, limit: float) -> bool:
         return _SIGNS[self.sign](own.ci_high if self.sign.startswith("<") else own.ci_low, limit)

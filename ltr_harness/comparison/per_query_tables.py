@@ -63,7 +63,7 @@ def from_table(table: Any, name: str, convention: str | None, notes: list[str]) 
         notes: what was renamed or left out is added to them.
 
     Raises:
-        DataError: no query ids, a query or a metric twice, no metric at all, text for numbers.
+        DataError: no query or no query ids, a query or a metric twice, no metric at all, text for numbers.
         UsageError: a convention that is not known.
     """
     frame = _as_pandas(table, name)
@@ -75,6 +75,8 @@ def from_table(table: Any, name: str, convention: str | None, notes: list[str]) 
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DataError(Problem(name, f"has several columns {twice}", "one column per metric"))
+    if frame.empty:
+        raise DataError(Problem(name, "holds no query", "one row per query"))
     ids = text_ids(frame[query].to_numpy())
     if len(set(ids.tolist())) != ids.size:
         twice = frame[query][frame[query].duplicated()].iloc[0]

@@ -10,7 +10,7 @@ question           file
 where is the mean  ``intervals``: t, percentile and BCa bootstrap
 are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
                    ``skewness``: where a few queries decide
-of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``blocked_tukey``: all pairs
+of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``families``: all of it
 looks without end  ``sequences``: p-values and intervals that hold at all times
 days that differ   ``between_windows``
 chance of the mix  ``adjustment``: regression on what is known of queries, effects of keys
@@ -22,6 +22,5 @@ another seed       ``seeds``: agreement over seeds, intervals over queries and s
 =================  ==========================================================================
 
 Underneath: ``moments`` (n, mean, sd, skewness per column), ``resampling`` (the seeded draws, shared by all
-columns and exact, so that the same seed gives the same p-value on any machine and number of threads) and
-``studentized_range`` (the distribution behind Tukey's test).
+columns and exact, so that the same seed gives the same p-value on any machine and number of threads).
 """

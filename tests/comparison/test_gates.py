@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, Entrant, compare_entrants
+from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.errors import MetricError, UsageError
 
@@ -113,3 +114,38 @@ def test_a_baseline_alone_has_nobody_to_be_held_against() -> None:
     with pytest.raises(UsageError, match="nothing but the baseline is compared"):
         parse_gate("mrr < baseline").failures(comparison(old=LOW))
     assert len(parse_gate("mrr < 1").failures(comparison(old=LOW))) == 1
+
+
+def test_a_gate_says_when_it_fails_what_is_equivalent() -> None:
+    """Significantly lower, by what was declared not to matter: only the gate that asks for the means alone fails."""
+    rng = np.random.default_rng(1)
+    base = rng.uniform(0.2, 0.8, 400)
+    found = compare(
+        {
+            name: pd.DataFrame({"query_id": [str(at) for at in range(400)], "mrr": values})
+            for name, values in (("old", base), ("new", base - 0.002 + rng.normal(0, 0.005, 400)))
+        },
+        margin=0.01,
+    )
+    pair = found.paired("new")
+    assert (pair.verdict, pair.p_corrected < 0.05) == ("equivalent", True)
+    assert parse_gate("mrr < baseline and significant").failures(found) == []
+    (line,) = parse_gate("mrr < baseline").failures(found)
+    assert line.endswith("p < 0.0001; equivalent within the margin, but this gate looks at the means alone)")
+
+
+def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
+    """Rare gains and small losses, mean 0, nine times: plain sign flips fail such gates in 17 to 31 % of cases."""
+    rng = np.random.default_rng(3)
+    failed = 0
+    for _ in range(40):
+        base = rng.uniform(0, 1, 100)
+        models = {"old": base}
+        for at in range(9):
+            models[f"m{at}"] = base + np.where(rng.random(100) < 0.05, rng.uniform(0.5, 1, 100), 0) - 0.0375
+        tables = {
+            name: pd.DataFrame({"query_id": [str(at) for at in range(100)], "mrr": values})
+            for name, values in models.items()
+        }
+        failed += bool(parse_gate("mrr < baseline and significant").failures(compare(tables, draws=2000)))
+    assert failed <= 5  # 5 % and two standard errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -330,3 +331,20 @@ class TestFaults:
     def test_things_that_cannot_be_compared(self, value: object) -> None:
         with pytest.raises(UsageError, match="cannot compare"):
             compare({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], "b: holds no query; expected one row per query"),
+        (
+            [0.5, np.inf, -np.inf],
+            "b: ndcg@10 of query '1' is infinite, as of 1 more; expected a finite number",
+        ),
+    ],
+)
+def test_tables_without_queries_and_with_infinite_values(values: list[float], said: str) -> None:
+    good = pd.DataFrame({"query_id": ["0", "1", "2"], "ndcg@10": [0.1, 0.2, 0.3]})
+    bad = pd.DataFrame({"query_id": [str(at) for at in range(len(values))], "ndcg@10": np.array(values)})
+    with pytest.raises(DataError, match=re.escape(said)):
+        compare({"a": good, "b": bad})
