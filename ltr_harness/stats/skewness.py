@@ -137,10 +137,10 @@ def skew_adjusted_t_p(mean: Floats, error: Floats, skewness: Floats, n: NDArray[
     """One-sided p-values of "the mean is 0 or less", by Hall's transformation referred to t without any draws.
 
     Args:
-        mean: any shape; less the mean that is tested.
-        error: standard errors of the means.
-        skewness: of the values.
-        n: values behind each mean.
+        mean: (m,) less the mean that is tested.
+        error: (m,) standard errors of the means.
+        skewness: (m,) of the values.
+        n: (m,) values behind each mean.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(mean == 0, 0.0, mean / error)
