@@ -14,6 +14,7 @@ from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.event_stream import EventStream
+    from ltr_harness.monitoring.config import MonitorConfig
     from ltr_harness.monitoring.stages import Watched
 
 ALERT = 4
@@ -89,12 +90,14 @@ def command(
         from ltr_harness.cli.event_stream import EventStream
 
         with EventStream("monitor", quiet) as stream:
-            watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
+            watched = _watched(
+                _settings(config, confirm_split, overrides), log, baseline, output, history, dask
+            )
             _tell(stream, watched, output)
             stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
         say(watched.result.to_json(), nl=False)
         return stream.exit_code
-    watched = _watched(config, log, baseline, output, history, dask, confirm_split, overrides)
+    watched = _watched(_settings(config, confirm_split, overrides), log, baseline, output, history, dask)
     result = watched.result
     for alert in result.alerts:
         say(str(alert))
@@ -107,22 +110,24 @@ def command(
     return ALERT if result.alerts and not exit_zero else 0
 
 
+def _settings(config: Path, confirm_split: bool, overrides: tuple[str, ...]) -> MonitorConfig:
+    from ltr_harness.monitoring.load import load_monitor_config
+
+    halves = ("slices.confirm_split=true",) if confirm_split else ()
+    return load_monitor_config(config, (*overrides, *halves))
+
+
 def _watched(
-    config: Path,
+    settings: MonitorConfig,
     log: Path | None,
     baseline: Path | None,
     output: Path | None,
     history: Path | None,
     dask: str | None,
-    confirm_split: bool,
-    overrides: tuple[str, ...],
 ) -> Watched:
     """The whole computation, and what it leaves in the output folder."""
-    from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 
-    halves = ("slices.confirm_split=true",) if confirm_split else ()
-    settings = load_monitor_config(config, (*overrides, *halves))
     watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
     if output is not None:
         from ltr_harness.monitoring.report.page import write_monitor_report

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.task import Plan
+    from ltr_harness.runs.record import Record
 
 
 class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
@@ -108,10 +112,7 @@ def command(
         if dry_run:
             refuse_errors(prepared.job.findings)
             progress.planned(prepared.job, prepared.plan)
-            for study in prepared.plan.open_studies:
-                say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")
-            for task in prepared.plan.tasks:
-                say(f"{task.state:<11}  {task}  ->  {task.folder}")
+            _say_plan(prepared.plan)
             return 0
         result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
         code = 1 if result.failures else 0
@@ -125,8 +126,16 @@ def command(
     if result.report_path is not None:
         say(f"report: {result.report_path}")
     for run in result.failures:
-        say(
-            f"failed: {run.record.model}, {run.record.fold}, seed {run.record.seed}: {run.record.error}",
-            err=True,
-        )
+        _say_failure(run.record)
     return code
+
+
+def _say_failure(record: Record) -> None:
+    say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)
+
+
+def _say_plan(plan: Plan) -> None:
+    for study in plan.open_studies:
+        say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")
+    for task in plan.tasks:
+        say(f"{task.state:<11}  {task}  ->  {task.folder}")
