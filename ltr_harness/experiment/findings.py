@@ -77,7 +77,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
     names = reader.names()
     if len(names) < 2:
         return {}
-    rows: dict[str, list[Finding]] = {}
+    repeated: dict[str, list[Finding]] = {}
     seen: dict[tuple[str, bytes], str] = {}
     for name in names:
         judgments = reader.read(name).test.judgments
@@ -89,7 +89,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
         if before:
             folds = ", ".join(dict.fromkeys(seen[query] for query in before))
             n = len(before)
-            rows[name] = [
+            repeated[name] = [
                 Finding(
                     REPEATED,
                     "note",
@@ -100,7 +100,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
                 )
             ]
         seen |= {query: seen.get(query, name) for query in queries}
-    return rows
+    return repeated
 
 
 def _place(fold: str, finding: Finding) -> str:
