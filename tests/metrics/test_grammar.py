@@ -215,6 +215,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("", r"'' cannot be read as a metric"),
         ("ndcg@10@5", r"cannot be read as a metric"),
         ("err(max_grade=0)", r"err: max_grade=0; expected a grade above 0"),
+        ("err(continuation=0)", r"err: continuation=0; expected a probability in \(0, 1\]"),
         ("err(continuation=2)", r"err: continuation=2; expected a probability in \(0, 1\]"),
         ("err(max_grade=four)", r"err: max_grade='four'; expected a number"),
         ("err(max_grade=1_0)", r"err: max_grade='1_0'; expected a number"),  # Python's 10

@@ -347,6 +347,10 @@ def test_err_without_cutoff_over_a_huge_tie_asks_for_one() -> None:
     scores = np.zeros(10_001)
     with pytest.raises(ValueError, match=r"10001 documents of query '0' tie.*give a cutoff, such as @100"):
         evaluate(labels, scores, group_sizes=[10_001], metrics=["err(max_grade=4)"])
+    # neither a longer list nor a later one is the one that ties
+    sizes, between = [2, 10_001, 10_500], np.concatenate([[1.0, 0.0], scores, np.arange(10_500)])
+    with pytest.raises(ValueError, match="10001 documents of query '1' tie"):
+        evaluate(np.ones(between.size), between, group_sizes=sizes, metrics=["err(max_grade=4)"])
     name = "err(max_grade=4)@10"
     ev = evaluate(labels, scores, group_sizes=[10_001], metrics=[name])
     # the one row of grade 1 is at each rank with the same chance
