@@ -193,6 +193,14 @@ def test_the_best_list_and_one_without_relevant_rows() -> None:
     assert of_one_query(NERR(max_grade=4, empty="zero"), [0, 0]) == 0.0
 
 
+def test_who_reads_on_below_a_tie() -> None:
+    # grade 1 satisfies half of the users, half of the others read on; rank 3 is reached by 1/8 in either order
+    metric = ERR(max_grade=1, continuation=0.5)
+    assert of_one_query(metric, [1, 0, 1]) == pytest.approx(1 / 2 + 1 / 8 * 1 / 2 / 3)
+    assert of_one_query(metric, [0, 1, 1]) == pytest.approx(1 / 2 * 1 / 2 / 2 + 1 / 8 * 1 / 2 / 3)
+    assert of_one_query(metric, [1, 0, 1], [1, 1, 0]) == pytest.approx((1 / 2 + 1 / 8) / 2 + 1 / 48)
+
+
 def test_the_first_row_above_the_scale_is_named() -> None:
     with pytest.raises(MetricError, match=r"label 2 in query '0' is above max_grade \(2 such rows\)"):
         evaluate([2, 0, 3], [3, 2, 1], group_sizes=[2, 1], metrics=[ERR(max_grade=1)])
