@@ -193,6 +193,20 @@ def test_the_best_list_and_one_without_relevant_rows() -> None:
     assert of_one_query(NERR(max_grade=4, empty="zero"), [0, 0]) == 0.0
 
 
+def test_what_each_rank_is_worth_in_explanations() -> None:
+    for metric in (MRR(), ERR(max_grade=1)):
+        assert metric.rank_facts(3)["1 / rank"].tolist() == [1, 1 / 2, 1 / 3]
+
+
+def test_a_tie_across_the_cutoff_of_what_is_all_the_same() -> None:
+    """Its order decides nothing, so that the number of relevant documents retrieved is known."""
+    retrieved = parse_metric("map(denominator=retrieved)@2")
+    assert of_one_query(retrieved, [1, 0, 0], [2, 1, 1]) == 1.0
+    assert of_one_query(retrieved, [0, 1, 1], [2, 1, 1]) == 1 / 2
+    with pytest.raises(MetricError, match="documents of query '0' tie across the cutoff"):
+        of_one_query(retrieved, [0, 0, 1], [2, 1, 1])
+
+
 def test_who_reads_on_below_a_tie() -> None:
     # grade 1 satisfies half of the users, half of the others read on; rank 3 is reached by 1/8 in either order
     metric = ERR(max_grade=1, continuation=0.5)
