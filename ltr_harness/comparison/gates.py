@@ -2,17 +2,27 @@
 
 Grammar::
 
-    METRIC [of MODEL] (< | <= | > | >=) (baseline | NUMBER) [and significant]
+    METRIC [of MODEL] (< | <= | > | >=) (baseline [(+ | -) NUMBER] | NUMBER) [and significant]
 
 A gate fails when the mean of a model meets the condition; without ``of MODEL``, when that of any model but the
 baseline does (of any model at all, against a number). Against the baseline both means are of the queries that both
 have. ``and significant`` asks more: against the baseline, that the verdict of the comparison is *better* or *worse*,
 never *equivalent*; against a number, that the whole interval of the mean lies on that side. A mean that is undefined
 fails every gate: a gate that cannot be checked is not passed.
+
+``baseline - NUMBER`` is a test of non-inferiority (``baseline + NUMBER`` one of superiority by a margin): the burden
+of proof is on the model. The gate fails unless the condition is excluded, that is unless the whole interval of the
+difference lies on the other side of the margin. Each end of a 95 % interval is a one-sided test at 2.5 %, at the
+corrected level where the intervals of the comparison are simultaneous. ``and significant`` turns the burden around:
+the gate fails where the whole interval meets the condition.
+
+Source: ICH E9, "Statistical principles for clinical trials" (1998), 3.3.2; G. Piaggio et al., "Reporting of
+noninferiority and equivalence randomized trials", JAMA 308 (2012).
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -22,17 +32,19 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
-from ltr_harness.comparison.result import Summary
+from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.comparison.sentence import p_text
 from ltr_harness.errors import MetricError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.stats.method import Method
 
-FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
+FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
 
 _GATE = re.compile(
     r"\s*(?P<metric>.+?)(?:\s+of\s+(?P<model>.+?))?\s*(?P<sign><=|>=|<|>)\s*(?P<limit>\S.*?)"
     r"(?P<significant>\s+and\s+significant)?\s*"
 )
+_LIMIT = re.compile(r"(?P<baseline>baseline)(?:\s*(?P<direction>[+-])\s*(?P<margin>[^\s+-].*))?")
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -50,6 +62,7 @@ class Gate:
         metric: whose means are looked at.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
         limit: the number, or None for the baseline.
+        margin: how far from the baseline the condition begins, with its sign; None where means are compared.
         model: the one model it is about; None for all.
         significant: whether chance must be ruled out.
     """
@@ -60,6 +73,7 @@ class Gate:
     limit: float | None
     model: str | None = None
     significant: bool = False
+    margin: float | None = None
 
     def failures(self, comparison: Comparison) -> list[str]:
         """One line per model that meets the condition; empty where the gate is passed.
@@ -100,6 +114,8 @@ class Gate:
         own = comparison.summary(model, metric)
         other = None if self.limit is not None else comparison.summary(comparison.baseline, metric)
         against = f"{self.sign} " + (f"{self.limit:g}" if other is None else f"baseline {other.model}")
+        if self.margin is not None:
+            against += f" {'-' if math.copysign(1, self.margin) < 0 else '+'} {abs(self.margin):g}"
         if own.n == 0 or (other is not None and other.n == 0):
             return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
         if self.limit is not None:
@@ -111,6 +127,8 @@ class Gate:
         pair = comparison.paired(model, metric)
         if pair.n == 0:
             return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
+        if self.margin is not None:
+            return self._beyond_margin(pair, comparison.method, against)
         # on the queries both have: what the difference in the table is, too
         met = _SIGNS[self.sign](pair.difference, 0.0)
         if self.significant:
@@ -121,6 +139,22 @@ class Gate:
             pair.verdict == "equivalent"
         )
         return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if met else ""
+
+    def _beyond_margin(self, pair: Paired, method: Method, against: str) -> str:
+        """The line of a difference that may lie beyond the margin, or must, where that has to be significant."""
+        assert self.margin is not None
+        near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
+        met = _SIGNS[self.sign]
+        if not (met(far, self.margin) if self.significant else math.isnan(near) or met(near, self.margin)):
+            return ""
+        how = "is shown" if met(far, self.margin) else "cannot be excluded"
+        interval = f"{method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+        if math.isnan(near):
+            interval = f"no interval, n = {pair.n}"
+        return (
+            f"{pair.model}: {pair.metric} {against} {how}: {pair.model_mean:.4f} against {pair.other_mean:.4f}, "
+            f"difference {pair.difference:+.4f} ({interval})"
+        )
 
     def _beyond(self, own: Summary, limit: float) -> bool:
         return _SIGNS[self.sign](own.ci_high if self.sign.startswith("<") else own.ci_low, limit)
@@ -137,22 +171,39 @@ def parse_gate(text: str) -> Gate:
         >>> gate = parse_gate("ndcg@10 of new < baseline and significant")
         >>> str(gate.metric), gate.model, gate.sign, gate.limit, gate.significant
         ('ndcg@10', 'new', '<', None, True)
+        >>> parse_gate("ndcg@10 < baseline - 0.005").margin
+        -0.005
     """
     form = _GATE.fullmatch(text)
     if form is None:
         raise UsageError(Problem(f"gate {text!r}", "cannot be read", FORM))
-    limit = None
-    if form["limit"] != "baseline":
-        try:
-            limit = float(form["limit"].replace("_", "?"))  # Python would take 1_000 for a number
-        except ValueError:
+    limit = margin = None
+    relative = _LIMIT.fullmatch(form["limit"])
+    if relative is None:
+        limit = _number(text, form["limit"])
+    elif relative["margin"] is not None:
+        margin = math.copysign(_number(text, relative["margin"]), 1 if relative["direction"] == "+" else -1)
+        if math.isinf(margin):
             raise UsageError(
-                Problem(f"gate {text!r}", f"{form['limit']!r} is neither 'baseline' nor a number", FORM)
-            ) from None
-        if limit != limit:
-            raise UsageError(Problem(f"gate {text!r}", "NaN cannot be compared", "a number"))
+                Problem(
+                    f"gate {text!r}", "an infinite margin", "a number in the metric's unit, such as 0.005"
+                )
+            )
     try:
         metric = parse_metric(form["metric"])
     except MetricError as error:
         raise MetricError([replace(problem, place=f"gate {text!r}") for problem in error.problems]) from None
-    return Gate(text.strip(), metric, form["sign"], limit, form["model"], form["significant"] is not None)
+    significant = form["significant"] is not None
+    return Gate(text.strip(), metric, form["sign"], limit, form["model"], significant, margin)
+
+
+def _number(gate: str, text: str) -> float:
+    try:
+        number = float(text.replace("_", "?"))  # Python would take 1_000 for a number
+    except ValueError:
+        raise UsageError(
+            Problem(f"gate {gate!r}", f"{text!r} is neither 'baseline' nor a number", FORM)
+        ) from None
+    if math.isnan(number):
+        raise UsageError(Problem(f"gate {gate!r}", "NaN cannot be compared", "a number"))
+    return number

@@ -9,6 +9,7 @@ import pytest
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.stats.method import Method
 
 NAN = float("nan")
 
@@ -85,6 +86,11 @@ def test_an_undefined_mean_passes_no_gate() -> None:
         ("mrr < baseline and big", "'baseline and big' is neither 'baseline' nor a number"),
         ("mrr < 0_5", "'0_5' is neither 'baseline' nor a number"),
         ("mrr < nan", "NaN cannot be compared"),
+        ("mrr < baseline - ", "'baseline -' is neither 'baseline' nor a number"),
+        ("mrr < baseline - -1", "'baseline - -1' is neither 'baseline' nor a number"),
+        ("mrr < baseline - 1 %", "'1 %' is neither 'baseline' nor a number"),
+        ("mrr < baseline - inf", "an infinite margin; expected a number in the metric's unit, such as 0.005"),
+        ("mrr < baseline - nan", "NaN cannot be compared"),
         ("mmr < baseline", "gate 'mmr < baseline': unknown metric 'mmr'; did you mean 'mrr'?"),
         ("ndcg@10(gain=linear) < 1", "gate 'ndcg@10(gain=linear) < 1': "),
     ],
@@ -101,6 +107,7 @@ def test_what_is_no_gate_is_refused(text: str, said: str) -> None:
     [
         ("ndcg@10 < baseline", "ndcg@10 was not compared; known: err(max_grade=4)@10, mrr"),
         ("mrr of nwe < baseline", "no model 'nwe' in this comparison; did you mean 'new'?"),
+        ("mrr of old < baseline - 0.1", "old is the baseline itself; expected another model, or a number"),
         ("mrr of old < baseline", "old is the baseline itself; expected another model, or a number"),
     ],
 )
@@ -149,3 +156,84 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
         }
         failed += bool(parse_gate("mrr < baseline and significant").failures(compare(tables, draws=2000)))
     assert failed <= 5  # 5 % and two standard errors
+
+
+# --- margins ---
+
+
+@pytest.mark.parametrize(
+    ("text", "failing"),
+    [
+        # NEAR is +0.00025 above LOW, interval -0.00014 to +0.00064; HIGH is +0.2 above, without any spread
+        ("mrr < baseline - 0.005", []),
+        ("mrr < baseline - 0.0001", ["near"]),
+        ("mrr < baseline - 0.0001 and significant", []),
+        ("mrr < baseline + 0.005", ["near"]),
+        ("mrr < baseline + 0.005 and significant", ["near"]),
+        ("mrr < baseline+0.0005", ["near"]),
+        ("mrr < baseline + 0.0005 and significant", []),
+        ("mrr of new < baseline + 0.1", []),
+        ("mrr of new < baseline + 0.3", ["new"]),
+        ("mrr <= baseline + 0", ["near"]),
+        ("mrr > baseline + 0.0005", ["new", "near"]),
+        ("mrr > baseline + 0.001", ["new"]),
+        ("mrr >= baseline - 1 and significant", ["new", "near"]),
+    ],
+)
+def test_a_margin_is_held_against_the_interval_of_the_difference(text: str, failing: list[str]) -> None:
+    found = parse_gate(text).failures(comparison(old=LOW, new=HIGH, near=NEAR))
+    assert [line.partition(":")[0] for line in found] == failing
+
+
+def test_the_line_of_a_margin_says_the_interval() -> None:
+    found = comparison(old=LOW, near=NEAR)
+    pair = found.paired("near", "mrr")
+    (line,) = parse_gate("mrr < baseline - 1e-4").failures(found)
+    assert line == (
+        "near: mrr < baseline old - 0.0001 cannot be excluded: 0.2503 against 0.2500, difference +0.0003 "
+        f"(95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f})"
+    )
+    (line,) = parse_gate("mrr < baseline + 0.1 and significant").failures(found)
+    assert "near: mrr < baseline old + 0.1 is shown: 0.2503 against 0.2500" in line
+
+
+def test_one_query_excludes_nothing_and_shows_nothing() -> None:
+    found = comparison(old=[0.5], new=[0.5])
+    (line,) = parse_gate("mrr < baseline - 0.4").failures(found)
+    assert line.endswith("difference +0.0000 (no interval, n = 1)")
+    assert parse_gate("mrr < baseline - 0.4 and significant").failures(found) == []
+
+
+def passed_at_the_margin(world: str, n: int, samples: int) -> float:
+    """Of models that are worse by exactly the margin, the share that the gate lets pass."""
+    rng = np.random.default_rng(n)
+    margin = 0.04
+    shape = (samples, n)
+    d = {
+        "normal": lambda: rng.normal(-margin, 0.1, shape),
+        "rare losses": lambda: np.where(rng.random(shape) < 0.1, -margin / 0.1, 0.0),
+        "rare gains": lambda: (
+            np.where(rng.random(shape) < 0.1, rng.uniform(0, 1, shape), 0.0) - margin - 0.05
+        ),
+        "rounded": lambda: rng.choice([-0.5, 0.0, 0.5], shape, p=[0.14, 0.8, 0.06]),
+    }[world]()
+    base = rng.uniform(0.3, 0.7, n)
+    ids = np.arange(n).astype(str)
+    entrants = [
+        Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
+        for name, values in [("old", base), *((str(one), base + d[one]) for one in range(samples))]
+    ]
+    found = compare_entrants(entrants, ["mrr"], method=Method(correction="none", draws=1000))
+    return 1 - len(parse_gate(f"mrr < baseline - {margin}").failures(found)) / samples
+
+
+def test_at_the_margin_few_models_pass() -> None:
+    assert passed_at_the_margin("normal", 200, 400) <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("world", ["normal", "rare losses", "rare gains", "rounded"])
+def test_at_the_margin_one_model_in_forty_passes(world: str, n: int) -> None:
+    """2.5 %, with a Monte Carlo error of 0.35 of 2,000 models."""
+    assert passed_at_the_margin(world, n, 2000) <= 0.035

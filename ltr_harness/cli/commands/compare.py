@@ -34,9 +34,10 @@ Examples:
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
 
 \b
-Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline|NUMBER) [and significant]"
+Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant]"
   "ndcg@10 < baseline"                    any model's mean is below the baseline's
   "ndcg@10 < baseline and significant"    ... and the verdict says worse
+  "ndcg@10 < baseline - 0.005"            ... unless it is shown to be no more than 0.005 below (non-inferiority)
   "mrr@10 of new < 0.4"                   one model's mean is below a number
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """,
