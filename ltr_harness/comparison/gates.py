@@ -36,7 +36,6 @@ from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.comparison.sentence import p_text
 from ltr_harness.errors import MetricError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.stats.method import Method
 
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
 
@@ -128,7 +127,7 @@ class Gate:
         if pair.n == 0:
             return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
         if self.margin is not None:
-            return self._beyond_margin(pair, comparison.method, against)
+            return self._beyond_margin(pair, comparison, against)
         # on the queries both have: what the difference in the table is, too
         met = _SIGNS[self.sign](pair.difference, 0.0)
         if self.significant:
@@ -140,7 +139,7 @@ class Gate:
         )
         return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if met else ""
 
-    def _beyond_margin(self, pair: Paired, method: Method, against: str) -> str:
+    def _beyond_margin(self, pair: Paired, comparison: Comparison, against: str) -> str:
         """The line of a difference that may lie beyond the margin, or must, where that has to be significant."""
         assert self.margin is not None
         near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
@@ -148,7 +147,9 @@ class Gate:
         if not (met(far, self.margin) if self.significant else math.isnan(near) or met(near, self.margin)):
             return ""
         how = "is shown" if met(far, self.margin) else "cannot be excluded"
-        interval = f"{method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+        several = "simultaneous " * (comparison.method.simultaneous and len(comparison.models) > 2)
+        percent = comparison.method.percent
+        interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
         if math.isnan(near):
             interval = f"no interval, n = {pair.n}"
         return (

@@ -196,6 +196,14 @@ def test_failed_gates_are_exit_3_with_a_line_each_after_the_table(ltr: Cli) -> N
     assert (code, [len(gate["failures"]) for gate in json.loads(out)["gates"]]) == (3, [2, 0])
 
 
+def test_a_gate_with_a_margin_is_passed_only_by_proof(ltr: Cli) -> None:
+    gates = ("--fail-if", "ndcg@3 of noisy < baseline - 0.05", "--fail-if", "ndcg@3 of noisy < baseline - 0.9")
+    code, _, err = ltr(*SCORES, "-m", "ndcg@3", "--baseline", "fine", *gates)
+    assert code == 3
+    assert "gate passed: ndcg@3 of noisy < baseline - 0.9\n" in err
+    assert ": noisy: ndcg@3 < baseline fine - 0.05 cannot be excluded: 0." in err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("gates", "said"),
     [

@@ -190,11 +190,13 @@ def test_the_line_of_a_margin_says_the_interval() -> None:
     pair = found.paired("near", "mrr")
     (line,) = parse_gate("mrr < baseline - 1e-4").failures(found)
     assert line == (
-        "near: mrr < baseline old - 0.0001 cannot be excluded: 0.2503 against 0.2500, difference +0.0003 "
+        "near: mrr < baseline old - 0.0001 cannot be excluded: 0.2502 against 0.2500, difference +0.0003 "
         f"(95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f})"
     )
     (line,) = parse_gate("mrr < baseline + 0.1 and significant").failures(found)
-    assert "near: mrr < baseline old + 0.1 is shown: 0.2503 against 0.2500" in line
+    assert "near: mrr < baseline old + 0.1 is shown: 0.2502 against 0.2500" in line
+    several = comparison(old=LOW, near=NEAR, new=HIGH)
+    assert "(95 % simultaneous interval " in parse_gate("mrr < baseline + 0.3").failures(several)[0]
 
 
 def test_one_query_excludes_nothing_and_shows_nothing() -> None:
