@@ -197,7 +197,12 @@ def test_failed_gates_are_exit_3_with_a_line_each_after_the_table(ltr: Cli) -> N
 
 
 def test_a_gate_with_a_margin_is_passed_only_by_proof(ltr: Cli) -> None:
-    gates = ("--fail-if", "ndcg@3 of noisy < baseline - 0.05", "--fail-if", "ndcg@3 of noisy < baseline - 0.9")
+    gates = (
+        "--fail-if",
+        "ndcg@3 of noisy < baseline - 0.05",
+        "--fail-if",
+        "ndcg@3 of noisy < baseline - 0.9",
+    )
     code, _, err = ltr(*SCORES, "-m", "ndcg@3", "--baseline", "fine", *gates)
     assert code == 3
     assert "gate passed: ndcg@3 of noisy < baseline - 0.9\n" in err

@@ -239,3 +239,19 @@ def test_at_the_margin_few_models_pass() -> None:
 def test_at_the_margin_one_model_in_forty_passes(world: str, n: int) -> None:
     """2.5 %, with a Monte Carlo error of 0.35 of 2,000 models."""
     assert passed_at_the_margin(world, n, 2000) <= 0.035
+
+
+@pytest.mark.slow
+def test_as_many_queries_as_the_docs_say_let_four_of_five_equal_models_pass() -> None:
+    rng = np.random.default_rng(5)
+    base, ids = rng.uniform(0.3, 0.7, 3140), np.arange(3140).astype(str)
+    failed = 0
+    for _ in range(5):
+        models = {"old": base} | {str(one): base + rng.normal(0, 0.1, 3140) for one in range(200)}
+        entrants = [
+            Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
+            for name, values in models.items()
+        ]
+        found = compare_entrants(entrants, ["mrr"], method=Method(correction="none", draws=1000))
+        failed += len(parse_gate("mrr < baseline - 0.005").failures(found))
+    assert abs(1 - failed / 1000 - 0.8) <= 0.035
