@@ -244,7 +244,7 @@ def _result(
         alerts=tuple(alerts),
         notices=(
             *analysis.notices,
-            *_about_adjusting(analysis, production.metrics[0]),
+            *_about_adjusting(analysis, config),
             *_about_the_rule(config),
             *notices,
         ),
@@ -271,16 +271,19 @@ def _result(
     )
 
 
-def _about_adjusting(analysis: Analysis, primary: str) -> list[str]:
+def _about_adjusting(analysis: Analysis, config: MonitorConfig) -> list[str]:
     """How much it helped, and what would have been said without."""
     done = analysis.adjustment
-    if done is None:
+    if not config.compare.adjust:
         return []
+    if done is None:
+        why = "the same queries are compared in pairs" if analysis.changes else "there is no baseline"
+        return [f"compare.adjust changes nothing: {why}"]
     gone = done.variance_removed
     much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
     return [
         f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
-        f"explains; the plain difference of {primary} is {done.plain}"
+        f"explains; the plain difference of {config.primary} is {done.plain}"
     ]
 
 

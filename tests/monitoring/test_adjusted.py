@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
@@ -217,6 +218,61 @@ def test_a_replay_needs_no_adjusting(query_table: Table, analyse: Analyse) -> No
     adjusted, plain = analyse(worse, table, **EVERY), analyse(worse, table, **PLAIN)
     assert adjusted.changes[0].difference == plain.changes[0].difference
     assert adjusted.adjustment is None
+    assert "compare.adjust changes nothing: the same queries are compared in pairs" in adjusted.notices
+    alone = analyse(worse, None, **EVERY)
+    assert "compare.adjust changes nothing: there is no baseline" in alone.notices
+
+
+@pytest.mark.parametrize("options", [EVERY, PLAIN])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_metric_that_one_side_has_for_no_query(
+    side: int, options: dict[str, Any], query_table: Table
+) -> None:
+    random = np.random.default_rng(8)
+    sides = []
+    for at, prefix in enumerate("nb"):
+        table = days_of(random, query_table, prefix)
+        second = np.full(len(table), np.nan) if at == side else table.primary
+        values = np.vstack([table.primary, second])
+        sides.append(dataclasses.replace(table, metrics=("ndcg@10", "mrr"), values=values))
+    columns = {"rank": "rank", "segments": ["country"], "features": ["price"]}
+    config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10", "mrr"], **options})
+    first, second_change = analysed(*sides, config).result.changes
+    assert abs(first.difference.value) < 0.01
+    assert np.isnan(second_change.difference.value)
+
+
+def test_from_a_log_to_the_page_and_on_to_the_next_baseline(
+    ltr: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    """One country is hard, and there is more of it now: the plain mean falls, and the adjusted one does not."""
+    hard: dict[str, Any] = {"days": 4, "queries_per_day": 400, "hard_country": "B"}
+    config = {
+        "columns": {
+            "query_id": "request_id", "item_id": "sku", "score": "score", "timestamp": "ts",
+            "segments": ["country"], "features": ["f3"],
+        },
+        "metrics": ["ndcg@10"],
+        "windows": {"trailing": 0},
+        "log": hard | {"seed": 1, "country_shares": [0.05, 0.8, 0.05, 0.05, 0.05]},
+        "baseline": hard | {"seed": 2},
+    }  # fmt: skip
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    adjust = ["--set", "compare.adjust=[country, f3]"]
+    code, out, _ = ltr("monitor", tmp_path / "m.yaml")
+    assert code == 4
+    assert "ALERT change ndcg@10 -0." in out
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", *adjust, "-o", tmp_path / "out")
+    assert (code, out) == (0, ""), out
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "differences are adjusted for country, f3 (" in page
+    assert "Welch's t over different queries, adjusted for country, f3" in page
+    windows = (tmp_path / "out" / "windows.csv").read_text().splitlines()
+    assert "adjusted,adjusted_low,adjusted_high,difference" in windows[0]
+    # what was written is a baseline like any other
+    log = ["--set", "log.seed=4", "--baseline", tmp_path / "out"]
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", *adjust, *log)
+    assert (code, out) == (0, ""), err
 
 
 def test_nights_remember_what_they_were_adjusted_for(query_table: Table, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Prediction:
             rows: int64 (n_rows,), the queries; all unless given.
         """
         chosen = self.covariates if rows is None else self.covariates[rows]
-        if not chosen.size:
+        if not (chosen.size and reference.values.size):
             return reference
         away = chosen.mean(axis=0)
         centre = reference.values.mean()
@@ -76,6 +76,10 @@ def adjusted_tables(
     noise = []
     for one, other in zip(now.values, before.values, strict=True):
         known = ~np.isnan(other)
+        if not known.any():  # a metric that the baseline has for no query
+            values[0].append(one)
+            values[1].append(other)
+            continue
         fit = Regression.of(other[known], theirs[known])
         adjusted, reference = one - ours @ fit.slopes, other.copy()
         reference[known] = fit.mean + fit.residuals

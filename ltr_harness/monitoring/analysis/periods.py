@@ -206,7 +206,7 @@ class Periods:
         if self.prediction is not None:
             before = self.prediction.widened(before, rows)
         plain = difference(now, before, alternative=side, confidence=confidence)
-        if not self.units:
+        if not self.units or np.isnan(plain.error):  # nothing to widen: a side has no value, or one
             return plain
         if days is None:
             days = self.primary_days if values is None else self.days_differ(ours, theirs)
