@@ -212,9 +212,33 @@ class DaskWorkerPool:
 
 # --- what happens on a worker ---
 
-_one_at_a_time = threading.Lock()  # two experiments may use the same cluster
-_loaded: tuple[str, Job] | None = None
-_cancelled: set[str] = set()
+_EXTENSION = "ltr-harness-runs"
+
+
+class WorkerState:
+    """What a worker keeps between runs, by the name of the command that they belong to.
+
+    Attributes:
+        cancelled: commands that are over.
+        one_at_a_time: two experiments may use the same cluster.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled: set[str] = set()
+        self.one_at_a_time = threading.Lock()
+        self._topic = ""
+        self._job: Job | None = None
+
+    def job_of(self, sent: ClusterJob) -> Job:
+        """The job, loaded once for all its runs."""
+        if self._job is None or self._topic != sent.topic:
+            self._job, self._topic = sent.job.loaded, sent.topic
+        return self._job
+
+
+def _state(worker: Any) -> WorkerState:
+    state: WorkerState = worker.extensions.setdefault(_EXTENSION, WorkerState())
+    return state
 
 
 def inspect_worker(
@@ -235,9 +259,9 @@ def inspect_worker(
     return package_versions(packages), sees_data, wrong
 
 
-def cancel(topic: str) -> None:
-    """End the run in progress at its next round, if it belongs to a command that is over."""
-    _cancelled.add(topic)
+def cancel(topic: str, dask_worker: Any) -> None:
+    """End the run in progress at its next round, if it belongs to a command that is over; Dask gives the worker."""
+    _state(dask_worker).cancelled.add(topic)
 
 
 def train_on_worker(
@@ -252,14 +276,15 @@ def train_on_worker(
         fold: the data, where the worker does not see the files.
     """
     worker = load_distributed().get_worker()
+    state = _state(worker)
 
     def send(rounds: Rounds) -> None:
-        if sent.topic in _cancelled:
+        if sent.topic in state.cancelled:
             raise TrainingError("the command that asked for this run is over")
         worker.log_event(sent.topic, rounds)
 
-    with _one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:
-        job = _job_of(sent)
+    with state.one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:
+        job = state.job_of(sent)
         if fold is None:
             fold = _fold_of(job, task.fold, facts)
         own_task = replace(task, folder=Path(folder) / task.folder.name)
@@ -280,7 +305,8 @@ def load_part(
         first: the first query.
         end: the query after the last.
     """
-    return _fold_of(_job_of(sent), fold, facts).splits[split].take(np.arange(first, end))
+    job = _state(load_distributed().get_worker()).job_of(sent)
+    return _fold_of(job, fold, facts).splits[split].take(np.arange(first, end))
 
 
 def _fold_of(job: Job, name: str, facts: Mapping[str, Any]) -> Fold:
@@ -289,10 +315,3 @@ def _fold_of(job: Job, name: str, facts: Mapping[str, Any]) -> Fold:
         place = f"{load_distributed().get_worker().address}: {job.experiment.data.root}"
         raise DataError(Problem(place, "holds other data than the same path where the command was given"))
     return fold
-
-
-def _job_of(sent: ClusterJob) -> Job:
-    global _loaded
-    if _loaded is None or _loaded[0] != sent.topic:
-        _loaded = (sent.topic, sent.job.loaded)
-    return _loaded[1]
