@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.comparison.result import Entrant, Paired, Verdict
 from ltr_harness.stats import paired
-from ltr_harness.stats.families import tested
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.resampling import bootstrap_means
@@ -46,7 +46,7 @@ def contrast(
     )
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    found = tested(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
+    found = outcomes(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
     low, high = found.low, found.high
     facts = moments(d)
     p_t = paired.paired_t_p(d)

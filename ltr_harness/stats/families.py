@@ -25,7 +25,7 @@ _MORE = 2e11
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Outcome:
     """Every comparison of every family, (m,) each.
 
     Attributes:
@@ -44,7 +44,7 @@ class Tested:
     detectable: Floats
 
 
-def tested(d: Floats, largest: Floats, families: Sequence[slice], method: Method) -> Tested:
+def outcomes(d: Floats, largest: Floats, families: Sequence[slice], method: Method) -> Outcome:
     """Tests all columns and corrects family by family.
 
     Args:
@@ -77,7 +77,7 @@ def tested(d: Floats, largest: Floats, families: Sequence[slice], method: Method
             p_corrected[family] = _CORRECTIONS[method.correction](p[family])
     if method.simultaneous:
         low, high = _of_one_sign(low, high, p_corrected < method.alpha)
-    return Tested(
+    return Outcome(
         p,
         p_corrected,
         _equivalence(d, families, method),
@@ -92,7 +92,7 @@ def joint_p(d: Floats, largest: Floats, method: Method) -> Floats:
 
     Args:
         d: (n, m) paired differences; NaN where undefined.
-        largest: (m,), see `tested`.
+        largest: (m,), see `outcomes`.
         method: test, draws, seed.
     """
     if method.test in FLIPS:
@@ -125,7 +125,7 @@ def p_values(d: Floats, largest: Floats, method: Method, draws: int) -> Floats:
 
     Args:
         d: (n, m) paired differences.
-        largest: (m,), see `tested`.
+        largest: (m,), see `outcomes`.
         method: which test.
         draws: sign patterns or resamples, where it takes any.
     """
@@ -160,7 +160,7 @@ def joint(d: Floats, largest: Floats, method: Method) -> tuple[Floats, Floats, F
 
     Args:
         d: (n, m) paired differences; NaN where undefined.
-        largest: (m,), see `tested`.
+        largest: (m,), see `outcomes`.
         method: test, confidence, draws, seed.
     """
     if method.test == "skew-adjusted":

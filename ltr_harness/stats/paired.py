@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, ndtr, ndtri, stdtr
+from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.resampling import (
@@ -202,8 +202,8 @@ def effect_size(d: Floats) -> Floats:
 def detectable_difference(d: Floats, *, alpha: Floats | float = 0.05, power: float = 0.8) -> Floats:
     """The smallest true difference these queries would have shown: "no difference" or "cannot tell"?
 
-    (z(1 - alpha / 2) + z(power)) sd / sqrt(n): a true difference of this size is found significant at level
-    alpha with probability `power`. In the metric's unit; NaN for n < 2.
+    (t(1 - alpha / 2) + z(power)) sd / sqrt(n), with Student's t of n - 1 degrees of freedom: a true difference of
+    this size is found significant at level alpha with probability `power`. In the metric's unit; NaN for n < 2.
 
     Args:
         d: (n,) or (n, m) paired differences; NaN where undefined.
@@ -211,7 +211,8 @@ def detectable_difference(d: Floats, *, alpha: Floats | float = 0.05, power: flo
         power: chance of a significant result.
     """
     found = moments(d)
-    return np.asarray((ndtri(1 - alpha / 2) + ndtri(power)) * found.standard_error)
+    freedom = np.maximum(found.n - 1, 1).astype(np.float64)
+    return np.asarray((stdtrit(freedom, 1 - alpha / 2) + ndtri(power)) * found.standard_error)
 
 
 def equivalence_p(d: Floats, margin: float) -> Floats:

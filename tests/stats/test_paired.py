@@ -206,7 +206,7 @@ class TestOthers:
 
     def test_detectable_by_hand(self) -> None:
         d = np.array([1.0, 2.0, 3.0])
-        assert float(detectable_difference(d)) == pytest.approx((1.959964 + 0.841621) / np.sqrt(3), abs=1e-6)
+        assert float(detectable_difference(d)) == pytest.approx((4.302653 + 0.841621) / np.sqrt(3), abs=1e-6)
 
     def test_detectable_is_found_four_times_in_five(self) -> None:
         rng = np.random.default_rng(4)
