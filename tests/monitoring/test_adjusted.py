@@ -90,24 +90,30 @@ def difficulties(random: np.random.Generator) -> Floats:
 
 
 @pytest.mark.parametrize("runs", [20, pytest.param(300, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("moved", "mixed"), [(0.0, 0.0), (0.0, 0.4), (1.0, 0.0)])
+@pytest.mark.parametrize(
+    ("moved", "mixed", "days"),
+    [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0, 0.0, (28, 4))],
+)
 def test_healthy_runs_stay_quiet(
-    moved: float, mixed: float, runs: int, query_table: Table, analyse: Analyse
+    moved: float, mixed: float, days: tuple[int, int], runs: int, query_table: Table, analyse: Analyse
 ) -> None:
-    """A mix that moved for good is a drop of the plain mean in every run, and in none once it is adjusted for."""
+    """A mix that moved for good is a drop of the plain mean in every run, and in none once it is adjusted for.
+
+    Of four days of baseline, what is known of the mix is the larger part of the error.
+    """
     random = np.random.default_rng(1)
     adjusted = plain = 0
     for run in range(runs):
         sides = [
-            days_of(random, query_table, "n", moved=moved, mixed=mixed),
-            days_of(random, query_table, "b", mixed=mixed),
+            days_of(random, query_table, "n", days[0], moved=moved, mixed=mixed),
+            days_of(random, query_table, "b", days[1], mixed=mixed),
         ]
         adjusted += not analyse(*sides, **EVERY).healthy
         if run < 20:
             plain += changed(analyse(*sides, **PLAIN))
     assert adjusted <= few(runs)
     if moved:
-        assert plain == 20
+        assert plain >= (20 if days[1] > 4 else 5)
 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
