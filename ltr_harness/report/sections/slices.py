@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ltr_harness.comparison.slices import SMALLEST, SliceResult
+from ltr_harness.comparison.unseen import rare_difference
 from ltr_harness.report.blocks import (
     Badge,
     Block,
@@ -44,10 +46,32 @@ def section(data: ReportData) -> list[Block]:
             "may be picked out after looking. A part that is not distinguishable is small more often than equal."
         ),
         _chart(data, results),
+        *_shaky(data, results),
     ]
     if len(tables) == 1:
         return [*blocks, *tables]
     return [*blocks, Details("The numbers, attribute by attribute", tables)]
+
+
+def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
+    """Which verdicts a rare kind of query, of which a part may hold none, could turn round."""
+    comparison = data.comparison
+    level = comparison.method.alpha / max(sum(result.n >= SMALLEST for result in results), 1)
+    names = []
+    for result in results:
+        if result.verdict in ("better", "worse"):
+            largest = comparison.largest_difference(result.model)
+            if not math.isnan(rare_difference(result.n, abs(result.difference), largest, level)):
+                names.append(f"{result.model} on {label_of(result.attribute)} {result.label}")
+    if not names:
+        return []
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [
+        Paragraph(
+            "Rests on so few queries that a rare kind, of which they may hold none, could turn the verdict round: "
+            f"{'; '.join(names[:5])}{more}."
+        )
+    ]
 
 
 def label_of(attribute: str) -> str:
