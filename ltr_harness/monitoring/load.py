@@ -237,7 +237,7 @@ def _about_adjusting(config: MonitorConfig, tree: Node) -> list[Problem]:
     problems = [
         Problem(
             place,
-            f"compare.adjust: {name!r} is no segment, no feature and not the pair_key",
+            f"compare.adjust: {name!r} is not a segment, a feature or the pair_key",
             f"one of {', '.join(known)}" if known else "columns that say what is known of the queries",
             did_you_mean(name, known) if known else "name it under columns, too",
         )

@@ -309,7 +309,7 @@ def test_what_cannot_be_adjusted_for_is_refused(query_table: Table, analyse: Ana
     columns = {"rank": "rank", "segments": ["country"], "pair_key": "text"}
     with pytest.raises(
         ConfigError,
-        match=r"compare.adjust: 'contry' is no segment, no feature and not the pair_key.*'country'",
+        match=r"compare.adjust: 'contry' is not a segment, a feature or the pair_key.*'country'",
     ):
         load_monitor_config({"columns": columns, "compare": {"adjust": ["contry"]}})
     with pytest.raises(ConfigError, match=r"'text' beside columns.cluster_id: queries of one key are alike"):
