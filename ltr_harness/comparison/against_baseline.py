@@ -134,6 +134,23 @@ def _weighted_means(comparison: Comparison) -> list[str]:
     ]
 
 
+def _one_seed_among_several(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
+    """Whose spread over seeds had to be taken from another model."""
+    once = [
+        name
+        for name in comparison.models
+        if comparison.entrant(name).seeded
+        and len(comparison.entrant(name).replicates) == 1
+        and any(pair.over_seeds and name in (pair.model, pair.other) for pair in pairs)
+    ]
+    if not once:
+        return []
+    return [
+        f"{', '.join(once)}: trained with one seed; beside a model with several its spread over seeds is taken to be "
+        "that model's"
+    ]
+
+
 def _range(counts: Sequence[int]) -> str:
     low, high = min(counts), max(counts)
     return (
@@ -159,6 +176,7 @@ def _warnings(comparison: Comparison) -> list[str]:
     metric, method = comparison.primary, comparison.method
     notes = _weighted_means(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
+    notes += _one_seed_among_several(comparison, pairs)
     for metric_name in comparison.metrics:
         apart = comparison.on_other_queries(metric_name)
         if apart:

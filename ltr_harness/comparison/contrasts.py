@@ -10,11 +10,11 @@ import numpy as np
 
 from ltr_harness.comparison.result import Entrant, Paired, Verdict
 from ltr_harness.stats import paired
-from ltr_harness.stats.families import outcomes
+from ltr_harness.stats.families import Outcome, outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
-from ltr_harness.stats.resampling import bootstrap_means
-from ltr_harness.stats.seeds import interval_of_resamples, seed_agreement, seeds_suffice, two_level_interval
+from ltr_harness.stats.over_seeds import with_seeds
+from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
 
 
 class Contrast(NamedTuple):
@@ -46,13 +46,14 @@ def contrast(
     )
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    found = outcomes(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
+    trained = outcomes(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
+    seeds = [_over_seeds(cell) for cell in cells]
+    found = with_seeds(trained, seeds, parts, method)
     low, high = found.low, found.high
     facts = moments(d)
     p_t = paired.paired_t_p(d)
     effect = paired.effect_size(d)
     above, ties, below = paired.win_tie_loss(d)
-    seeds = _seed_intervals(cells, method)
     return tuple(
         Paired(
             model=one.name,
@@ -78,9 +79,8 @@ def contrast(
                 found.p_corrected[j], low[j], high[j], directions[metric], method, found.p_equivalence[j]
             ),
             relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
-            seed_ci_low=seeds[j][0],
-            seed_ci_high=seeds[j][1],
             p_equivalence=float(found.p_equivalence[j]),
+            **({} if seeds[j] is None else _of_the_trained(trained, j)),
         )
         for j, (one, other, metric) in enumerate(cells)
     )
@@ -131,41 +131,19 @@ def _relative(difference: float, other: Floats, d: Floats) -> float:
     return float(difference) / mean if mean > 0 else float("nan")
 
 
-def _seed_intervals(cells: Sequence[Contrast], method: Method) -> list[tuple[float, float]]:
-    """Two-level intervals of all cells; the queries are resampled once for all models, seeds and metrics."""
-    columns: list[Floats] = []
-    at: dict[tuple[str, str], slice] = {}
-    for cell in filter(_seeds_suffice, cells):
-        for entrant in (cell.model, cell.other):
-            if (entrant.name, cell.metric) not in at:
-                rows = entrant.values[cell.metric]
-                at[entrant.name, cell.metric] = slice(len(columns), len(columns) + len(rows))
-                columns.extend(rows)
-    if not columns:
-        return [(np.nan, np.nan)] * len(cells)
-    means = bootstrap_means(np.column_stack(columns), method.draws, method.seed)
-    found = []
-    for cell in cells:
-        one, other = cell.model.values[cell.metric], cell.other.values[cell.metric]
-        if not _seeds_suffice(cell):
-            found.append((np.nan, np.nan))
-        elif np.array_equal(np.isnan(one[0]), np.isnan(other[0])):
-            found.append(
-                interval_of_resamples(
-                    means[:, at[cell.model.name, cell.metric]],
-                    means[:, at[cell.other.name, cell.metric]],
-                    confidence=method.confidence,
-                    seed=method.seed,
-                )
-            )
-        else:  # undefined for one of them only: the pair has its own set of queries
-            found.append(
-                two_level_interval(
-                    one, other, confidence=method.confidence, draws=method.draws, seed=method.seed
-                )
-            )
-    return found
+def _over_seeds(cell: Contrast) -> MethodDifference | None:
+    return method_difference(
+        cell.model.values[cell.metric],
+        cell.other.values[cell.metric],
+        one_fixed=not cell.model.seeded,
+        other_fixed=not cell.other.seeded,
+    )
 
 
-def _seeds_suffice(cell: Contrast) -> bool:
-    return seeds_suffice(len(cell.model.replicates), len(cell.other.replicates))
+def _of_the_trained(trained: Outcome, j: int) -> dict[str, float]:
+    return {
+        "trained_p": float(trained.p[j]),
+        "trained_p_corrected": float(trained.p_corrected[j]),
+        "trained_ci_low": float(trained.low[j]),
+        "trained_ci_high": float(trained.high[j]),
+    }

@@ -224,6 +224,7 @@ class _Model:
             replicates=tuple(map(str, replicates)),
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
             deterministic=deterministic,
+            seeded=not deterministic,
             judgments_fingerprint={
                 run.record.fold: run.record.data["test"].judgments_fingerprint
                 for run in first

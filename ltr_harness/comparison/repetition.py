@@ -130,6 +130,7 @@ def distinct_replicates(entrant: Entrant) -> tuple[Entrant, list[str]]:
         values={metric: rows[first] for metric, rows in entrant.values.items()},
         replicates=tuple(entrant.replicates[row] for row in first),
         deterministic=entrant.deterministic or len(first) == 1,
+        seeded=entrant.seeded and len(first) > 1,
     )
     return distinct, notes
 

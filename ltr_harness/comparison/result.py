@@ -26,6 +26,8 @@ class Entrant:
         values: canonical metric name to float64 (n_replicates, n_queries); NaN where undefined.
         replicates: (n_replicates,) what tells the rows apart, such as seeds ``"1"``, ``"2"``.
         deterministic: the seed cannot matter, so one replicate stands for all.
+        seeded: one replicate, and another seed would have given another model: a run of a method that is not
+            deterministic. Where nothing is known of its training, what is given is all there is.
         higher_is_better: canonical metric name to direction.
         judgments_fingerprint: fold to digest of test labels, groups and ids; empty when unknown.
         query_attributes: name to (n_queries,) values for slices, such as rows per query.
@@ -38,6 +40,7 @@ class Entrant:
     replicates: tuple[str, ...]
     higher_is_better: Mapping[str, bool]
     deterministic: bool = False
+    seeded: bool = False
     judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = ""
@@ -91,6 +94,9 @@ class Paired:
 
     Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
     win is a query on which the model is better, also where lower values are.
+
+    Where a side was trained with several seeds, interval, p-values, detectable difference and verdict are of the two
+    methods: of other queries and other seeds together. Else they are of these two models on other queries.
     """
 
     model: str
@@ -112,8 +118,17 @@ class Paired:
     skewness: float  # of the differences; large with small n means the p-value is optimistic
     verdict: Verdict
     relative: float = math.nan  # difference / |mean of the other|; never shown without the difference
-    seed_ci_low: float = math.nan  # interval for new queries and new seeds; NaN with fewer than three seeds
-    seed_ci_high: float = math.nan
+    trained_p: float = (
+        math.nan
+    )  # with several seeds: of these trained models on other queries; else p is that
+    trained_p_corrected: float = math.nan
+    trained_ci_low: float = math.nan
+    trained_ci_high: float = math.nan
     model_mean: float = math.nan  # over the n queries of the pair, as the difference is
     other_mean: float = math.nan
     p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin
+
+    @property
+    def over_seeds(self) -> bool:
+        """Whether the verdict is of two methods: of other queries and other seeds together."""
+        return not math.isnan(self.trained_ci_low)

@@ -63,6 +63,7 @@ def to_parquet(comparison: Comparison) -> bytes:
                 "n_queries": len(entrant.query_ids),
                 "replicates": list(entrant.replicates),
                 "deterministic": entrant.deterministic,
+                "seeded": entrant.seeded,
                 "judgments_fingerprint": dict(entrant.judgments_fingerprint),
                 "attributes": [[name, _column(name, taken)] for name in entrant.query_attributes],
                 "source": entrant.source,
@@ -215,6 +216,8 @@ def _entrant(rows: pa.Table, about: dict[str, Any], directions: dict[str, bool])
         replicates=tuple(about["replicates"]),
         higher_is_better=directions,
         deterministic=about["deterministic"],
+        # comparisons of before this was kept: what is of an experiment was trained
+        seeded=about.get("seeded", bool(about["source"]) and not about["deterministic"]),
         judgments_fingerprint=about["judgments_fingerprint"],
         query_attributes={name: first(column) for name, column in about["attributes"]},
         source=about["source"],

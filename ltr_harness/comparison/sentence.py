@@ -65,7 +65,7 @@ def verdict_sentence(comparison: Compared) -> str:
         }.get(pair.verdict, "is not distinguishable from it")
         return (
             f"The baseline {baseline} has the {best} mean {metric}, {pair.other_mean:.4f}; the closest, {rival}, "
-            f"{against}: {_size(comparison, pair)}{_over(comparison, pair.n)}"
+            f"{against}: {_size(comparison, pair)}{_over(comparison, pair.n)}{_of_models(comparison, pair)}"
         )
     pair = comparison.paired(leader)
     means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
@@ -87,7 +87,7 @@ def verdict_sentence(comparison: Compared) -> str:
         if pair.verdict == "not distinguishable":
             head += f" (n = {pair.n:,})"
         tail = f" Better than {baseline}: {_listed(also)}." if also else ""
-    return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{tail}"
+    return f"{head}: {_size(comparison, pair)}{_over(comparison, pair.n)}{_of_models(comparison, pair)}{tail}"
 
 
 def _size(comparison: Compared, pair: Paired) -> str:
@@ -97,12 +97,20 @@ def _size(comparison: Compared, pair: Paired) -> str:
     kind = (
         "interval" if family < 2 else "simultaneous interval" if method.simultaneous else "interval by itself"
     )
-    text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}, "
-    text += f"{TESTS[method.test]} p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+    text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+    text += " over queries and seeds, " if pair.over_seeds else f", {TESTS[method.test]} "
+    text += f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
     if family > 1:
         text += f" after {CORRECTIONS[method.correction]}" if method.correction != "none" else " uncorrected"
         text += f" over {family} comparisons" if method.correction != "none" else ""
     return text + ")"
+
+
+def _of_models(comparison: Compared, pair: Paired) -> str:
+    """What one training of a method that depends on its seed says nothing about."""
+    if pair.over_seeds or not any(comparison.entrant(name).seeded for name in (pair.model, pair.other)):
+        return ""
+    return " Trained with one seed: this is about these two trained models, not about the methods."
 
 
 def _over(comparison: Compared, n: int) -> str:

@@ -18,7 +18,7 @@ two periods        ``two_samples``: Welch, cluster-robust, over strata; profiles
 several groups     ``several_samples``: Welch's analysis of variance
 within or mix      ``decomposition``: parts that changed, or only their shares
 drift              ``drift``: PSI with its threshold, Jensen-Shannon, Kolmogorov-Smirnov
-another seed       ``seeds``: agreement over seeds, intervals over queries and seeds together
+another seed       ``seeds``: agreement over seeds, methods over queries and seeds; ``over_seeds``: their families
 =================  ==========================================================================
 
 Underneath: ``moments`` (n, mean, sd, skewness per column), ``resampling`` (the seeded draws, shared by all

@@ -20,6 +20,9 @@ _CORRECTIONS: dict[str, Callable[[Floats], Floats]] = {
     "none": corrections.uncorrected,
 }
 
+OF_THE_MEAN = ("skew-adjusted", "permutation", "t", "bootstrap")
+"""The tests whose p-values are about the mean, as the intervals are."""
+
 _MORE = 2e11
 """Additions that may be spent on drawing more for large families: some ten seconds."""
 
@@ -74,9 +77,9 @@ def outcomes(d: Floats, largest: Floats, families: Sequence[slice], method: Meth
         if method.correction == "max-t":
             p_corrected[family], low[family], high[family] = joint(d[:, family], largest[family], method)
         else:
-            p_corrected[family] = _CORRECTIONS[method.correction](p[family])
-    if method.simultaneous:
-        low, high = _of_one_sign(low, high, p_corrected < method.alpha)
+            p_corrected[family] = corrected(p[family], method)
+    if method.simultaneous and method.test in OF_THE_MEAN:
+        low, high = of_one_sign(low, high, p_corrected < method.alpha)
     return Outcome(
         p,
         p_corrected,
@@ -85,6 +88,16 @@ def outcomes(d: Floats, largest: Floats, families: Sequence[slice], method: Meth
         high,
         paired.detectable_difference(d, alpha=level),
     )
+
+
+def corrected(p: Floats, method: Method) -> Floats:
+    """(m,) p-values of one family after the method's correction, which is not max-T.
+
+    Args:
+        p: (m,); NaN is no member.
+        method: which correction.
+    """
+    return _CORRECTIONS[method.correction](p)
 
 
 def joint_p(d: Floats, largest: Floats, method: Method) -> Floats:
@@ -172,7 +185,7 @@ def joint(d: Floats, largest: Floats, method: Method) -> tuple[Floats, Floats, F
     return found.p, found.low, found.high
 
 
-def _of_one_sign(low: Floats, high: Floats, significant: np.ndarray) -> tuple[Floats, Floats]:
+def of_one_sign(low: Floats, high: Floats, significant: np.ndarray) -> tuple[Floats, Floats]:
     """Intervals that end at 0 where a later step of the correction found a difference that they did not exclude."""
     upwards = significant & (low + high > 0)
     downwards = significant & (low + high < 0)

@@ -26,7 +26,7 @@ from ltr_harness.stats.resampling import (
 )
 
 TIE = 1e-9  # metric values this close are equal: 1/3 + 1/3 must not lose to 2/3
-_SMALLEST_P = float(np.finfo(np.float64).tiny)  # a p-value of 0 claims more than any sample can
+SMALLEST_P = float(np.finfo(np.float64).tiny)  # a p-value of 0 claims more than any sample can
 
 
 def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Floats:
@@ -101,7 +101,7 @@ def paired_t_p(d: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(found.mean == 0, 0.0, np.abs(found.mean) / found.standard_error)
         p = 2 * stdtr(np.maximum(found.n - 1, 1).astype(np.float64), -t)
-    return np.where(found.n > 1, np.maximum(p, _SMALLEST_P), np.nan)
+    return np.where(found.n > 1, np.maximum(p, SMALLEST_P), np.nan)
 
 
 def bootstrap_p(d: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
@@ -151,7 +151,7 @@ def wilcoxon_p(d: Floats) -> Floats:
         off = ranks[kept > 0].sum() - n * (n + 1) / 4
         variance = n * (n + 1) * (2 * n + 1) / 24 - (size**3 - size).sum() / 48
         z = max(abs(off) - 0.5, 0.0) / np.sqrt(variance)
-        p[j] = max(2 * ndtr(-z), _SMALLEST_P)
+        p[j] = max(2 * ndtr(-z), SMALLEST_P)
     return p.reshape(d.shape[1:])
 
 
@@ -167,7 +167,7 @@ def sign_test_p(d: Floats, *, tolerance: float = TIE) -> Floats:
     wins, ties, losses = win_tie_loss(d, tolerance)
     decided = wins + losses
     fewer = np.minimum(wins, losses)
-    p = np.clip(2 * bdtr(fewer.astype(np.float64), np.maximum(decided, 1), 0.5), _SMALLEST_P, 1.0)
+    p = np.clip(2 * bdtr(fewer.astype(np.float64), np.maximum(decided, 1), 0.5), SMALLEST_P, 1.0)
     return np.where(decided > 0, p, np.where(ties > 0, 1.0, np.nan))
 
 
@@ -233,4 +233,4 @@ def equivalence_p(d: Floats, margin: float) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         nearest = (margin - np.abs(found.mean)) / found.standard_error
         p = stdtr(np.maximum(found.n - 1, 1).astype(np.float64), -nearest)
-    return np.where(found.n > 1, np.maximum(p, _SMALLEST_P), np.nan)
+    return np.where(found.n > 1, np.maximum(p, SMALLEST_P), np.nan)

@@ -52,7 +52,8 @@ class TestEvaluations:
         seeds = [evaluation(1, seed) for seed in range(3)]
         result = compare({"base": evaluation(4), "many": seeds})
         assert result.entrant("many").replicates == ("1", "2", "3")
-        assert result.paired("many").seed_ci_low < result.paired("many").difference
+        assert result.paired("many").over_seeds
+        assert not compare({"base": evaluation(4), "many": seeds[:1]}).paired("many").over_seeds
 
     def test_identical_evaluations_are_not_several_seeds(self) -> None:
         result = compare({"base": evaluation(4), "many": [evaluation(1, 1)] * 3 + [evaluation(1, 2)]})
@@ -282,7 +283,7 @@ class TestRuns:
         pair = result.paired("xgb")
         assert pair.verdict == "better"
         assert pair.seed_agreement == 1.0
-        assert 0 < pair.seed_ci_low < pair.difference < pair.seed_ci_high
+        assert 0 < pair.ci_low <= pair.trained_ci_low < pair.difference < pair.trained_ci_high <= pair.ci_high
         again = compare(runs[0].path.parent)
         assert again.frame().equals(result.frame())
         assert compare(*(run.path for run in runs)).verdict == result.verdict

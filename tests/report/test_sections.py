@@ -180,15 +180,21 @@ def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -
     assert rows[name][3:6] == pytest.approx((by_seed.std(ddof=1), by_seed.min(), by_seed.max()))
 
 
-def test_the_interval_over_queries_and_seeds_appears_from_three_seeds_on(
+def test_what_the_trained_models_did_appears_from_two_seeds_on(
     make_entrant: Callable[..., Entrant], make_data: Callable[..., ReportData]
 ) -> None:
-    few = table(make_data(entrants=[make_entrant("A", 0.1), make_entrant("B", 0.2)]), "seeds", "seeds")
-    entrants = [make_entrant("A", 0.1, seeds=3), make_entrant("B", 0.2, seeds=3)]
-    more = table(make_data(entrants=entrants), "seeds", "seeds")
-    joint = "Difference [queries and seeds]"
-    assert joint not in [column.label for column in few.columns]
-    assert joint in [column.label for column in more.columns]
+    fixed = make_entrant("F", 0.3, seeds=1, deterministic=True)
+    few = table(make_data(entrants=[make_entrant("A", 0.1, seeds=1), fixed]), "seeds", "seeds")
+    data = make_data(entrants=[make_entrant("A", 0.1, seeds=2), make_entrant("B", 0.2, seeds=2)])
+    more = table(data, "seeds", "seeds")
+    trained = "Difference [these trained models]"
+    assert trained not in [column.label for column in few.columns]
+    at = [column.label for column in more.columns].index(trained)
+    (pair,) = data.comparison.pairs[:1]
+    shown = next(row[at] for row in more.rows if row[at] is not None)
+    assert shown == Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
+    note = table(data, "verdict", "fixed_k").notes[0]
+    assert note.endswith("With several seeds, differences are judged over queries and seeds together.")
 
 
 def test_learning_curves_keep_the_chosen_round_however_long_they_are(

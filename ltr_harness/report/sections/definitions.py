@@ -103,7 +103,9 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     label = data.confidence_label
     terms = {
         f"{label} interval": "Where the mean over all queries of this kind lies, judged from these: it covers "
-        f"the true mean for {label} of such samples of queries. It knows nothing of other seeds. Intervals of "
+        f"the true mean for {label} of such samples of queries; that of a difference, where a model was trained with "
+        "several seeds, of such samples of queries and seeds together. Without them it knows nothing of other seeds. "
+        "Intervals of "
         f"means hold each by itself, those of differences "
         f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}; none of a "
         "mean leaves 0 to 1 where no value does.",

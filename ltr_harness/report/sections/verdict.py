@@ -75,10 +75,18 @@ def fixed_k_table(data: ReportData) -> Table:
         ),
         columns=columns,
         rows=tuple(_row(data, name, counted) for name in data.models),
-        notes=(f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}.",)
+        notes=(
+            f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}."
+            f"{_over_seeds(data)}",
+        )
         if comparison.families
         else (),
     )
+
+
+def _over_seeds(data: ReportData) -> str:
+    several = any(data.comparison.paired(name, data.primary).over_seeds for name in data.rivals)
+    return " With several seeds, differences are judged over queries and seeds together." if several else ""
 
 
 def _row(data: ReportData, name: str, counted: bool) -> tuple[Cell, ...]:
