@@ -186,7 +186,13 @@ def joint(d: Floats, largest: Floats, method: Method) -> tuple[Floats, Floats, F
 
 
 def of_one_sign(low: Floats, high: Floats, significant: np.ndarray) -> tuple[Floats, Floats]:
-    """Intervals that end at 0 where a later step of the correction found a difference that they did not exclude."""
+    """Intervals that end at 0 where a later step of the correction found a difference that they did not exclude.
+
+    Args:
+        low: (m,) lower ends.
+        high: (m,) upper ends.
+        significant: bool (m,), whether the corrected p-value is below the level.
+    """
     upwards = significant & (low + high > 0)
     downwards = significant & (low + high < 0)
     return np.where(upwards, np.maximum(low, 0.0), low), np.where(downwards, np.minimum(high, 0.0), high)
