@@ -207,6 +207,14 @@ def test_a_tie_across_the_cutoff_of_what_is_all_the_same() -> None:
         of_one_query(retrieved, [0, 0, 1], [2, 1, 1])
 
 
+def test_the_first_hit_within_a_tie_below_the_top() -> None:
+    # two of the three rows at ranks 2 to 4 are relevant: the first is at rank 2 in 2 of 3 orders, else at rank 3
+    assert of_one_query(MRR(), [0, 1, 0, 1], [2, 1, 1, 1]) == pytest.approx(2 / 3 / 2 + 1 / 3 / 3)
+    assert of_one_query(MRR(k=2), [0, 1, 0, 1], [2, 1, 1, 1]) == pytest.approx(2 / 3 / 2)
+    # one of them: each rank in 1 of 3
+    assert of_one_query(MRR(), [0, 0, 0, 1], [2, 1, 1, 1]) == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+
+
 def test_who_reads_on_below_a_tie() -> None:
     # grade 1 satisfies half of the users, half of the others read on; rank 3 is reached by 1/8 in either order
     metric = ERR(max_grade=1, continuation=0.5)
