@@ -153,16 +153,19 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
-def put_in_place(mutant: Mutant) -> None:
-    """Change the function in this process, wherever it is held."""
+def changed(mutant: Mutant) -> CodeType:
     path = Path(mutant.function[0])
     source = path.read_bytes()
-    changed = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
-    every = codes(compile(changed, str(path), "exec", dont_inherit=True))
-    new = next(code for code in every if function_of(code) == mutant.function)
+    source = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
+    every = codes(compile(source, str(path), "exec", dont_inherit=True))
+    return next(code for code in every if function_of(code) == mutant.function)
+
+
+def put_in_place(function: Function, code: CodeType) -> None:
+    """Change the function in this process, wherever it is held."""
     for held in gc.get_objects():
-        if isinstance(held, FunctionType) and function_of(held.__code__) == mutant.function:
-            held.__code__ = new
+        if isinstance(held, FunctionType) and function_of(held.__code__) == function:
+            held.__code__ = code
 
 
 def forked(work: Callable[[], int], cpu_seconds: float) -> int | None:
@@ -281,8 +284,10 @@ class Session:
         return sorted(chosen, key=lambda node: modules.index(node.split("::")[0]))
 
     def _is_killed(self, mutant: Mutant, items: list[pytest.Item]) -> bool:
+        code = changed(mutant)
+
         def work() -> int:
-            put_in_place(mutant)
+            put_in_place(mutant.function, code)
             self.failed.clear()
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
