@@ -323,7 +323,7 @@ def measure(folder: str, targets: list[str], options: argparse.Namespace) -> Non
         phases = [hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate]
         hypothesis.settings.register_profile("first failure", phases=phases, report_multiple_bugs=False)
         hypothesis.settings.load_profile("first failure")
-        places = [f"tests/{folder}", f"{PACKAGE}/{folder}"]
+        places = [*(options.tests or [f"tests/{folder}"]), f"{PACKAGE}/{folder}"]
         words = [*PYTEST, "-m", options.marks, f"--basetemp={temporary}/tests", *places]
         pytest.main(words, plugins=[Session(copy, targets, options)])
 
@@ -337,6 +337,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=50, help="changes sampled of each target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds of tests for one change")
+    parser.add_argument(
+        "--tests", nargs="+", metavar="PATH", help="other tests than those of the same folder"
+    )
     parser.add_argument("--marks", default="not slow and not long", help="which tests, as pytest's -m")
     options = parser.parse_args()
     by_folder: defaultdict[str, list[str]] = defaultdict(list)

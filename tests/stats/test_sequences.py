@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
+from ltr_harness.stats.two_samples import Alternative
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,10 @@ def test_it_is_tightest_where_it_is_asked_to_be() -> None:
     for tightest in (20.0, 100.0):
         others = [always_valid_reach(np.array([tightest]), other)[0] for other in information]
         assert information[int(np.argmin(others))] == pytest.approx(tightest, abs=1)
+
+
+@pytest.mark.parametrize("alternative", ["drop", "rise", "change"])
+def test_next_to_no_difference_has_a_p_of_one(alternative: Alternative) -> None:
+    """The boundary's formula goes on growing with the information: half of sqrt(1 + r) is 12 here."""
+    z = np.array([-0.01, 0.0, 0.01])
+    assert always_valid_p(z, np.full(3, 3000.0), 30, 0.05, alternative).tolist() == [1.0] * 3
