@@ -47,6 +47,13 @@ def test_arrays_frames_and_files_agree(tmp_path: Path) -> None:
         assert fingerprint_dataset(from_frame(frame, **ROLES)) == fingerprint_dataset(file)
 
 
+def test_one_row_is_a_frame_and_none_is_not() -> None:
+    assert from_frame(FRAME[:1], **ROLES).n_rows == 1
+    for frame in (FRAME[:0], pa.Table.from_pandas(FRAME[:0])):
+        with pytest.raises(DataError, match="has no rows; expected rows"):
+            from_frame(frame, **ROLES)
+
+
 def test_group_sizes_weights_and_positions() -> None:
     data = from_arrays(
         np.ones((3, 1)), [1, 0, 2], group_sizes=[2, 1], weights=[1, 3, 5], positions=[1.0, 2.0, 1.0]

@@ -166,6 +166,8 @@ BROKEN: dict[str, tuple[str, str]] = {
     "no header": ("1,0,0.5,0.7\n", ": the first row has values, not names: 1, 0, 0.5, 0.7; expected a header with"),
     "no header, equal values": ("1,0,0,0\n", ": the first row has values, not names: 1, 0, 0, 0; expected a header"),
     "no header, a text": ("q1,0,0.5,0.7\n1,2,3,4\n", ": the first row has values, not names: q1, 0, 0.5, 0.7;"),
+    "no header, wide": ("1,0,.5,.7,1,2\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2; expected"),
+    "no header, wider": ("1,0,.5,.7,1,2,3\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2, …; expected"),
     "numbered columns": ("qid,label,1,2,3\n1,0,1,2,3\n", ": has no column 'query_id'; known: 1, 2, 3, label, qid"),
     "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
     "decimal commas": (
