@@ -94,6 +94,18 @@ class TestVerdict:
             "sign-flip test p < 0.0001), over 270 of 300 queries. 30 queries have no relevant document."
         )
 
+    def test_only_the_test_that_looks_at_unseen_queries_speaks_of_them(self) -> None:
+        frames = models(shifts=(0.0, 0.0))
+        result = compare(frames, test="t")
+        assert result.paired("m1").verdict == "not distinguishable"
+        assert not any("no verdict from" in note for note in result.notes)
+
+    def test_why_queries_have_no_value_is_not_guessed(self) -> None:
+        x, y = (table("abc", ndcg_10=[first, 0.5, np.nan]) for first in (1.0, 0.9))
+        assert compare({"x": x, "y": y}).verdict.endswith(
+            ", over 2 of 3 queries. ndcg@10 is undefined for 1 query."
+        )
+
     def test_several(self) -> None:
         result = compare(models(shifts=(0.0, 0.05, 0.1, 0.0, -0.1)))
         assert [result.paired(f"m{n}").verdict for n in range(1, 5)] == [
@@ -111,6 +123,8 @@ class TestVerdict:
         result = compare(models(shifts=(0.0, 0.05, 0.0)), baseline="m1")
         assert result.verdict.startswith("The baseline m1 has the highest mean ndcg@10, 0.")
         assert "is worse: -0.0" in result.verdict
+        assert "(95 % simultaneous interval -0.0" in result.verdict
+        assert result.verdict.count(" after Holm over 2 comparisons") == 1
 
     def test_lower_is_better(self) -> None:
         frames = models(shifts=(0.0, -0.05, 0.05))
@@ -375,6 +389,14 @@ class TestStability:
 
 
 class TestTables:
+    def test_the_primary_metric_is_marked(self) -> None:
+        frame = compare(models(), metrics=["mrr@10", "ndcg@10", "err@10"]).frame()
+        assert frame.groupby("metric")["primary"].all().to_dict() == {
+            "ndcg@10": False,
+            "mrr@10": True,
+            "err@10": False,
+        }
+
     def test_primary_table(self) -> None:
         result = compare(models())
         found = result.table

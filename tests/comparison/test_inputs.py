@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,18 @@ class TestEvaluations:
         assert result.entrant("many").replicates == ("1", "2", "3")
         assert result.paired("many").over_seeds
         assert not compare({"base": evaluation(4), "many": seeds[:1]}).paired("many").over_seeds
+
+    @pytest.mark.parametrize("other", [{"metrics": METRICS[:1]}, {"n": 30}])
+    def test_seeds_are_of_one_test_set_and_have_the_same_metrics(self, other: dict[str, Any]) -> None:
+        with pytest.raises(UsageError, match="many: evaluation 2 has other metrics, queries or labels than"):
+            compare({"base": evaluation(4), "many": [evaluation(1), evaluation(1, 1, **other)]})
+
+    def test_a_grade_of_one_is_relevant(self) -> None:
+        a, b = (
+            evaluate([1, 0, 2, 0, 0, 0], scores, query_ids=[1, 1, 2, 2, 3, 3], metrics=["mrr"])
+            for scores in ([2, 1, 2, 1, 2, 1], [1, 2, 1, 2, 2, 1])
+        )
+        assert compare(a, b).n_without_relevant == 1
 
     def test_identical_evaluations_are_not_several_seeds(self) -> None:
         result = compare({"base": evaluation(4), "many": [evaluation(1, 1)] * 3 + [evaluation(1, 2)]})

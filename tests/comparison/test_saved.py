@@ -186,3 +186,21 @@ def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
     )
     (tmp_path / FILE).write_bytes(to_parquet(compare(two, replace(two, name="new"))))
     assert compare(tmp_path / FILE).n_queries == 80
+
+
+def test_an_older_comparisons_folds_share_queries_where_all_is_known_of_them_is_alike(tmp_path: Path) -> None:
+    """Folds a and c test the same queries, b tests others of the same ids: 40 + 40 queries."""
+    one = entrant("old")
+    rows = one.query_attributes["rows"]
+    three = replace(
+        one,
+        query_ids=np.array([f"{fold}/{query}" for fold in "abc" for query in one.query_ids.tolist()]),
+        values={metric: np.hstack([values, values + 0.25, values]) for metric, values in one.values.items()},
+        query_attributes={"rows": np.concatenate([rows, rows[::-1], rows])},
+        judgments_fingerprint={"a": "1", "b": "2", "c": "3"},
+    )
+    (tmp_path / FILE).write_bytes(to_parquet(compare(three, replace(three, name="new"))))
+    again = compare(tmp_path / FILE)
+    assert again.n_queries == 80
+    of_a = float(np.nanmean(one.values["ndcg@10"]))
+    assert again.summary("old").mean == pytest.approx((of_a + of_a + 0.25) / 2)

@@ -248,8 +248,10 @@ def test_a_hard_number_that_a_later_one_replaces(tmp_path: Path) -> None:
     middle = f"{1 + 2.0**-24:.60f}"
     data = read(tmp_path, f"0 qid:1 1:{middle} 2:{middle} 1:5\n0 qid:1 1:5 1:{middle}\n")
     assert data.features.tolist() == [[5, 1], [1, 0]]
-    # in its own row alone
-    assert read(tmp_path, f"0 qid:1 1:{middle}\n0 qid:1 1:5 1:6\n").features.tolist() == [[1], [6]]
+    # in its own row alone: of the two float32 beside this one, the loop's guess is not the even one
+    middle = "117.3644447326660156250000000000000000"
+    data = read(tmp_path, f"0 qid:1 1:{middle}\n0 qid:1 1:5 1:6\n")
+    assert data.features.tolist() == [[float(np.float32(float(middle)))], [6]]
 
 
 @pytest.mark.long
