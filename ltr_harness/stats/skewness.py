@@ -123,13 +123,13 @@ def unseen_p(d: Floats, largest: Floats | float) -> Floats:
         >>> unseen_p(np.full((50, 1), -0.0375), 1.0).round(3).tolist()
         [0.148]
     """
-    found = moments(d)
+    n = (~np.isnan(d)).sum(axis=0)
     filled = np.where(np.isnan(d), 0.0, d)
     gains, losses = np.maximum(filled, 0.0).sum(axis=0), np.maximum(-filled, 0.0).sum(axis=0)
     alone = np.minimum(gains, losses) < ONE_SIDED * np.maximum(gains, losses)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.minimum(np.abs(found.mean) / largest, 1.0)
-        p = np.where(alone & ~np.isinf(largest), np.maximum((1 - share) ** found.n, _SMALLEST_P), 0.0)
+        share = np.minimum(np.abs(gains - losses) / n / largest, 1.0)
+        p = np.where(alone & ~np.isinf(largest), np.maximum((1 - share) ** n, _SMALLEST_P), 0.0)
     return np.asarray(p)
 
 
@@ -211,26 +211,30 @@ class _Flips:
         )  # the observed pattern, if not among them
         exact_mean, exact_third = grid.sum(axis=0) * self._unit, cubes.mean(axis=0) * len(d) / self._n
         exact_third[self._curved] = third.sum(axis=0) * self._unit_of_third
-        self.observed = self._statistic(exact_mean, exact_third)
+        self.observed = _statistic(exact_mean, exact_third, self._n)
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """(block, m): |h| of each pattern and column."""
         every = () if self.added else (all_flipped_sums(self._differing),)
         for sums in every or flipped_sums(self._grid, draws, seed):
             mean = sums[:, : self._n.size] * self._unit
-            third = 3 * mean - 2 * mean**3  # no skewness
-            third[:, self._curved] = sums[:, self._n.size :] * self._unit_of_third
-            yield self._statistic(mean, third)
+            # |t|, which is |h| without skewness
+            found: Floats = np.abs(mean) * np.sqrt((self._n - 1) / np.maximum(1 - mean**2, _CONSTANT))
+            if self._curved.any():
+                third = sums[:, self._n.size :] * self._unit_of_third
+                found[:, self._curved] = _statistic(mean[:, self._curved], third, self._n[self._curved])
+            yield found
 
-    def _statistic(self, mean: Floats, third: Floats) -> Floats:
-        """From means of values and of their cubes, where the mean of their squares is 1 (as after any flip)."""
-        mean = np.clip(mean, -1.0, 1.0)
-        variance = 1 - mean**2
-        constant = variance <= _CONSTANT
-        variance = np.where(constant, _CONSTANT, variance)
-        t = mean * np.sqrt((self._n - 1) / variance)
-        lean = (third - 3 * mean + 2 * mean**3) / (variance * np.sqrt(variance * self._n))
-        return np.abs(hall(t, np.where(constant, 0.0, lean)))
+
+def _statistic(mean: Floats, third: Floats, n: Floats) -> Floats:
+    """|h| from means of values and of their cubes, where the mean of their squares is 1 (as after any flip)."""
+    mean = np.clip(mean, -1.0, 1.0)
+    variance = 1 - mean**2
+    constant = variance <= _CONSTANT
+    variance = np.where(constant, _CONSTANT, variance)
+    t = mean * np.sqrt((n - 1) / variance)
+    lean = (third - 3 * mean + 2 * mean**3) / (variance * np.sqrt(variance * n))
+    return np.abs(hall(t, np.where(constant, 0.0, lean)))
 
 
 def _tail(drawn: Floats, added: int, observed: Floats, alpha: Floats) -> tuple[Floats, Floats]:
