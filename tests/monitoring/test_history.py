@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.analysis.change import _season_p
+from ltr_harness.monitoring.analysis.window_tests import _spent, last_look, share_to_spend
+from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.results.answers import Interval, Window
 from ltr_harness.monitoring.results.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -126,3 +130,35 @@ def test_spending_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
 
 def test_past_windows_are_plain_values() -> None:
     assert PastWindow("d", 1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
+
+
+def test_what_each_window_on_record_may_spend() -> None:
+    """Window d has alpha * 6 / (pi d)**2, a third for each of its tests: p-values are multiplied by the inverse."""
+    windows, past = [window(4), window(5)], [PastWindow("day 3", 3, 300, 0.8, 0.005, 1.0, 0)]
+    assert last_look(windows, []) == 2
+    assert last_look(windows, past) == 3
+    looks = [
+        3,
+        2,
+        3,
+        2,
+        3,
+    ]  # the period ends with the last window; each window's own test; each trailing mean
+    spent = _spent(np.full(5, 0.001), windows, past, 1.0)
+    assert spent == pytest.approx([0.001 * 3 * (np.pi * look) ** 2 / 6 for look in looks])
+    assert _spent(np.full(5, 0.5), windows, past, 1.0).tolist() == [1.0] * 5
+    assert _spent(np.full(5, 0.001), windows, past, 0.5) == pytest.approx(2 * spent)
+    shares = {}
+    for rule in ("holm", "spending"):
+        config = load_monitor_config(CONFIG | {"log": "log.parquet", "compare": {"correct": rule}})
+        shares[rule] = share_to_spend(windows, past, config)
+    assert shares == {"holm": 1.0, "spending": pytest.approx(6 / (3 * np.pi) ** 2)}
+
+
+def test_a_season_is_an_f_test_of_days() -> None:
+    """Six days of 1, 5, 2, 6, 3, 7 on average, even and odd ones; a seventh of nine queries says nothing."""
+    means, sizes = [1.0, 5, 2, 6, 3, 7, 900], [10, 11, 12, 13, 14, 15, 9]
+    days = np.repeat(np.arange(7), sizes)
+    expected = scipy.stats.f_oneway([1, 2, 3], [5, 6, 7]).pvalue
+    assert _season_p(np.repeat(means, sizes), days % 2, days) == pytest.approx(expected)
+    assert np.isnan(_season_p(np.repeat(means, sizes), np.zeros_like(days), days))  # one part is no season
