@@ -15,8 +15,10 @@ import pytest
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.queries import Category, QueryTable
+from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.monitoring.verdict.cause import _explains
 from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, psi_threshold
 from ltr_harness.stats.moments import Floats
 
@@ -375,3 +377,15 @@ def test_a_cause_is_seldom_named_by_chance(runs: int, query_table: Table, analys
             )
         named += analyse(*sides, slices={"features": False}).verdict.cause in ("mix", "covariate", "input")
     assert named <= 0.05 * runs + 2 * np.sqrt(0.05 * runs)
+
+
+def test_a_part_explains_a_change_from_half_of_it_on() -> None:
+    def part(value: float) -> Interval:
+        return Interval(value, value - 0.02, value + 0.02, 0.01, 0.01, 100)
+
+    assert _explains(part(-0.05), 0.05, -0.1)
+    assert not _explains(part(-0.0499), 0.05, -0.1)
+    assert not _explains(part(-0.05), 0.0501, -0.1)  # shuffled data do as much
+    assert not _explains(part(0.05), 0.05, -0.1)  # the other way
+    assert not _explains(part(-0.019), 0.05, -0.03)  # not certain
+    assert not _explains(part(0.0), 0.05, 0.0)
