@@ -202,6 +202,9 @@ class Session:
     failed: list[str] = field(default_factory=list)
     enters: defaultdict[Function, set[str]] = field(default_factory=lambda: defaultdict(set))
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.addinivalue_line("markers", "long: which an earlier commit may not know")
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed.append(report.nodeid)
