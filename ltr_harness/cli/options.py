@@ -49,7 +49,9 @@ def method(command: F) -> F:
     """One option for each field of `Method`; `taken_method` puts their values together again."""
     for option in reversed(dataclasses.fields(Method)):
         words = CHOICES.get(option.name)
-        kind = float if option.default is None else type(option.default)
+        kind = type(option.default)
+        if option.default is None:
+            kind = str if "min_length" in option.metadata else float
         said = option.metadata["description"]
         command = click.option(
             f"--{option.name}",

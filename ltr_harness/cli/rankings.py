@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,6 +121,7 @@ class Rankings:
         source: the file of the judgments.
         max_grade: given by the user, or None.
         notes: what was left out or looks odd.
+        query_attributes: what the data says of each query of `judgments`, such as its user.
     """
 
     all: tuple[Scored, ...]
@@ -128,6 +129,7 @@ class Rankings:
     source: Path
     max_grade: float | None
     notes: tuple[str, ...]
+    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -165,7 +167,7 @@ class Rankings:
             higher_is_better=evaluation.directions,
             # a run's own pool differs from another's by what nobody judged: the qrels are what they share
             judgments_fingerprint={"all": self.fingerprint},
-            query_attributes={"n_relevant": relevant, **weights},
+            query_attributes={**self.query_attributes, "n_relevant": relevant, **weights},
             source=str(scored.path),
         )
 
@@ -264,7 +266,7 @@ def _from_scores(
         Scored(name, path, judgments, values)
         for name, path, values in zip(_names(files), files, scores, strict=True)
     )
-    return Rankings(rankings, judgments, data, max_grade, dataset.notes)
+    return Rankings(rankings, judgments, data, max_grade, dataset.notes, dataset.query_attributes)
 
 
 def _from_runs(

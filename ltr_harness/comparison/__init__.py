@@ -42,7 +42,8 @@ def compare(
             ``trec_eval``. Without it, ``ndcg@5`` is what it is here, and names that only other tools write
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
         **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``interval``,
-            ``margin``, ``draws``, ``seed``.
+            ``margin``, ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
+            queries belong together (a column of that name in tables).
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -64,7 +65,7 @@ def compare(
     for name in options.keys() - set(known):
         raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
     method = Method(**options)
-    found = gather(runs_or_scores, convention)
+    found = gather(runs_or_scores, convention, method.unit)
     entrants = found.entrants
     if not entrants:
         raise UsageError("nothing to compare; expected at least one run or evaluation")

@@ -15,6 +15,7 @@ from ltr_harness.comparison.contrasts import Contrast, contrast
 from ltr_harness.comparison.result import WEIGHT, Entrant, Paired
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
+from ltr_harness.comparison.units import unit_codes, unit_notes
 from ltr_harness.comparison.unseen import unseen_notes
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import FLIPS, Method
@@ -76,18 +77,20 @@ def compare_entrants(
     families = [
         [Contrast(entrant, reference, metric) for metric in part for entrant in others] for part in grouped
     ]
+    units = None if method.unit is None else unit_codes(ordered, method.unit)
     comparison = Comparison(
         entrants=tuple(ordered),
         metrics=tuple(metrics),
         primary=primary,
         baseline=baseline,
-        summaries=summarise(ordered, metrics, method),
-        pairs=contrast(families, directions, method),
+        summaries=summarise(ordered, metrics, method, units),
+        pairs=contrast(families, directions, method, units),
         method=method,
         families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
         n_queries=len(reference.query_ids),
         n_without_relevant=_without_relevant(told, undefined[primary]),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
+        units=units,
     )
     return dataclasses.replace(comparison, notes=(*notes, *_warnings(comparison)))
 
@@ -174,7 +177,7 @@ def _means_of(pairs: Sequence[Paired]) -> str:
 def _warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
-    notes = _weighted_means(comparison)
+    notes = _weighted_means(comparison) + unit_notes(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     notes += _one_seed_among_several(comparison, pairs)
     for metric_name in comparison.metrics:
@@ -185,11 +188,12 @@ def _warnings(comparison: Comparison) -> list[str]:
                 f"{metric_name} is undefined for {_range(counts)} depending on "
                 f"the model; each pair is compared over the queries defined for both: {_means_of(apart)}"
             )
-    small = [pair for pair in pairs if pair.n and 2.0 ** (1 - pair.n) >= method.alpha]
-    if small and method.test in FLIPS:
-        n = min(pair.n for pair in small)
+    counts_of_flips = [comparison.n_independent(pair) for pair in pairs if pair.n]
+    n = min(counts_of_flips, default=0)
+    if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
+        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
         notes.append(
-            f"n = {n}: the smallest p-value {count_of(n, 'query')} can give is {2.0 ** (1 - n):g}; "
+            f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
     return notes + unseen_notes(comparison, pairs)

@@ -15,6 +15,7 @@ from ltr_harness.comparison.result import Entrant, Paired, Summary
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Correction, Method, Test
 from ltr_harness.stats.paired import paired_differences
+from ltr_harness.stats.two_samples import Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class Compared:
     n_without_relevant: int
     n_undefined: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    units: Codes | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -104,6 +106,13 @@ class Compared:
         values = self.entrant(model).per_query(name)
         return paired_differences(values, self.entrant(self.baseline).per_query(name))
 
+    def n_independent(self, pair: Paired) -> int:
+        """How many draws of chance a pair has: its units, or its queries where each is its own."""
+        if self.units is None:
+            return pair.n
+        defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
+        return int(np.unique(self.units[defined]).size)
+
     def largest_difference(self, model: str, metric: str | None = None) -> float:
         """As far apart as any two of the model's and the baseline's values are; infinite where none is defined."""
         name = self._metric(metric)
@@ -124,7 +133,7 @@ class Compared:
         family = [
             Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
         ]
-        return contrast([family], self.higher_is_better, self.method)
+        return contrast([family], self.higher_is_better, self.method, self.units)
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ class Comparison(Compared):
         n_queries: size of the query set.
         n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
         n_undefined: metric to the number of queries undefined for at least one model.
+        units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
         notes: what a reader must know: replicates left out, warnings about small or lopsided samples …
     """
 
@@ -52,7 +53,7 @@ class Comparison(Compared):
         """
         name = self._metric(metric)
         values = {entrant.name: entrant.per_query(name) for entrant in self.entrants}
-        return letters(values, self.method, higher_is_better=self.higher_is_better[name])
+        return letters(values, self.method, higher_is_better=self.higher_is_better[name], units=self.units)
 
     @cached_property
     def verdict(self) -> str:

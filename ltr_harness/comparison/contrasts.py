@@ -10,11 +10,14 @@ import numpy as np
 
 from ltr_harness.comparison.result import Entrant, Paired, Verdict
 from ltr_harness.stats import paired
-from ltr_harness.stats.families import Outcome, outcomes
+from ltr_harness.stats.by_unit import outcomes_by_unit, seeds_by_unit
+from ltr_harness.stats.families import Outcome
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.over_seeds import with_seeds
 from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
+from ltr_harness.stats.two_samples import Codes
+from ltr_harness.stats.units import unit_means
 
 
 class Contrast(NamedTuple):
@@ -26,7 +29,10 @@ class Contrast(NamedTuple):
 
 
 def contrast(
-    families: Sequence[Sequence[Contrast]], directions: Mapping[str, bool], method: Method
+    families: Sequence[Sequence[Contrast]],
+    directions: Mapping[str, bool],
+    method: Method,
+    units: Codes | None = None,
 ) -> tuple[Paired, ...]:
     """All contrasts of all families, one after the other.
 
@@ -34,6 +40,7 @@ def contrast(
         families: contrasts whose p-values are corrected together, family by family.
         directions: metric to whether higher is better.
         method: test, correction and intervals.
+        units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
     """
     cells = [cell for family in families for cell in family]
     if not cells:
@@ -46,12 +53,13 @@ def contrast(
     )
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    trained = outcomes(d, np.array([largest_difference(*cell) for cell in cells]), parts, method)
-    seeds = [_over_seeds(cell) for cell in cells]
+    largest = np.array([largest_difference(*cell) for cell in cells])
+    trained = outcomes_by_unit(d, largest, parts, method, units)
+    seeds = seeds_by_unit([_over_seeds(cell) for cell in cells], d, units)
     found = with_seeds(trained, seeds, parts, method)
     low, high = found.low, found.high
     facts = moments(d)
-    p_t = paired.paired_t_p(d)
+    p_t = paired.paired_t_p(d) if units is None else unit_means(d, units).p()
     effect = paired.effect_size(d)
     above, ties, below = paired.win_tie_loss(d)
     return tuple(

@@ -44,12 +44,13 @@ class Gathered:
     notes: list[str] = field(default_factory=list)
 
 
-def gather(inputs: Iterable[Any], convention: str | None = None) -> Gathered:
+def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | None = None) -> Gathered:
     """Entrants from anything `compare` accepts.
 
     Args:
         inputs: what is compared.
         convention: the tool whose names the columns of tables are; None where they are ours.
+        unit: a column of tables that says which queries belong together.
 
     Raises:
         DataError: a table without query ids or metrics, or a path that is neither run nor table.
@@ -83,7 +84,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None) -> Gathered:
             runs.append(value)
         elif _is_table(value):
             tables.append(name)
-            position.append(("", lambda: [from_table(value, name, convention, found.notes)]))
+            position.append(("", lambda: [from_table(value, name, convention, found.notes, unit)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ltr_harness.stats.families import joint_p
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import paired_differences
+from ltr_harness.stats.two_samples import Codes
+from ltr_harness.stats.units import unit_totals
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,11 @@ class Letters:
 
 
 def letters(
-    per_query: Mapping[str, NDArray[np.float64]], method: Method, *, higher_is_better: bool
+    per_query: Mapping[str, NDArray[np.float64]],
+    method: Method,
+    *,
+    higher_is_better: bool,
+    units: Codes | None = None,
 ) -> Letters:
     """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model.
 
@@ -48,6 +54,8 @@ def letters(
     ranked = whole[:, order]
     one, other = np.triu_indices(len(models), 1)
     d = paired_differences(ranked[:, one], ranked[:, other])
+    if units is not None:
+        d = unit_totals(d, units[~np.isnan(values).any(axis=1)])
     top, bottom = ranked.max(axis=0), ranked.min(axis=0)
     largest = np.maximum(top[one], top[other]) - np.minimum(bottom[one], bottom[other])
     alike = np.ones((len(models), len(models)), dtype=bool)

@@ -53,7 +53,9 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(Problem(str(path), f"cannot be read as a table: {reason}", _EXPECTED)) from None
 
 
-def from_table(table: Any, name: str, convention: str | None, notes: list[str]) -> Entrant:
+def from_table(
+    table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
+) -> Entrant:
     """One entrant from a table with ``query_id`` (column or index) and one column per metric.
 
     Args:
@@ -61,6 +63,7 @@ def from_table(table: Any, name: str, convention: str | None, notes: list[str]) 
         name: of the model, for messages too.
         convention: the tool whose names the columns are; None where they are ours.
         notes: what was renamed or left out is added to them.
+        unit: a column that says which queries belong together, and is no metric whatever its name.
 
     Raises:
         DataError: no query or no query ids, a query or a metric twice, no metric at all, text for numbers.
@@ -81,9 +84,13 @@ def from_table(table: Any, name: str, convention: str | None, notes: list[str]) 
     if len(set(ids.tolist())) != ids.size:
         twice = frame[query][frame[query].duplicated()].iloc[0]
         raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
-    columns = _Columns.of([column for column in frame.columns if column != query], name, convention)
+    columns = _Columns.of(
+        [column for column in frame.columns if column not in (query, unit)], name, convention
+    )
     notes += columns.notes
     attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
+    if unit is not None and unit in frame and unit not in attributes:
+        attributes.append(unit)
     return Entrant(
         name=name,
         query_ids=ids,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.result import Paired
-from ltr_harness.stats.method import CORRECTIONS, TESTS
+from ltr_harness.stats.method import CORRECTIONS
 from ltr_harness.wording import count_of, plural
 
 
@@ -98,7 +98,8 @@ def _size(comparison: Compared, pair: Paired) -> str:
         "interval" if family < 2 else "simultaneous interval" if method.simultaneous else "interval by itself"
     )
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
-    text += " over queries and seeds, " if pair.over_seeds else f", {TESTS[method.test]} "
+    over = f" over {method.unit or 'queries'} and seeds, "
+    text += over if pair.over_seeds else f", {method.test_text} "
     text += f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
     if family > 1:
         text += f" after {CORRECTIONS[method.correction]}" if method.correction != "none" else " uncorrected"

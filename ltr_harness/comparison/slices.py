@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.result import Verdict
 from ltr_harness.stats.families import joint
+from ltr_harness.stats.units import unit_totals
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.comparison import Comparison
@@ -94,7 +95,9 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     once: looking into twenty parts for one that differs costs nothing here, because it is paid for.
     """
     baseline = comparison.entrant(comparison.baseline)
-    parts = parts_of(baseline.query_attributes)
+    unit = comparison.method.unit
+    facts = {name: values for name, values in baseline.query_attributes.items() if name != unit}
+    parts = parts_of(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     base = baseline.per_query(comparison.primary)
     columns, places, reach = [], [], []
@@ -109,7 +112,10 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     method = comparison.method
     tested: list[tuple[float, ...]] = []
     if columns:
-        tested = list(zip(*joint(np.stack(columns, axis=1), np.array(reach), method), strict=True))
+        stacked = np.stack(columns, axis=1)
+        if comparison.units is not None:
+            stacked = unit_totals(stacked, comparison.units)
+        tested = list(zip(*joint(stacked, np.array(reach), method), strict=True))
     results, outcomes = [], iter(tested)
     for model, part, column in places:
         both = ~np.isnan(column)

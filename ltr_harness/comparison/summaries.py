@@ -11,20 +11,30 @@ from ltr_harness.stats.families import intervals
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.paired import TIE
+from ltr_harness.stats.two_samples import Codes
+from ltr_harness.stats.units import unit_means
 
 
-def summarise(entrants: Sequence[Entrant], metrics: Sequence[str], method: Method) -> tuple[Summary, ...]:
+def summarise(
+    entrants: Sequence[Entrant], metrics: Sequence[str], method: Method, units: Codes | None = None
+) -> tuple[Summary, ...]:
     """Summaries of all models at all metrics, metric by metric.
 
     Args:
         entrants: the models, in one order of queries.
         metrics: canonical names that all of them have.
         method: how intervals are made, and their confidence.
+        units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
     """
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
     found = moments(columns)
-    low, high = _within_unit(columns, *intervals(columns, method))
+    if units is None:
+        ends = intervals(columns, method)
+    else:
+        adjusted = method.interval == "skew-adjusted"
+        ends = unit_means(columns, units).interval(method.confidence, adjusted=adjusted)
+    low, high = _within_unit(columns, *ends)
     return tuple(
         _summary(entrant, metric, columns[:, j], found.mean[j], found.sd[j], low[j], high[j])
         for j, (entrant, metric) in enumerate(cells)

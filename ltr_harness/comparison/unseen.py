@@ -9,6 +9,7 @@ import numpy as np
 
 from ltr_harness.comparison.result import Paired
 from ltr_harness.stats.skewness import unseen_p
+from ltr_harness.stats.units import unit_totals
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def unseen_notes(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
             continue
         d = comparison.query_differences(pair.model, pair.metric)
         largest = comparison.largest_difference(pair.model, pair.metric)
-        alone = float(unseen_p(d[:, None], largest)[0]) if method.test == "skew-adjusted" else 0.0
+        draws = d[:, None] if comparison.units is None else unit_totals(d[:, None], comparison.units)
+        alone = float(unseen_p(draws, largest)[0]) if method.test == "skew-adjusted" else 0.0
         if alone >= level and pair.verdict == "not distinguishable" and pair.difference:
             notes.append(
                 f"{pair.model}: no verdict from {count_of(pair.n, 'query')} that nearly all differ in one direction: "
@@ -63,7 +65,7 @@ def unseen_notes(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
         elif pair.verdict != "not distinguishable":
             same = pair.verdict == "equivalent" and method.margin is not None
             room = (method.margin or 0.0) - abs(pair.difference) if same else abs(pair.difference)
-            needed[pair.model] = rare_difference(pair.n, room, largest, level)
+            needed[pair.model] = rare_difference(comparison.n_independent(pair), room, largest, level)
         if lopsided(pair.n, pair.skewness):
             said = (
                 "p allows for what these queries show of it, not for what they lack"
@@ -76,11 +78,12 @@ def unseen_notes(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
             )
     shaky = {model: least for model, least in needed.items() if least == least}
     if shaky:
-        n = min(pair.n for pair in pairs if pair.model in shaky)
+        n = min(comparison.n_independent(pair) for pair in pairs if pair.model in shaky)
+        what = count_of(n, "query") if method.unit is None else f"{n:,} of {method.unit}"
         names = ", ".join(list(shaky)[:3]) + (f" and {len(shaky) - 3} more" if len(shaky) > 3 else "")
         notes.append(
-            f"{names}: {count_of(n, 'query')} may hold none of a kind that is rarer than 1 in "
-            f"{1 / (1 - level ** (1 / n)):.0f}; were such queries to differ by "
+            f"{names}: {what} may hold none of a kind that is rarer than 1 in "
+            f"{1 / (1 - level ** (1 / n)):.0f}; were such {'queries' if method.unit is None else 'units'} to differ by "
             f"{min(shaky.values()):.2g} the other way, the verdict would not hold"
         )
     return notes

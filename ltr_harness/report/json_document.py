@@ -113,6 +113,7 @@ class Document(BaseModel):
     models: list[str] = Field(description="Best mean at the primary metric first.")
     test: str
     correction: str
+    unit: str | None = Field(default=None, description="The query attribute that tests and intervals go by.")
     confidence: float
     family: str = Field(description="Which hypotheses were corrected together.")
     notes: list[str]
@@ -159,6 +160,7 @@ def document(data: ReportData) -> dict[str, Any]:
         models=list(data.models),
         test=comparison.test,
         correction=comparison.correction,
+        unit=comparison.method.unit,
         confidence=comparison.confidence,
         family=comparison.family,
         notes=list(comparison.notes),

@@ -59,13 +59,18 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def _said(description: str, expected: str = "", **bounds: float) -> dict[str, Any]:
-    """What editors, help texts and errors say of an option; bounds are ``ge``, ``gt``, ``le`` and ``lt``."""
+    """What editors, help texts and errors say of an option; bounds are ``ge``, ``gt``, ``le`` and ``lt``.
+
+    ``min_length`` is that of an option which is a text.
+    """
     return {"description": description, "expected": expected, **bounds}
 
 
 def _within(value: object, option: Field[Any]) -> bool:
-    """Whether a number is of the option's kind and within its bounds; NaN is not."""
+    """Whether a value is of the option's kind and within its bounds; NaN is not."""
     kind, bounds = (Integral if isinstance(option.default, int) else Real), option.metadata
+    if "min_length" in bounds:
+        return isinstance(value, str) and len(value) >= bounds["min_length"]
     return (
         not isinstance(value, bool)
         and isinstance(value, kind)
@@ -86,6 +91,8 @@ class Method:
         margin: the largest difference that does not matter, in the metric's unit; None for none.
         draws: random sign patterns or resamples.
         seed: of those draws.
+        unit: the query attribute that says which queries belong together, such as a user; None where every query
+            is its own.
 
     Raises:
         ConfigError: a choice that does not exist, or two that contradict each other; all of them at once.
@@ -141,6 +148,15 @@ class Method:
         ),
     )
 
+    unit: str | None = field(
+        default=None,
+        metadata=_said(
+            "The query attribute, such as user_id, whose queries belong together: tests and intervals go by it.",
+            "the name of a query attribute, such as user_id",
+            min_length=1,
+        ),
+    )
+
     def __post_init__(self) -> None:
         problems = list(self._problems())
         if self.correction == "max-t" and self.test in TESTS and self.test not in FLIPS:
@@ -151,6 +167,7 @@ class Method:
                     "test skew-adjusted or permutation: max-T takes its p-values from sign flips of the whole family",
                 )
             )
+        problems += self._without_units()
         if problems:
             raise ConfigError(problems)
 
@@ -165,6 +182,19 @@ class Method:
             elif not ((value is None and option.default is None) or _within(value, option)):
                 yield Problem(option.name, f"{value!r}", option.metadata["expected"])
 
+    def _without_units(self) -> Iterator[Problem]:
+        """What does not know which queries belong together."""
+        if self.unit is None:
+            return
+        if self.test in TESTS and self.test not in (*FLIPS, "t"):
+            yield Problem(
+                "test", f"{self.test} with unit {self.unit!r}", "test skew-adjusted, permutation or t"
+            )
+        if self.interval in ("bca", "percentile"):
+            yield Problem(
+                "interval", f"{self.interval} with unit {self.unit!r}", "interval skew-adjusted or t"
+            )
+
     @property
     def alpha(self) -> float:
         """The level of the tests, 1 - confidence, without the rounding of that subtraction."""
@@ -178,10 +208,17 @@ class Method:
             'paired t test, no correction, 95 % intervals (t, each by itself)'
         """
         drawn = self.test in (*FLIPS, "bootstrap")
-        test = TESTS[self.test] + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
+        test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
         interval = INTERVALS[self.interval]
+        if self.unit is not None and self.correction != "max-t":
+            interval += ", cluster-robust"
         interval += ", of differences simultaneous" if self.simultaneous else ", each by itself"
         return f"{test}, {CORRECTIONS[self.correction]}, {self.percent} % intervals ({interval})"
+
+    @property
+    def test_text(self) -> str:
+        """The test in words, with the unit that it goes by."""
+        return TESTS[self.test] + (f" by {self.unit}" if self.unit is not None else "")
 
     @property
     def simultaneous(self) -> bool:

@@ -28,6 +28,7 @@ Examples:
   ltr-harness compare runs/mq2008 --metric ndcg@10
   ltr-harness compare 'runs/a/lgbm--*' 'runs/b/xgb--*' -m ndcg@10,mrr@10 --baseline lgbm -o out
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
+  ltr-harness compare runs/shop --unit user_id       # many queries of one user are not independent
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
   ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
@@ -91,6 +92,8 @@ def command(
     from ltr_harness.report.data import ReportData
 
     method = options.taken_method(given)
+    if interleaving and method.unit is not None:
+        raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
     if interleaving:
         return _votes(inputs, method.confidence, as_json)
     conditions = _parsed(gates)

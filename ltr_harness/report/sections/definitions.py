@@ -12,7 +12,6 @@ from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Sp
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
-from ltr_harness.stats.method import TESTS
 
 if TYPE_CHECKING:
     from ltr_harness.metrics import Metric
@@ -116,7 +115,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "over seeds first. Its interval is narrower than two separate intervals suggest: queries that are "
             "hard are hard for both.",
             "p": "How often a difference at least this large would appear if the two models were exchangeable "
-            f"on every query ({TESTS[method.test]}). It is never 0, and says nothing about how large the "
+            f"on every query ({method.test_text}). It is never 0, and says nothing about how large the "
             "difference is." + (_UNSEEN if method.test == "skew-adjusted" else ""),
             corrected_label(
                 method.correction

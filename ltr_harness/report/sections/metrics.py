@@ -17,7 +17,6 @@ from ltr_harness.report.blocks import (
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
-from ltr_harness.stats.method import TESTS
 
 
 def section(data: ReportData) -> list[Block]:
@@ -86,5 +85,5 @@ def marks_note(data: ReportData) -> tuple[Text, ...]:
     family = f" Corrected together: {comparison.families[1]}." if len(comparison.families) > 1 else ""
     return (
         f"▲ better, ▼ worse than {data.baseline}: {corrected} below {comparison.method.alpha:g} and an interval "
-        f"of the difference that excludes 0 ({TESTS[comparison.test]}). Best of each column in bold.{family}",
+        f"of the difference that excludes 0 ({comparison.method.test_text}). Best of each column in bold.{family}",
     )

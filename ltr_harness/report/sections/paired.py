@@ -35,7 +35,6 @@ from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import interval
 from ltr_harness.report.metric_names import file_names
 from ltr_harness.report.sections.verdict import TONES, corrected_label
-from ltr_harness.stats.method import TESTS
 from ltr_harness.wording import count_of
 
 FAR = 4
@@ -76,7 +75,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
         Column(f"Difference [{label} interval]", "difference", hint="Mean of the per-query differences."),
         Column("Relative", "relative", hint="The difference as a share of the baseline's mean."),
         Column("Verdict"),
-        Column("p", "p", hint=f"{TESTS[comparison.test]}."),
+        Column("p", "p", hint=f"{comparison.method.test_text}."),
         Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
         Column("p (t)", "p", hint="Paired t-test, beside the chosen test."),
         Column("Effect", "number", hint="d_z: mean of the differences over their standard deviation."),

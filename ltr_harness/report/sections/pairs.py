@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.stats.method import FLIPS, TESTS
+from ltr_harness.stats.method import FLIPS
 
 
 def section(data: ReportData) -> list[Block]:
@@ -28,7 +28,7 @@ def section(data: ReportData) -> list[Block]:
     return [
         Heading("All pairs"),
         Paragraph(
-            f"Models that share a letter do not differ at {data.primary}: {TESTS[method.test]} on the paired "
+            f"Models that share a letter do not differ at {data.primary}: {method.test_text} on the paired "
             f"differences of all {pairs} pairs, {data.confidence_label} confidence for all of them together "
             f"({'max-T' if method.test in FLIPS else 'Holm'}), over the {letters.n:,} queries with a value for "
             "every model. Sharing a letter does not prove equality."

@@ -18,7 +18,7 @@ from ltr_harness.report.blocks import (
     code,
 )
 from ltr_harness.report.data import ReportData
-from ltr_harness.stats.method import CORRECTIONS, TESTS, Correction
+from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
 
 TONES: dict[str, Tone] = {
@@ -62,7 +62,7 @@ def fixed_k_table(data: ReportData) -> Table:
             "difference",
             hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
         ),
-        Column("p", "p", hint=f"{TESTS[comparison.test]}."),
+        Column("p", "p", hint=f"{comparison.method.test_text}."),
         Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
         Column("Verdict"),
     )

@@ -1,0 +1,168 @@
+"""Where queries belong together: means of queries whose chance is that of users, sessions or shops.
+
+A hundred queries of one user are alike; as if they were a hundred independent ones, intervals come out too narrow. Here
+the mean stays the mean of all queries, and what varies by chance is which units there are: the influences of
+`two_samples.Influence`, which monitoring's clusters go by too, with the corrections that few or unequal units need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr, stdtrit
+
+from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.skewness import unhall
+from ltr_harness.stats.two_samples import Codes, Influence
+
+_SMALLEST_P = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitMeans:
+    """Means of columns over queries, with errors that go by units; (m,) each, NaN where fewer than two units are.
+
+    Attributes:
+        mean: over the defined queries.
+        error: standard error, bias-reduced (CR2).
+        freedom: Satterthwaite's degrees of freedom of that error.
+        skewness: of the units' influences, over the root of their number.
+        units: units with a defined query.
+        design_effect: variance of the mean as a multiple of what independent queries would have.
+    """
+
+    mean: Floats
+    error: Floats
+    freedom: Floats
+    skewness: Floats
+    units: NDArray[np.int64]
+    design_effect: Floats
+
+    def interval(self, confidence: Floats | float, *, adjusted: bool) -> tuple[Floats, Floats]:
+        """Ends of the intervals of the means.
+
+        Args:
+            confidence: (m,) or one number.
+            adjusted: allow for skewness by Hall's transformation.
+        """
+        reach = stdtrit(self.freedom, (1 + np.asarray(confidence)) / 2)
+        lean = self.skewness if adjusted else np.zeros_like(self.mean)
+        return self.mean - unhall(reach, lean) * self.error, self.mean - unhall(-reach, lean) * self.error
+
+    def p(self) -> Floats:
+        """(m,): two-sided, of the t test of a mean of 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.where(self.mean == 0, 0.0, np.abs(self.mean) / self.error)
+        return np.where(self.units > 1, np.maximum(2 * stdtr(self.freedom, -t), _SMALLEST_P), np.nan)
+
+    def equivalence_p(self, margin: float) -> Floats:
+        """(m,): the larger of two one-sided t tests, of the mean lying within the margin."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            nearest = (margin - np.abs(self.mean)) / self.error
+        return np.where(self.units > 1, np.maximum(stdtr(self.freedom, -nearest), _SMALLEST_P), np.nan)
+
+    def detectable(self, alpha: Floats | float, power: float = 0.8) -> Floats:
+        """(m,): see `paired.detectable_difference`."""
+        return np.asarray((ndtri(1 - np.asarray(alpha) / 2) + ndtri(power)) * self.error)
+
+
+def unit_means(values: Floats, units: Codes) -> UnitMeans:
+    """Means over queries with cluster-robust errors by unit.
+
+    With D_c the sum and n_c the number of unit c's values, N values in all, d = sum D_c / N and r_c = D_c - d n_c:
+    error**2 = sum r_c**2 / (1 - n_c / N) / N**2 (CR2; for units of one size the usual G / (G - 1) sum r_c**2 / N**2).
+    Its degrees of freedom are Satterthwaite's, for units whose values have the correlation that these have.
+
+    Args:
+        values: (n, m) per-query values or differences; NaN where undefined.
+        units: (n,) codes >= 0 of whom each query belongs to.
+
+    Example:
+        Two users who agree with themselves: two numbers, however many queries.
+
+        >>> one = unit_means(np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1]))
+        >>> one.mean.tolist(), one.error.tolist(), one.freedom.round(6).tolist(), one.design_effect.tolist()
+        ([0.5], [0.5], [1.0], [3.0])
+
+    Source: R. Bell, D. McCaffrey, Survey Methodology 28 (2002); G. Imbens, M. Kolesar, Review of Economics and
+    Statistics 98 (2016), for the degrees of freedom under correlation.
+    """
+    columns = [_one(column[~np.isnan(column)], units[~np.isnan(column)]) for column in values.T]
+    found = np.array(columns, dtype=np.float64).reshape(-1, 6).T
+    return UnitMeans(found[0], found[1], found[2], found[3], found[4].astype(np.int64), found[5])
+
+
+def unit_totals(values: Floats, units: Codes) -> Floats:
+    """(units, m): sums of each unit's values, scaled so that their mean is the mean of all values.
+
+    Flipping their signs moves whole units; NaN for a unit without a defined value.
+
+    Args:
+        values: (n, m); NaN where undefined.
+        units: (n,) codes >= 0.
+
+    Example:
+        >>> unit_totals(np.array([[1.0], [2.0], [6.0]]), np.array([0, 0, 1])).tolist()
+        [[2.0], [4.0]]
+    """
+    defined = ~np.isnan(values)
+    size = int(units.max(initial=-1)) + 1
+    totals = np.full((size, values.shape[1]), np.nan)
+    for j, column in enumerate(values.T):
+        own = units[defined[:, j]]
+        counts = np.bincount(own, minlength=size)
+        there = counts > 0
+        sums = np.bincount(own, column[defined[:, j]], minlength=size)
+        totals[there, j] = sums[there] * (np.count_nonzero(there) / max(own.size, 1))
+    return totals
+
+
+def _one(values: Floats, units: Codes) -> tuple[float, ...]:
+    """Mean, error, degrees of freedom, skewness / sqrt(G), G and design effect of one column."""
+    mean = float(values.mean()) if values.size else np.nan
+    counts = np.bincount(units)
+    sizes: Floats = counts[counts > 0].astype(np.float64)
+    if sizes.size < 2:
+        return mean, np.nan, np.nan, np.nan, float(sizes.size), np.nan
+    n = values.size
+    off = values - mean
+    influence = Influence.of(off, units).totals[counts > 0]
+    variance = float((influence**2 / (1 - sizes / n)).sum())
+    independent = float((off**2).sum()) / (n - 1) / n
+    if variance <= (1e-15 * mean) ** 2:  # constants
+        return mean, 0.0, sizes.size - 1.0, 0.0, float(sizes.size), np.nan
+    within = _correlation(influence * n, off, sizes)
+    freedom = _satterthwaite(sizes, sizes * (1 + (sizes - 1) * within))
+    spread = float((influence**2).mean())
+    lean = float((influence**3).mean()) / spread**1.5 / np.sqrt(sizes.size)
+    effect = variance / independent if independent > 0 else np.nan
+    return mean, float(np.sqrt(variance)), freedom, lean, float(sizes.size), effect
+
+
+def _correlation(totals: Floats, off: Floats, sizes: Floats) -> float:
+    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others."""
+    n, groups = off.size, sizes.size
+    if n == groups:
+        return 0.0
+    between = float((totals**2 / sizes).sum())
+    within = max(float((off**2).sum()) - between, 0.0) / (n - groups)
+    usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
+    common = max((between / (groups - 1) - within) / usual, 0.0)
+    return common / (common + within) if common > 0 else 0.0
+
+
+def _satterthwaite(sizes: Floats, variances: Floats) -> float:
+    """2 E(V)**2 / Var(V) of the CR2 variance V, where the units' sums are normal with these variances.
+
+    V is a quadratic form of the sums with the matrix Q = (I - 1 p') A (I - p 1'), p = sizes / N, A = diag(1 / (1 - p)).
+    """
+    p = sizes / sizes.sum()
+    a = 1 / (1 - p)
+    q, k = a * p, float((a * p**2).sum())
+    own = a - 2 * q + k
+    s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
+    squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
+    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
+    return float((variances * own).sum()) ** 2 / squares
