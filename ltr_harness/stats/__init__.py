@@ -11,6 +11,7 @@ where is the mean  ``intervals``: t, percentile and BCa bootstrap
 are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
                    ``skewness``: where a few queries decide
 of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``families``: all of it
+users, not queries ``units``: cluster-robust means; ``by_unit``: families of them
 looks without end  ``sequences``: p-values and intervals that hold at all times
 days that differ   ``between_windows``
 chance of the mix  ``adjustment``: regression on what is known of queries, effects of keys

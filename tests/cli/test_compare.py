@@ -365,3 +365,23 @@ def test_every_option_of_a_method_is_an_option_of_the_command() -> None:
     for field in dataclasses.fields(Method):
         assert offered[field.name].default == field.default
         assert offered[field.name].opts == [f"--{field.name}"]
+
+
+def test_a_unit_is_an_attribute_of_the_data_or_a_column_of_tables(ltr: Cli, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    user = np.repeat([f"u{at}" for at in range(12)], 5)
+    old = rng.uniform(0.3, 0.7, user.size)
+    for name, values in (("old", old), ("new", old + 0.01 * rng.normal(size=user.size))):
+        rows = "".join(f"{at},{user[at]},{value}\n" for at, value in enumerate(values))
+        (tmp_path / f"{name}.csv").write_text(f"query_id,user_id,mrr\n{rows}")
+    files = [str(tmp_path / f"{name}.csv") for name in ("old", "new")]
+    code, out, _ = ltr(*files, "--unit", "user_id", "--json")
+    body = json.loads(out)
+    assert (code, body["unit"]) == (0, "user_id")
+    assert any(
+        note.startswith("tests and intervals go by user_id: 12 of 5 to 5 queries") for note in body["notes"]
+    )
+    code, _, err = ltr(*files, "--unit", "user")
+    assert (code, "unit 'user': no query has an attribute 'user'" in err) == (2, True)
+    code, _, err = ltr(files[0], "--interleaving", "--unit", "user_id")
+    assert (code, "--unit with --interleaving" in err) == (2, True)

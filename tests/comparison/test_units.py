@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from ltr_harness.cli import main
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
@@ -154,14 +150,3 @@ def test_a_few_large_units_are_warned_about() -> None:
         "user_id: a few units have so many of the queries (the largest 67%) that 100 count as "
     )
     assert not any("count as" in note for note in compare(tables(), unit="user_id").notes)
-
-
-def test_the_command_takes_a_unit(tmp_path: Path) -> None:
-    for name, table in tables().items():
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    files = [str(tmp_path / f"{name}.csv") for name in ("old", "new")]
-    done = CliRunner().invoke(main, ["compare", *files, "--unit", "user_id", "--json"])
-    assert done.exit_code == 0, done.output
-    body = json.loads(done.stdout)
-    assert body["unit"] == "user_id"
-    assert any("40 of 10 to 10 queries" in note for note in body["notes"])
