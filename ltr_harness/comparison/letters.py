@@ -43,6 +43,7 @@ def letters(
         per_query: model to its float64 (n_queries,) values, one order of queries for all; NaN where undefined.
         method: whose level the groups have.
         higher_is_better: the metric's direction.
+        units: (n_queries,) codes of whom each query belongs to; None where every query is its own.
     """
     models = list(per_query)
     values = np.stack(list(per_query.values()), axis=1)
