@@ -6,16 +6,15 @@ reported, all of it at once; nothing is dropped, cut or matched silently.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.wording import count_of
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
@@ -23,23 +22,6 @@ LABEL_FACTS = ("rows", "n_relevant")
 
 FOREIGN = "foreign:"
 """Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
-
-
-class Definition(NamedTuple):
-    """A metric's canonical name taken apart."""
-
-    name: str
-    parameters: frozenset[str]
-    k: str
-
-    @classmethod
-    def of(cls, metric: str) -> Definition:
-        """``ndcg(gain=linear)@10`` -> name, {"gain=linear"}, "10"."""
-        form = re.fullmatch(r"(?P<name>[^(@]*)(?:\((?P<parameters>[^)]*)\))?(?:@(?P<k>\d+))?", metric)
-        if form is None:
-            return cls(metric, frozenset(), "")
-        said = frozenset(filter(None, (form["parameters"] or "").split(",")))
-        return cls(form["name"], said, form["k"] or "")
 
 
 def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> list[Problem]:
@@ -153,14 +135,14 @@ def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
 
 def _nearest(metric: str, others: Sequence[str]) -> str | None:
     """The same metric in another definition or at another K: what was probably meant to be compared."""
-    wanted = Definition.of(metric)
+    wanted = MetricName.of(metric)
     same = [other for other in others if _bare(other) == _bare(metric)]
-    same.sort(key=lambda other: (Definition.of(other).parameters != wanted.parameters, others.index(other)))
+    same.sort(key=lambda other: (MetricName.of(other).parameters != wanted.parameters, others.index(other)))
     return same[0] if same else None
 
 
 def _bare(metric: str) -> str:
-    return Definition.of(metric.removeprefix(FOREIGN)).name.lower()
+    return MetricName.of(metric.removeprefix(FOREIGN)).name.lower()
 
 
 def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
@@ -170,7 +152,7 @@ def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
 
 def _why_never(one: str, other: str) -> tuple[str, str]:
     """Why two forms of a metric cannot be compared, and the cure."""
-    if Definition.of(one).k != Definition.of(other).k:
+    if MetricName.of(one).k != MetricName.of(other).k:
         return "a different K is a different question", "evaluate both at one K"
     if one.startswith(FOREIGN) != other.startswith(FOREIGN):
         return (

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_harness.comparison.comparable import FOREIGN, Definition
+from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
 from ltr_harness.comparison.per_query_tables import from_table, read_table, text_ids
 from ltr_harness.comparison.repetition import distinct_replicates, merged
 from ltr_harness.comparison.result import WEIGHT, Entrant
 from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -171,12 +172,12 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         return name
     if foreign in available:
         return foreign
-    wanted = Definition.of(name)
+    wanted = MetricName.of(name)
     fuller = [
         other
         for other in available
-        if (Definition.of(other).name, Definition.of(other).k) == (wanted.name, wanted.k)
-        and Definition.of(other).parameters >= wanted.parameters
+        if (MetricName.of(other).name, MetricName.of(other).k) == (wanted.name, wanted.k)
+        and MetricName.of(other).parameters >= wanted.parameters
     ]
     return fuller[0] if len(fuller) == 1 else None
 

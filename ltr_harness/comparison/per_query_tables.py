@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS, Definition
+from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
@@ -211,7 +212,7 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
         metric = parse_metric(text)
     except MetricError:
         return None
-    name = Definition.of(text).name.strip()
+    name = MetricName.of(text).name.strip()
     ours = built_in(name) in (name, None)
     return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.result import Paired, Summary
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import ModelName
-from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.runs.record import Record
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ReportData:
         """Metric names, family by family, cutoffs ascending; those without a cutoff where they stand."""
         order: dict[str, list[tuple[int, str]]] = {}
         for metric in self.comparison.metrics:
-            base, k = split_cutoff(metric)
+            base, _, _, k = MetricName.of(metric)
             order.setdefault(base, []).append((0 if k is None else k, metric))
         return tuple(metric for names in order.values() for _, metric in sorted(names))
 
@@ -92,7 +92,7 @@ class ReportData:
         """Metric family to {cutoff: metric name}, cutoffs ascending; only metrics that have one."""
         cutoffs: dict[str, dict[int, str]] = {}
         for metric in self.metrics:
-            base, k = split_cutoff(metric)
+            base, _, _, k = MetricName.of(metric)
             if k is not None:
                 cutoffs.setdefault(base, {})[k] = metric
         return {base: dict(sorted(by_k.items())) for base, by_k in cutoffs.items()}
@@ -167,8 +167,8 @@ class ReportData:
 
         if self.rows is None:
             return ()
-        k = split_cutoff(self.primary)[1]
-        at_k = [name for name in self.metrics if split_cutoff(name)[1] == k and name != self.primary]
+        k = MetricName.of(self.primary).k
+        at_k = [name for name in self.metrics if MetricName.of(name).k == k and name != self.primary]
         return recomputed([self.primary, *at_k], self.models, self.rows)
 
     @cached_property

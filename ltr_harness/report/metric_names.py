@@ -1,22 +1,8 @@
-"""Names of metrics as parts of a report: family and cutoff, and parts of file names."""
+"""Names of metrics as parts of file names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-
-_CUTOFF = re.compile(r"^(?P<base>.*)@(?P<k>\d+)$", re.DOTALL)
-
-
-def split_cutoff(metric: str) -> tuple[str, int | None]:
-    """A canonical metric name as family and cutoff.
-
-    Example:
-        >>> split_cutoff("err(max_grade=4)@10"), split_cutoff("map")
-        (('err(max_grade=4)', 10), ('map', None))
-    """
-    match = _CUTOFF.match(metric)
-    return (match["base"], int(match["k"])) if match else (metric, None)
 
 
 def file_names(metrics: Sequence[str]) -> dict[str, str]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.comparable import Definition, aligned, common_queries, differences
+from ltr_harness.comparison.comparable import aligned, common_queries, differences
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError
+from ltr_harness.metrics.core.grammar import MetricName
 
 
 def entrant(
@@ -130,8 +131,12 @@ def test_all_reasons_at_once() -> None:
 
 
 def test_definition_taken_apart() -> None:
-    assert Definition.of("ndcg(gain=linear,ties=worst)@10") == ("ndcg", {"gain=linear", "ties=worst"}, "10")
-    assert Definition.of("mrr") == ("mrr", frozenset(), "")
+    linear = MetricName.of("ndcg(gain=linear,ties=worst)@10")
+    assert linear == ("ndcg(gain=linear,ties=worst)", "ndcg", {"gain=linear", "ties=worst"}, 10)
+    assert MetricName.of("mrr") == ("mrr", "mrr", frozenset(), None)
+    assert MetricName.of("foreign:nDCG@5") == ("foreign:nDCG", "foreign:nDCG", frozenset(), 5)
+    assert MetricName.of("my metric@10") == ("my metric", "my metric", frozenset(), 10)
+    assert MetricName.of("a(b)(c)@x") == ("a(b)(c)@x", "a(b)(c)@x", frozenset(), None)
 
 
 def test_common_queries_says_what_each_lost() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
@@ -18,7 +18,42 @@ from ltr_harness.own_files import installed_version, is_own_file, own_file_diges
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"
 )
+_PARTS = re.compile(
+    r"(?P<base>(?P<name>[^(]*?)(?:\((?P<parameters>[^()]*)\))?)(?:@(?P<k>[0-9]{1,18}))?", re.DOTALL
+)
 _EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
+
+
+class MetricName(NamedTuple):
+    """A canonical name taken apart, also of a metric that is not at hand: another tool's, or one from a file.
+
+    Attributes:
+        base: all but the cutoff.
+        name: all before parameters and cutoff.
+        parameters: each as it is written.
+        k: the cutoff, or None.
+    """
+
+    base: str
+    name: str
+    parameters: frozenset[str]
+    k: int | None
+
+    @classmethod
+    def of(cls, text: str) -> MetricName:
+        """The parts of a name; a text of another form is all name.
+
+        Example:
+            >>> MetricName.of("err(max_grade=4)@10")
+            MetricName(base='err(max_grade=4)', name='err', parameters=frozenset({'max_grade=4'}), k=10)
+            >>> MetricName.of("map").k is None
+            True
+        """
+        form = _PARTS.fullmatch(text)
+        if form is None:
+            return cls(text, text, frozenset(), None)
+        said = frozenset(filter(None, (form["parameters"] or "").split(",")))
+        return cls(form["base"], form["name"], said, None if form["k"] is None else int(form["k"]))
 
 
 def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:

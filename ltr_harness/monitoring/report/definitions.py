@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import (
     Block,
@@ -16,14 +17,13 @@ from ltr_harness.report.blocks import (
     Table,
     Text,
 )
-from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.definitions import metric_text
 
 
 def section(result: MonitorResult) -> list[Block]:
     cutoffs: dict[str, list[int | None]] = {}
     for metric in result.metrics:
-        base, k = split_cutoff(metric)
+        base, _, _, k = MetricName.of(metric)
         cutoffs.setdefault(base, []).append(k)
     items: list[tuple[str, tuple[Text, ...]]] = [("relevance", (f"{result.relevance}.",))]
     items += [(base, metric_text(base, ks)) for base, ks in cutoffs.items()]

@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING
 
 from ltr_harness.errors import HarnessError
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def section(data: ReportData) -> list[Block]:
     cutoffs: dict[str, list[int | None]] = {}
     for metric in data.metrics:
-        base, k = split_cutoff(metric)
+        base, _, _, k = MetricName.of(metric)
         cutoffs.setdefault(base, []).append(k)
     items = tuple((base, metric_text(base, ks)) for base, ks in cutoffs.items())
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import (
     Block,
     Cell,
@@ -15,7 +16,6 @@ from ltr_harness.report.blocks import (
     Text,
 )
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.sections.verdict import corrected_label
 
 
@@ -37,7 +37,7 @@ def section(data: ReportData) -> list[Block]:
 def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     columns = [Column("Model")]
     for metric in data.metrics:
-        base, k = split_cutoff(metric)
+        base, _, _, k = MetricName.of(metric)
         columns.append(
             Column(
                 f"@{k}" if k is not None else metric,

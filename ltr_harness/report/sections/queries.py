@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.formats import difference as difference_text
 from ltr_harness.report.formats import metric as metric_text
-from ltr_harness.report.metric_names import split_cutoff
 from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.stats.paired import TIE
 from ltr_harness.wording import count_of
@@ -108,7 +108,7 @@ def _introduction(data: ReportData, *, lists: bool) -> str:
 
 
 def _depth(data: ReportData) -> int:
-    k = split_cutoff(data.primary)[1]
+    k = MetricName.of(data.primary).k
     return DEPTH if k is None else min(k, DEPTH)
 
 

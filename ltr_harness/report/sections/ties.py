@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import split_cutoff
 
 
 def section(data: ReportData) -> list[Block]:
     audits = data.tie_audits
     if not audits:
         return []
-    k = split_cutoff(data.primary)[1]
+    k = MetricName.of(data.primary).k
     positions = "positions" if k is None else f"top-{k} positions"
     heading = Heading("Equal scores")
     if not any(audit.share_tied_positions for audit in audits.values()):
