@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.result import Entrant
@@ -39,9 +40,9 @@ def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
         )
         raise UsageError(Problem(place, f"no query has an attribute {unit!r}", cure=cure))
     first = having[0]
-    own = _texts(first, unit)
+    own = unit_texts(first.query_attributes[unit])
     for other in having[1:]:
-        apart = np.flatnonzero(_texts(other, unit) != own)
+        apart = np.flatnonzero(unit_texts(other.query_attributes[unit]) != own)
         if apart.size:
             at = int(apart[0])
             found = (
@@ -78,10 +79,7 @@ def unit_notes(comparison: Compared) -> list[str]:
     if unit is None or codes is None:
         return []
     sizes = np.sort(np.bincount(codes))
-    said = (
-        f"tests and intervals go by {unit}: {sizes.size:,} of {sizes[0]:,} to {count_of(int(sizes[-1]), 'query')}, "
-        f"median {np.median(sizes):g}"
-    )
+    said = f"tests and intervals go by {unit}: {sizes.size:,} of {_range(sizes)}"
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     values = [comparison.query_differences(model) for model in rivals]
     if not values:
@@ -107,10 +105,16 @@ def unit_notes(comparison: Compared) -> list[str]:
     return notes
 
 
-def _texts(entrant: Entrant, unit: str) -> np.ndarray:
-    return np.array(
-        [
-            "" if value is None or value != value else str(value)
-            for value in entrant.query_attributes[unit].tolist()
-        ]
-    )
+def _range(sizes: NDArray[np.integer]) -> str:
+    """Of sorted sizes, such as ``1 to 40 queries, median 3``."""
+    largest = count_of(int(sizes[-1]), "query")
+    return largest if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
+
+
+def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
+    """What the units are called; empty where a query has none.
+
+    Args:
+        values: (n_queries,) of any kind.
+    """
+    return np.array(["" if value is None or value != value else str(value) for value in values.tolist()])

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.units import unit_texts
 from ltr_harness.config.point import model_at
 from ltr_harness.config.tune import probes
 from ltr_harness.dataset import RankingDataset
@@ -15,6 +17,7 @@ from ltr_harness.experiment.findings import findings_of
 from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import Facts
+from ltr_harness.wording import count_of
 
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
@@ -27,7 +30,11 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
     Raises:
         UsageError: every problem found.
     """
-    problems = [*(_metric_problems(job) or _undefined_everywhere(job)), *_model_problems(job)]
+    problems = [
+        *(_metric_problems(job) or _undefined_everywhere(job)),
+        *_model_problems(job),
+        *_unit_problems(job),
+    ]
     if problems:
         raise UsageError(problems)
     return replace(job, findings=findings_of(job.reader, job.metrics, accept))
@@ -73,6 +80,32 @@ def _undefined_everywhere(job: Job) -> list[Problem]:
 
 def _is_undefined(metric: Metric, part: RankingDataset) -> bool:
     return bool(np.isnan(bind(metric, part.judgments).means(np.zeros(part.n_rows))).all())
+
+
+def _unit_problems(job: Job) -> list[Problem]:
+    """Test queries that do not say which of them belong together, where the comparison is to go by that."""
+    unit = job.experiment.compare.method.unit
+    if unit is None:
+        return []
+    problems = []
+    units: set[str] = set()
+    for fold in job.folds:
+        known = fold.test.query_attributes
+        if unit not in known:
+            cure = did_you_mean(unit, known) if known else "name it under `attributes:` of the data"
+            problems.append(
+                Problem("compare.unit", f"{fold.test.source} has no query attribute {unit!r}", cure=cure)
+            )
+            continue
+        texts = unit_texts(known[unit])
+        missing = int(np.count_nonzero(texts == ""))
+        if missing:
+            found = f"{fold.test.source}: {count_of(missing, 'query')} without a {unit}"
+            problems.append(Problem("compare.unit", found, "one for each query"))
+        units |= set(texts.tolist())
+    if not problems and len(units) < 2:
+        problems = [Problem("compare.unit", f"all test queries are of one {unit}", "at least two")]
+    return _each_once(problems)
 
 
 def _model_problems(job: Job) -> list[Problem]:

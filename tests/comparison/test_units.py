@@ -48,9 +48,7 @@ def test_interval_and_test_go_by_the_user_and_the_mean_by_the_query(by_user: Com
 
 def test_units_sizes_and_design_effect_are_said(by_user: Comparison) -> None:
     note = next(note for note in by_user.notes if "design effect" in note)
-    assert note.startswith(
-        "tests and intervals go by user_id: 40 of 10 to 10 queries, median 10; design effect "
-    )
+    assert note.startswith("tests and intervals go by user_id: 40 of 10 queries; design effect ")
     assert "sign-flip test by user_id p = " in by_user.verdict
     assert by_user.method.describe().startswith("skewness-adjusted sign-flip test by user_id (10,000 draws")
     assert not any("ignored" in note for note in by_user.notes)

@@ -136,3 +136,63 @@ def test_check_says_so_before_anything_is_trained(
     assert run_command(cli, ["check", str(small_file), *asked]) == 0
     said = capsys.readouterr().out
     assert "warning: train and valid: 325 rows of valid (28.4%) have the features of a row of train" in said
+
+
+def csv_experiment(folder: Path, users: list[str], unit: str) -> dict[str, Any]:
+    """Two rankers over queries of these users, which the comparison goes by."""
+    for part in ("train", "test"):
+        rows = "".join(
+            f"{part}{at},{user},{grade},{grade + at / 10}\n"
+            for at, user in enumerate(users)
+            for grade in (0, 1, 2)
+        )
+        (folder / f"{part}.csv").write_text(f"query_id,user_id,label,a\n{rows}")
+    return {
+        "name": "shop",
+        "data": {
+            "reader": "csv",
+            "root": str(folder),
+            "splits": {"train": "train.csv", "test": "test.csv"},
+            "attributes": ["user_id"],
+        },
+        "metrics": {"report": ["ndcg"], "cutoffs": [5]},
+        "models": {"a": {"ranker": "feature", "feature": "a"}, "r": {"ranker": "random"}},
+        "compare": {"unit": unit},
+    }
+
+
+@pytest.mark.parametrize(
+    ("users", "unit", "said"),
+    [
+        (["u1", "u1", "u2", "u2"], "user", "test.csv has no query attribute 'user'; did you mean 'user_id'"),
+        (
+            ["u1", "", "u2", "u2"],
+            "user_id",
+            "test.csv: 1 query without a user_id; expected one for each query",
+        ),
+        (["u1", "u1", "u1", "u1"], "user_id", "all test queries are of one user_id; expected at least two"),
+    ],
+)
+def test_units_that_the_test_data_lacks_are_refused_before_training(
+    users: list[str], unit: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(HarnessError) as caught:
+        run_experiment(
+            csv_experiment(tmp_path, users, unit), runs=tmp_path / "runs", accept=["leaking-feature"]
+        )
+    assert f"compare.unit: {tmp_path / said}" in str(caught.value) or f"compare.unit: {said}" in str(
+        caught.value
+    )
+    assert not list((tmp_path / "runs").glob("*/*/record.json"))
+
+
+def test_an_experiment_is_compared_by_its_unit(tmp_path: Path) -> None:
+    config = csv_experiment(tmp_path, [f"u{at // 2}" for at in range(12)], "user_id")
+    result = run_experiment(config, runs=tmp_path / "runs", accept=["leaking-feature"])
+    assert result.comparison is not None
+    assert result.report_path is not None
+    notes, report = result.comparison.notes, result.report_path.read_text(encoding="utf-8")
+    assert any(
+        note.startswith("tests and intervals go by user_id: 6 of 2 queries; design effect") for note in notes
+    )
+    assert "sign-flip test by user_id" in report
