@@ -60,7 +60,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
     """
     from ltr_harness.comparison.comparison import Comparison
 
-    found = Gathered()
+    gathered = Gathered()
     runs: list[RunLike] = []
     # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
     position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
@@ -85,7 +85,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
             runs.append(value)
         elif _is_table(value):
             tables.append(name)
-            position.append(("", lambda: [from_table(value, name, convention, found.notes, unit)]))
+            position.append(("", lambda: [from_table(value, name, convention, gathered.notes, unit)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
@@ -98,8 +98,8 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
 
     def pooled() -> list[Entrant]:
         entrants, primaries, notes = entrants_from_runs(runs)
-        found.primaries += primaries
-        found.notes += notes
+        gathered.primaries += primaries
+        gathered.notes += notes
         return entrants
 
     for number, value in enumerate(inputs, start=1):
@@ -107,6 +107,15 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
     if convention is not None and not tables:
         raise UsageError(f"convention={convention!r} is about tables, and none is given")
     groups = [(label, entrants()) for label, entrants in position]
+    _take(groups, saved, gathered)
+    gathered.primaries = list(dict.fromkeys([*gathered.primaries, *(one.primary for one in saved)]))
+    return gathered
+
+
+def _take(
+    groups: Sequence[tuple[str, Sequence[Entrant]]], saved: Sequence[Saved], gathered: Gathered
+) -> None:
+    """Take the entrants in, each query once and under names of their own; a group has the label of its comparison."""
     names = [entrant.name for _, group in groups for entrant in group]
     for label, group in groups:
         kept = []
@@ -116,20 +125,18 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
             name = f"{label}/{entrant.name}" if clash else entrant.name
             own, repeated = merged(entrant) if label else (entrant, 0)
             if repeated:
-                found.notes.append(
+                gathered.notes.append(
                     f"{name}: {count_of(repeated, 'query')} of {entrant.query_ids.size:,} {plural('was', repeated)} "
                     "tested in an earlier fold too: each query counts once, with its mean over the folds"
                 )
             own, alike = distinct_replicates(own)
-            found.notes += alike
+            gathered.notes += alike
             kept.append(replace(own, name=name, source=_saved_in(label) if label else entrant.source))
-            if saved and found.baseline is None and entrant is _baseline_of(saved[0]):
-                found.baseline = name
-        found.entrants += kept
+            if saved and gathered.baseline is None and entrant is _baseline_of(saved[0]):
+                gathered.baseline = name
+        gathered.entrants += kept
         if label and len(groups) > 1:
-            found.notes.append(f"{', '.join(one.name for one in kept)}: {_saved_in(label)}")
-    found.primaries = list(dict.fromkeys([*found.primaries, *(one.primary for one in saved)]))
-    return found
+            gathered.notes.append(f"{', '.join(one.name for one in kept)}: {_saved_in(label)}")
 
 
 def _saved_in(label: str) -> str:

@@ -73,33 +73,25 @@ def decompose(
         >>> round(d.total.value, 4), round(d.mix.value, 4), abs(round(d.within.value, 4))
         (-0.06, -0.06, 0.0)
     """
-    size = int(max(one_cells.max(initial=0), other_cells.max(initial=0))) + 1
     cells, samples = (one_cells, other_cells), (one, other)
-    counts = np.array([np.bincount(c, minlength=size) for c in cells], dtype=np.float64)
-    sums = np.array([np.bincount(c, s.values, minlength=size) for c, s in zip(cells, samples, strict=True)])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums / counts
-    common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
-    if apart is not None:
-        common[: apart.size] &= ~apart[:size]
+    counts, means = _by_cell(cells, samples)
+    common = _in_both(counts, apart)
     total = one.plain[0] - other.plain[0]
     all_influence = [sample.values - sample.plain[0] for sample in samples]
-    n = one.values.size + other.values.size
 
     def estimate(value: float, influences: list[Floats]) -> Estimate:
         # `between` subtracts the other side
         a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
         return between(value, a, b, confidence=confidence, n=n)
 
-    nothing = missing(n)
+    nothing = missing(n := one.values.size + other.values.size)
     if not common.any():
         return Decomposition(
             estimate(total, all_influence), nothing, nothing, nothing, 1.0, 1.0, 1.0, float("nan"), counts, means
         )  # fmt: skip
-    matched = np.where(common, counts, 0.0)
+    matched, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
     known = matched.sum(axis=1)
     shares = matched / known[:, np.newaxis]
-    at = np.where(common, means, 0.0)
     middle = at.mean(axis=0)
     moved = shares[0] - shares[1]
     mix = float((moved * middle).sum())
@@ -133,6 +125,23 @@ def decompose(
         counts=counts,
         means=means,
     )
+
+
+def _by_cell(cells: tuple[Codes, Codes], samples: tuple[Sample, Sample]) -> tuple[Floats, Floats]:
+    """How many queries each side has in each cell, and their mean; NaN where it has none."""
+    size = int(max(codes.max(initial=0) for codes in cells)) + 1
+    counts = np.array([np.bincount(c, minlength=size) for c in cells], dtype=np.float64)
+    sums = np.array([np.bincount(c, s.values, minlength=size) for c, s in zip(cells, samples, strict=True)])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return counts, sums / counts
+
+
+def _in_both(counts: Floats, apart: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Cells that both sides have and that may be compared."""
+    common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
+    if apart is not None:
+        common[: apart.size] &= ~apart[: common.size]
+    return common
 
 
 def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
