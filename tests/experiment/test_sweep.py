@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from click.testing import CliRunner
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.config import load_experiment
 from ltr_harness.experiment.estimate import time_left
 from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.task import Task
@@ -153,14 +153,13 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
         record = json.loads((run.path / RECORD).read_bytes())
         record["seconds"] = {"fit": seconds[run.record.model], "score": 1.0, "evaluate": 1.0}
         (run.path / RECORD).write_text(json.dumps(record))
-    folder = tmp_path / "small"
 
     def left(changes: dict[str, Any], workers: int = 1, **sweep: Any) -> tuple[float, int]:
         config = {**swept, **changes}
         if sweep:
             config["sweep"] = sweep
-        found = prepare(config, runs=tmp_path).plan
-        estimate = time_left(found.tasks, load_experiment(config), folder, workers)
+        prepared = prepare(config, runs=tmp_path)
+        estimate = time_left(prepared.plan.tasks, replace(prepared.job, workers=workers))
         return estimate.seconds, estimate.n_unknown
 
     assert left({"seeds": [1]}) == (0.0, 0)
@@ -186,11 +185,8 @@ def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], tmp_path: P
     record = json.loads((run.path / RECORD).read_bytes())
     (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
     assert load_run(run.path).record.status == "failed"
-    tasks = [
-        task
-        for task in prepare({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path).plan.tasks
-        if task.model == "xgb"
-    ]
+    prepared = prepare({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path)
+    tasks = [task for task in prepared.plan.tasks if task.model == "xgb"]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)
-    assert time_left(tasks, load_experiment({**swept, "sweep": None}), tmp_path / "small", 1).n_unknown == 1
+    assert time_left(tasks, prepared.job).n_unknown == 1
