@@ -164,7 +164,7 @@ def starter(
             f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
             "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
             f"name: {quoted(name)}",
-            "seeds: [1, 2]                      # every model is trained once per seed: how much of a number is luck?",
+            "seeds: [1, 2, 3]                   # every model is trained once per seed: how much of a number is luck?",
             "",
             "data:",
             *data,
