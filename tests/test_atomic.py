@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness import atomic
-from ltr_harness.atomic import sweep_unfinished, unfinished, whole_files, write_whole
+from ltr_harness.atomic import file_digest, sweep_unfinished, unfinished, whole_files, write_whole
 
 
 @pytest.fixture
@@ -117,3 +117,8 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(
     assert left.is_dir()
     assert sweep_unfinished(tmp_path) == 1
     assert not left.exists()
+
+
+def test_file_digest_is_sha256sum(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert file_digest(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from hypothesis.extra import numpy as hnp
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.fingerprint import (
-    file_digest,
     fingerprint_arrays,
     fingerprint_dataset,
     fingerprint_judgments,
@@ -120,8 +118,3 @@ def test_every_part_of_a_dataset_counts() -> None:
     ]
     assert len({fingerprint_dataset(variant) for variant in variants}) == len(variants)
     assert fingerprint_dataset(dataset(source="elsewhere", notes=("n",))) == fingerprint_dataset(base)
-
-
-def test_file_digest_is_sha256sum(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abc")
-    assert file_digest(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

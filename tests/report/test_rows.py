@@ -47,18 +47,24 @@ def test_values_are_in_the_comparisons_order_of_queries(stored: ReportData, rows
 
 @pytest.mark.long
 def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
-    """Both folds test the same queries, so the fold's name is part of the id."""
+    """Each fold numbers its own queries from 1, so the fold's name is part of the id."""
+    random = np.random.default_rng(5)
+    for name in ("train", "valid", "test1", "test2"):
+        lines = [
+            f"{random.integers(3)} qid:{query} 1:{random.random():.6f} 2:{random.random():.6f}"
+            for query in range(1, 31)
+            for _ in range(6)
+        ]
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    parts = {"train": "train.txt", "valid": "valid.txt"}
     config = SMALL | {
         "name": "folded",
         "data": {
-            "reader": "synthetic",
-            "splits": {
-                "one": {"train": "train", "valid": "valid", "test": "test"},
-                "two": {"train": "valid", "valid": "train", "test": "test"},
-            },
-            "n_queries": {"train": 20, "valid": 10, "test": 30},
-            "n_features": 12,
+            "reader": "letor",
+            "root": str(tmp_path),
+            "splits": {"one": {**parts, "test": "test1.txt"}, "two": {**parts, "test": "test2.txt"}},
         },
+        "models": {**SMALL["models"], "a-feature": {"ranker": "feature", "feature": "1"}},
     }
     run_experiment(config, runs=tmp_path)
     data = stored_data([tmp_path / "folded"])
