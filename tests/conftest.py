@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,12 @@ def data_folder() -> Path | None:
     given = os.environ.get("LTR_HARNESS_DATA")
     folder = Path(given) if given else _REPOSITORY.parent / "shared" / "data"
     return folder if folder.is_dir() else None
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: the garbage collector need not look through it after every few tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+@pytest.mark.long
 def test_one_of_each_is_used_by_an_experiment(added: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = added / "experiment.yaml"
     path.write_text(yaml.safe_dump(EXPERIMENT))

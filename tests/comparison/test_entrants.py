@@ -282,6 +282,7 @@ class TestOneQueryInSeveralFolds:
         assert model.values["ndcg@10"][0] == pytest.approx([0.1, 0.3])
 
 
+@pytest.mark.long
 def test_false_alarms_where_every_fold_tests_the_same_queries(write_run: WriteRun) -> None:
     """Two models alike, 60 queries, three folds: counted three times, far more than 5 % would be "different"."""
     rng = np.random.default_rng(5)

@@ -141,6 +141,7 @@ def test_a_gate_says_when_it_fails_what_is_equivalent() -> None:
     assert line.endswith("p < 0.0001; equivalent within the margin, but this gate looks at the means alone)")
 
 
+@pytest.mark.long
 def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
     """Rare gains and small losses, mean 0, nine times: plain sign flips fail such gates in 17 to 31 % of cases."""
     rng = np.random.default_rng(3)

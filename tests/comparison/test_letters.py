@@ -61,6 +61,7 @@ def test_a_model_may_differ_from_its_neighbour_alone() -> None:
     assert _shared(alike) == [("a",), ("b",), ("a", "b")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_near_variants_beside_rankers_of_another_kind(runs: int) -> None:
     """Eight of one kind and two that differ from them by far more per query, and by nothing in the mean."""

@@ -110,6 +110,7 @@ def test_what_is_too_much(tmp_path: Path, override: str, message: str) -> None:
     assert len(found) - len(override) < 10_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["seeds", "models", "folds"])
 def test_more_runs_than_anybody_trains(tmp_path: Path, kind: str) -> None:
     overrides = {

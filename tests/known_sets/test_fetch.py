@@ -93,7 +93,9 @@ class Handler(BaseHTTPRequestHandler):
 def server() -> Iterator[Server]:
     with Server(("127.0.0.1", 0), Handler) as running:
         running.behaviour, running.asked = ["well"], []
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(
+            target=running.serve_forever, args=(0.01,)
+        )  # seconds until it sees that it is over
         thread.start()
         yield running
         running.shutdown()
@@ -211,6 +213,7 @@ def test_many_interruptions_are_no_reason_to_give_up(server: Server, tmp_path: P
     )
 
 
+@pytest.mark.long
 def test_a_server_that_hardly_sends_anything(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_each_session_of_another_user_is_the_plain_vote() -> None:
     assert (by_users.design_effect, by_users.detectable) == (1.0, plain.detectable)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_habits_are_no_preference(runs: int) -> None:
     """By sessions every fourth experiment is won by nobody's ranker; by users as many as promised."""

@@ -54,6 +54,7 @@ def biased(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return result.report
 
 
+@pytest.mark.long
 def test_both_libraries_find_that_lower_places_are_clicked_less(biased: ReportData) -> None:
     assert biases(biased.records_of("plain")) == {}
     for model in ("lgbm", "xgb"):
