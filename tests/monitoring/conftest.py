@@ -11,10 +11,22 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import Category, QueryTable
+from ltr_harness.monitoring.results.answers import (
+    Change,
+    FeatureDrift,
+    Interval,
+    LabelTest,
+    Presentation,
+    Slice,
+    Split,
+    Window,
+)
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.verdict.evidence import Evidence
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
@@ -108,3 +120,63 @@ def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, out, err
 
     return run
+
+
+NAN = float("nan")
+FELL, ROSE, STILL = Interval(-0.02, -0.03, -0.01), Interval(0.02, 0.01, 0.03), Interval(0.01, -0.02, 0.04)
+
+
+def evidence(sections: dict[str, Any] | None = None, **given: Any) -> Evidence:
+    config = load_monitor_config({"metrics": ["ndcg@10"], "columns": {"rank": "rank"}, **(sections or {})})
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("windows", "splits", "slices", "drift", "labels", "warnings", "findings"), ()
+    )
+    nothing |= {"change": None, "labels_arriving": False, "presentation": None, "n_immature": 0}
+    return Evidence(config, **(nothing | given))
+
+
+def change(difference: Interval, *, alert: bool = False, **given: Any) -> Change:
+    now = Interval(0.8 + difference.value)
+    given = {"method": "by query", "p_corrected": 0.02} | given
+    return Change("ndcg@10", now, Interval(0.8), difference, NAN, alert=alert, **given)
+
+
+def window(label: str, **given: Any) -> Window:
+    names = "share_zero share_one p10 p50 p90 items_per_query relevant_share immature_share hours"
+    counts = "start_ns end_ns number n_queries n_defined n_clusters"
+    rest: dict[str, Any] = dict.fromkeys(names.split(), NAN) | dict.fromkeys(counts.split(), 0)
+    rest |= {
+        "means": {},
+        "interval": STILL,
+        "bounded": None,
+        "event_rates": {},
+        "orphans": None,
+        "online": {},
+    }
+    return Window(label, **(rest | {"status": "tested"} | given))
+
+
+def page(signature: str = "none", *, changed: bool = True, ips: Interval | None = None) -> Presentation:
+    return Presentation((), NAN, NAN, changed, STILL, signature, ips, 2.0, 1.8)
+
+
+def labels(what: str = WITH_RELEVANT, where: str = "all", *, alert: bool = True) -> LabelTest:
+    return LabelTest(what, where, 0.5, 0.25, STILL, 0.03, alert)
+
+
+def segment(excess: Interval, confirmed: Interval | None = None) -> Slice:
+    return Slice("country=D", 100, 100, 0.1, 0.8, 0.7, 0.0, excess, NAN, NAN, confirmed)
+
+
+def split(column: str, mix: Interval, **given: Any) -> Split:
+    given = {"mix_chance": 0.05, "improved_inside": False} | given
+    return Split(column, STILL, mix, STILL, lacking=0.0, adjusted=NAN, cells=(), **given)
+
+
+def drift(column: str, **given: Any) -> FeatureDrift:
+    names = "psi psi_threshold distance p shift carried missing_before missing_now explains"
+    rest: dict[str, Any] = dict.fromkeys(names.split(), 0.25) | {"kind": "number", "lacking": 0.0}
+    rest |= {"n_now": 9, "n_before": 9, "drifted": True, "mix": STILL, "unmatched": STILL}
+    return FeatureDrift(
+        column, column=column, **(rest | {"mix_chance": 0.05, "unmatched_chance": 0.05} | given)
+    )

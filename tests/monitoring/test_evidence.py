@@ -1,0 +1,229 @@
+"""Evidence set by hand, what alerts of it and what is only said: every rule on both sides of its boundary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ltr_harness.monitoring.analysis.presentation import CAUTION
+from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.results.answers import Interval, LabelTest, Presentation, Slice
+from ltr_harness.monitoring.verdict.alerts import alerts_of
+
+from .conftest import (  # type: ignore[import-not-found]
+    FELL,
+    STILL,
+    change,
+    drift,
+    evidence,
+    labels,
+    page,
+    segment,
+    window,
+)
+
+WARNING = Finding("gaps", "warning", "production", 2, 10, "queries", "queries with gaps", ())
+IPS = Interval(-0.2, -0.3, -0.1)  # a tenth of the 2.0 it was
+A_TENTH = {"compare": {"min_drop": 0.1}}
+
+
+def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
+    found = evidence(
+        drift=[
+            drift("a", broken="is 0", lacking=0.2),
+            drift("a", broken="is missing", lacking=0.5),
+            drift("a", broken="is constant", lacking=0.5),
+            drift("a", broken="is new", lacking=0.1),
+            drift("b", lacking=0.9),
+            drift("c", broken="is 1"),
+        ]
+    )
+    assert found.broken_inputs == ["a is missing", "c is 1"]
+    assert [str(alert) for alert in alerts_of(found)[0]] == ["ALERT input a is missing", "ALERT input c is 1"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "fell", "explained"),
+    [
+        (None, False, False),
+        (page("page"), False, True),
+        (page("ranking"), False, False),
+        (page("ranking", ips=IPS), True, False),
+        (page("ranking", ips=Interval(-0.19, -0.3, -0.1)), False, True),  # less than a tenth
+        (page("ranking", ips=Interval(-0.5, -0.9, 0.1)), False, True),  # not for certain
+        (page("ranking", ips=Interval(0.5, 0.4, 0.6)), False, True),
+        (page("page", changed=False, ips=STILL), False, False),
+    ],
+)
+def test_ips_dcg_decides_where_it_is_known(seen: Presentation | None, fell: bool, explained: bool) -> None:
+    found = evidence(A_TENTH, presentation=seen)
+    assert (found.ips_fell, found.page) == (fell, explained)
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost"),
+    [(None, True), (page(), True), (page(changed=False, ips=STILL), True), (page(ips=STILL), False)],
+)
+def test_labels_are_lost_where_no_change_of_the_page_is_behind_it(
+    seen: Presentation | None, lost: bool
+) -> None:
+    assert evidence(presentation=seen, labels=[labels()]).lost_labels is lost
+    assert not evidence(presentation=seen, labels=[labels(alert=False)]).lost_labels
+
+
+def test_something_moved_in_all_of_production_or_in_a_window() -> None:
+    assert evidence(change=change(FELL, alert=True)).moved
+    assert not evidence(change=change(FELL), windows=[window("d1")]).moved
+    for kind in ("alert", "trailing_alert", "running_alert"):
+        assert evidence(windows=[window("d1"), window("d2", **{kind: True})]).moved
+
+
+def test_what_is_worse_depends_on_the_metric() -> None:
+    assert evidence().worse(-0.5) == 0.5
+    assert evidence({"metrics": ["kendall_tau_distance"]}).worse(-0.5) == -0.5
+
+
+def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
+    steady = page(changed=False, ips=Interval(-0.2, -0.3, -0.1, p=0.0001))
+    line = "ALERT change ips_dcg -0.2000 [-0.3000, -0.1000] p=0.0001 while ndcg@10 did not fall"
+    alerts, notices = alerts_of(evidence(presentation=steady))
+    assert ([str(alert) for alert in alerts], notices) == ([line], [])
+    for other in (
+        evidence(presentation=page(changed=False, ips=STILL)),
+        evidence(presentation=page(changed=False)),
+        evidence(presentation=steady, labels=[labels()]),
+        evidence(presentation=steady, change=change(FELL, alert=True)),
+    ):
+        assert not any("ips_dcg" in alert.text for alert in alerts_of(other)[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "alerts"),
+    [
+        ({}, True),
+        ({"presentation": page("page")}, True),
+        ({"presentation": page(ips=STILL)}, False),
+        ({"presentation": page(ips=IPS)}, True),
+        ({"labels_arriving": True}, False),
+    ],
+)
+def test_lost_labels_alert_unless_they_arrive_or_ips_dcg_stood(given: dict[str, Any], alerts: bool) -> None:
+    found, notices = alerts_of(evidence(labels=[labels()], **given))
+    text = "queries with a relevant document 0.500 -> 0.250 p=0.0300"
+    assert ([a.text for a in found if a.kind == "label_rate"], notices.count(text)) == (
+        ([text], 0) if alerts else ([], 1)
+    )
+
+
+def test_label_tests_of_one_kind_are_one_line() -> None:
+    tests = [labels("clicks", day) for day in ("d1", "all", "d2")]
+    tests[1] = LabelTest("clicks", "all", 0.4, 0.1, STILL, 0.00005, True)
+    tests += [LabelTest("sales", "d2", 0.3, 0.2, STILL, 1e-4, True), labels("sales", "d3")]
+    assert [alert.text for alert in alerts_of(evidence(labels=tests))[0]] == [
+        "clicks 0.400 -> 0.100 p<0.0001 in 2 windows, first d1",
+        "sales 0.300 -> 0.200 p=0.0001 in 2 windows, first d2",
+    ]
+
+
+def test_a_changed_page_is_a_notice() -> None:
+    for signature, what in (
+        ("page", "the page changed"),
+        ("ranking", "the ranking or the page changed"),
+        ("none", "the page may have changed"),
+    ):
+        text = f"presentation changed: positives are spread over the ranks differently ({what}); {CAUTION}"
+        assert alerts_of(evidence(presentation=page(signature))) == ([], [text])
+    assert alerts_of(evidence(presentation=page(changed=False))) == alerts_of(evidence()) == ([], [])
+
+
+def test_which_kinds_alert_is_configured() -> None:
+    text = "gaps 2 of 10 queries with gaps"
+    (alert,), notices = alerts_of(evidence(warnings=[WARNING]))
+    assert (str(alert), notices) == (f"ALERT contract {text}", [])
+    assert alerts_of(evidence({"alerts": {"on": ["change"]}}, warnings=[WARNING])) == ([], [text])
+
+
+@pytest.mark.parametrize(
+    ("sections", "given", "why"),
+    [
+        ({}, {}, None),
+        ({}, {"presentation": page("page")}, "the page changed"),
+        ({}, {"labels_arriving": True, "labels": [labels()]}, "labels are still arriving"),
+        ({}, {"labels_arriving": True}, None),
+        ({}, {"labels": [labels()]}, None),
+        ({"alerts": {"on": ["slice"]}}, {}, "change is not in alerts.on"),
+    ],
+)
+def test_demoted_changes_are_two_notices(
+    sections: dict[str, Any], given: dict[str, Any], why: str | None
+) -> None:
+    all_of_it = "ndcg@10 -0.0200 [-0.0300, -0.0100] p=0.0200 all of production against the baseline"
+    one = "ndcg@10 -0.0200 [-0.0300, -0.0100] p=0.0400 window d1"
+    w = window("d1", alert=True, change=FELL, p_corrected=0.04)
+    for windows, texts in ([], [all_of_it]), ([w], [all_of_it, one]):
+        known = evidence(sections, change=change(FELL, alert=True), windows=windows, **given)
+        alerts, notices = alerts_of(known)
+        assert [a.text for a in alerts if a.kind == "change"] == ([] if why else texts)
+        assert [note for note in notices if note.startswith("ndcg@10")] == (
+            [f"{all_of_it} (no alert: {why})"] if why else []
+        )
+        more = [f"likewise in 1 more, the last one {one}"] if why and windows else []
+        assert [note for note in notices if note.startswith("likewise")] == more
+    assert not any("ndcg@10" in note for note in alerts_of(evidence(sections, **given))[1])
+
+
+def test_a_window_alerts_by_itself_else_with_those_before_it() -> None:
+    trailing = {"trailing": FELL, "trailing_p_corrected": 0.2}
+    running = {"running": FELL, "running_p_corrected": 0.3}
+    own = {"change": FELL, "p_corrected": 0.1}
+    windows = [
+        window("d1", alert=True, trailing_alert=True, **own, **trailing),
+        window("d2", trailing_alert=True, running_alert=True, **own, **trailing, **running),
+        window("d3", running_alert=True, **own, **trailing, **running),
+        window("d4", **own, **trailing, **running),
+        window("d5", alert=True, trailing_alert=True, running_alert=True),
+    ]
+    found = alerts_of(evidence({"windows": {"trailing": 5}}, change=change(FELL), windows=windows))[0]
+    number = "ndcg@10 -0.0200 [-0.0300, -0.0100]"
+    assert [(alert.text, alert.window) for alert in found] == [
+        (f"{number} p=0.1000 window d1", "d1"),
+        (f"{number} p=0.2000 5 windows up to d2", "d2"),
+        (f"{number} p=0.3000 all windows on record up to d3", "d3"),
+    ]
+
+
+SPLIT = {"slices": {"confirm_split": True, "alpha": 0.05}}
+OF_IT = "ndcg@10 in country=D {} against the rest, share 10.0 %"
+SURE, UNSURE = Interval(-0.3, -0.4, -0.2, p=0.05), Interval(-0.3, -0.4, -0.2, p=0.06)
+
+
+@pytest.mark.parametrize(
+    ("sections", "worst", "said", "alerts"),
+    [
+        ({}, segment(FELL), f"{FELL}", True),
+        ({}, segment(Interval(-0.01)), f"{Interval(-0.01)}", True),  # min_drop itself
+        ({}, segment(Interval(-0.009)), f"{Interval(-0.009)}", False),
+        ({"alerts": {"on": ["change"]}}, segment(FELL), f"{FELL}", False),
+        (SPLIT, segment(FELL), f"{FELL}", False),
+        (SPLIT, segment(FELL, SURE), f"{SURE}", True),
+        (SPLIT, segment(FELL, UNSURE), f"{UNSURE}", False),
+        (SPLIT, segment(FELL, Interval(-0.009, p=0.01)), f"{Interval(-0.009)}", False),
+    ],
+)
+def test_a_segment_alerts_where_it_matters_and_is_sure(
+    sections: dict[str, Any], worst: Slice, said: str, alerts: bool
+) -> None:
+    text = OF_IT.format(said)
+    if sections is SPLIT:
+        sure = worst.confirmed is not None and worst.confirmed is not UNSURE
+        text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+    found, notices = alerts_of(evidence(sections, slices=[worst]))
+    assert ([alert.text for alert in found], notices) == (([text], []) if alerts else ([], [f"slice {text}"]))
+
+
+def test_a_segment_beyond_the_rest_and_under_a_changed_page() -> None:
+    (alert,), _ = alerts_of(evidence(slices=[segment(FELL)], change=change(STILL)))
+    assert f"{FELL} beyond the rest" in alert.text
+    found, notices = alerts_of(evidence(slices=[segment(FELL)], presentation=page("page")))
+    assert (found, notices[0]) == ([], f"slice {OF_IT.format(FELL)}")

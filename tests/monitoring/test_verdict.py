@@ -1,0 +1,327 @@
+"""The verdict's sentences and the cause, from evidence set by hand: every rule on both sides of its boundary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
+from ltr_harness.monitoring.analysis.presentation import CAUTION
+from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.results.answers import FeatureDrift, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.verdict.cause import _explains, cause_of
+from ltr_harness.monitoring.verdict.verdict import verdict_of
+
+from .conftest import (  # type: ignore[import-not-found]
+    FELL,
+    ROSE,
+    STILL,
+    change,
+    drift,
+    evidence,
+    labels,
+    page,
+    segment,
+    split,
+    window,
+)
+
+FELL_TEXT = "ndcg@10 fell: 0.8000 -> 0.7800, -0.0200 [-0.0300, -0.0100]"
+NOT_AFTER = "; over all of production not significant after correction (p = 0.0200)"
+STILL_NUMBERS = "0.8000 -> 0.8100, +0.0100 [-0.0200, +0.0400]"
+STILL_TEXT = f"ndcg@10 did not measurably change: {STILL_NUMBERS}."
+EVERYWHERE = "No segments or features were named in which to look for the cause."
+SLICED = "It is worst in country=D (0.800 -> 0.700, 10.0 % of queries)."
+WARNING = Finding("gaps", "warning", "production", 2, 9, "queries", "queries with gaps", ())
+ALIKE = "It changed about equally everywhere: no segment stands out."
+ALIKE_AND_DRIFT = f"{ALIKE} Not explained by feature drift."
+LOST = "Labels were lost, or other documents are retrieved: their order is not what changed."
+PIPELINE = "Labels, not the ranking, changed; look at the event pipeline first."
+CLICKS: dict[str, Any] = {"relevance": {"events": {"click": 1}}}
+CAPITAL = f"{CAUTION[0].upper()}{CAUTION[1:]}"
+
+
+def test_nothing_to_compare_with() -> None:
+    said = "Nothing to compare with: no baseline was given."
+    assert verdict_of(evidence()) == Verdict("none", said, "", "")
+    where = "It is worst in country=D (0.700, -0.020 against the rest, 10.0 % of queries)."
+    assert verdict_of(evidence(slices=[segment(FELL)])) == Verdict("slice", said, where, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "cause", "what"),
+    [
+        ({"change": change(STILL)}, "healthy", STILL_TEXT),
+        ({"change": change(ROSE)}, "improved", "ndcg@10 rose: 0.8000 -> 0.8200, +0.0200 [+0.0100, +0.0300]."),
+        ({"change": change(FELL)}, "healthy", f"{FELL_TEXT}{NOT_AFTER}."),
+        ({"change": change(FELL, alert=True)}, "everywhere", f"{FELL_TEXT}."),
+        (
+            {"change": change(FELL, alert=True), "adjusted_for": ("country", "f3")},
+            "everywhere",
+            f"{FELL_TEXT} adjusted for country, f3.",
+        ),
+        (
+            {"change": change(ROSE, alert=True)},
+            "everywhere",
+            "ndcg@10 rose: 0.8000 -> 0.8200, +0.0200 [+0.0100, +0.0300].",
+        ),
+        (
+            {"change": change(FELL, below_min_drop=True)},
+            "healthy",
+            "ndcg@10 changed significantly, and by less than min_drop 0.01: 0.8000 -> 0.7800, "
+            "-0.0200 [-0.0300, -0.0100].",
+        ),
+        *(
+            (
+                {"change": change(STILL), "windows": [window("d1"), window("d2", **{kind: True})]},
+                "everywhere",
+                f"ndcg@10 moved in 1 of 2 windows, first d2; over all: {STILL_NUMBERS}.",
+            )
+            for kind in ("alert", "trailing_alert", "running_alert")
+        ),
+    ],
+)
+def test_what_moved(given: dict[str, Any], cause: str, what: str) -> None:
+    where = EVERYWHERE if cause == "everywhere" else ""
+    assert verdict_of(evidence(**given)) == Verdict(cause, what, where, "")
+
+
+def test_what_is_told_where_nothing_moved() -> None:
+    known: dict[str, Any] = {"change": change(STILL), "warnings": [WARNING]}
+    log = "The log itself is not as the baseline's: 2 of 9 queries with gaps."
+    assert verdict_of(evidence(**known)) == Verdict("contract", STILL_TEXT, log, "")
+    known["drift"] = [drift("f3", broken="is missing"), drift("f7", broken="is 0")]
+    broke = "An input broke: f3 is missing; f7 is 0."
+    assert verdict_of(evidence(**known)) == Verdict("input", STILL_TEXT, broke, "")
+    known["slices"] = [segment(FELL)]
+    assert verdict_of(evidence(**known)) == Verdict("slice", STILL_TEXT, SLICED, "")
+
+
+@pytest.mark.parametrize("moved", [{"change": change(FELL, alert=True)}, {"change": change(FELL)}])
+def test_a_changed_page_comes_before_the_ranking(moved: dict[str, Any]) -> None:
+    found = verdict_of(evidence(presentation=page("page"), **moved))
+    assert found.cause == "presentation"
+    assert found.what.startswith(FELL_TEXT)
+    assert found.where.startswith("Positives at rank 1 are as frequent as before")
+    assert found.untold == f"Without propensities the two cannot be told apart: {CAUTION}."
+
+
+def test_a_changed_page_in_one_window_and_in_none() -> None:
+    known: dict[str, Any] = {"change": change(STILL), "presentation": page("page")}
+    assert verdict_of(evidence(**known)) == Verdict("healthy", STILL_TEXT, "", "")
+    assert verdict_of(evidence(windows=[window("d1", alert=True)], **known)).cause == "presentation"
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (page(ips=STILL), "The page changed. IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On"),
+        (page(ips=ROSE), "The page changed. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
+        (
+            page(ips=Interval(-0.01, -0.015, -0.005)),
+            "The page changed. IPS-DCG fell: 2.0000 -> 1.8000, {} (less than min_drop 0.01 of what it was). On",
+        ),
+        (page(ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
+        (page(changed=False, ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
+    ],
+)
+def test_ips_dcg_tells_page_from_ranking(seen: Presentation, said: str) -> None:
+    assert seen.ips is not None
+    for given, moved in (
+        ({"change": change(STILL)}, STILL_TEXT),
+        ({"change": change(FELL, alert=True), "slices": [segment(FELL)]}, f"{FELL_TEXT}."),
+    ):
+        found = verdict_of(evidence(presentation=seen, **given))
+        assert found.what == f"{said.format(seen.ips)} clicks, {moved}"
+        assert found.untold == f"{CAPITAL}; IPS-DCG holds as far as the propensities do."
+        worse = "everywhere" if moved == STILL_TEXT else "slice"
+        assert found.cause == (worse if "ranking" in said else "presentation")
+        assert found.where.startswith(SLICED if found.cause == "slice" else "")
+        assert bool(found.where) == (found.cause == "slice")
+    steady = evidence(presentation=page(changed=False, ips=STILL), change=change(FELL, alert=True))
+    assert verdict_of(steady).what == f"{FELL_TEXT}."
+
+
+def test_the_label_test_nearest_to_the_labels_is_told() -> None:
+    tests = [labels("clicks"), labels(RELEVANT_DOCUMENTS), labels(), labels(LABELLED_DOCUMENTS)]
+    for n, (name, where) in enumerate(
+        [
+            ("clicks", LOST),
+            ("clicks", LOST),
+            (labels().what, LOST),
+            (LABELLED_DOCUMENTS, PIPELINE),
+        ],
+        start=1,
+    ):
+        found = verdict_of(evidence(labels=tests[:n], change=change(STILL)))
+        what = f"Label outage: {name} went from 0.500 to 0.250."
+        untold = f"What the metric did meanwhile cannot be trusted, up or down: {STILL_TEXT}"
+        assert found == Verdict("labels", what, where, untold)
+    events = verdict_of(evidence(CLICKS, labels=tests[:1], change=change(STILL)))
+    assert events.where == PIPELINE
+
+
+def test_labels_that_are_still_arriving() -> None:
+    found = verdict_of(evidence(labels=[labels("clicks")], labels_arriving=True, change=change(STILL)))
+    assert found.cause == "immature"
+    assert found.what.startswith(
+        "Labels are still arriving: clicks went from 0.500 to 0.250, less with every"
+    )
+    assert found.untold == f"Whether the ranking changed there cannot be told yet: {STILL_TEXT}"
+
+
+def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
+    fewer = "Fewer labels came in as well: clicks went from 0.500 to 0.250, not evenly over the ranks."
+    fell = {"labels": [labels("clicks")], "change": change(FELL, alert=True)}
+    assert verdict_of(evidence(presentation=page("page"), **fell)) == Verdict(
+        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did {fewer}", f"{CAPITAL}."
+    )
+    assert verdict_of(evidence(presentation=page("ranking"), **fell)) == Verdict(
+        "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer}", f"{CAPITAL}."
+    )
+    still = fell | {"change": change(STILL)}
+    for given in (
+        {"presentation": page("none"), **fell},
+        {"presentation": page("proportional"), **fell},
+        fell,
+        {"presentation": page("page"), **still},
+    ):
+        assert verdict_of(evidence(**given)).cause == "labels"
+
+
+def test_what_cannot_be_told() -> None:
+    windows = [window("d1", status="small"), window("d2"), window("d3", status="small")]
+    other = change(STILL, method="Welch, different queries")
+    for sections, given, untold in (
+        ({}, {"n_immature": 1}, "1 query is left out, too young for labels."),
+        (
+            {},
+            {"change": other},
+            "The periods hold different queries, a weaker test than scoring the same ones twice.",
+        ),
+        (
+            {},
+            {"days_unknown": True},
+            "How much days differ by themselves is not known, and ordinary differences count as change.",
+        ),
+        (CLICKS, {}, f"{CAPITAL}."),
+        (
+            {},
+            {"windows": windows, "n_immature": 2},
+            "2 queries are left out, too young for labels; 2 windows are too small to be tested.",
+        ),
+    ):
+        known: dict[str, Any] = {"change": change(STILL), **given}
+        assert verdict_of(evidence(sections, **known)).untold == untold
+
+
+@pytest.mark.parametrize(
+    ("part", "chance", "total", "explains"),
+    [
+        (FELL, 0.05, -0.04, True),  # half of it, at the largest chance
+        (FELL, 0.051, -0.04, False),
+        (FELL, 0.05, -0.041, False),
+        (ROSE, 0.05, 0.04, True),
+        (ROSE, 0.05, -0.04, False),
+        (Interval(-0.04, -0.09, 0.01), 0.05, -0.04, False),
+    ],
+)
+def test_what_explains_a_change(part: Interval, chance: float, total: float, explains: bool) -> None:
+    assert _explains(part, chance, total) is explains
+
+
+F3_MIX = "Queries changed: f3 moved (PSI 0.25), and its mix explains -0.0200 of -0.0200."
+LESS, MORE = Interval(-0.015, -0.02, -0.01), Interval(-0.025, -0.03, -0.02)
+BROKE = {"broken": "is missing", "unmatched": FELL}
+
+
+@pytest.mark.parametrize(
+    ("splits", "drifts", "adjusted_for", "cause", "start"),
+    [
+        (
+            [],
+            [drift("f3", **BROKE), drift("f7", broken="is 0", unmatched=MORE)],
+            (),
+            "input",
+            "An input broke: f7 is 0;",
+        ),
+        ([], [drift("f3", unmatched=FELL)], (), "everywhere", ""),
+        (
+            [split("country", FELL)],
+            [],
+            (),
+            "mix",
+            "Mix: the shares of country changed, which explains -0.0200 of -0.0200",
+        ),
+        ([split("country", LESS), split("device", FELL)], [], (), "mix", "Mix: the shares of device"),
+        ([split("country", FELL)], [], ("country",), "everywhere", ""),
+        (
+            [split("country", FELL)],
+            [drift("country", broken="is new", kind="category")],
+            (),
+            "everywhere",
+            "",
+        ),
+        ([split("country", STILL)], [], (), "everywhere", ""),
+        ([split("country", FELL)], [drift("f3", mix=FELL)], (), "mix", "Mix: the shares of country"),
+        ([split("country", FELL)], [drift("f3", mix=LESS)], (), "mix", "Mix: the shares of country"),
+        (
+            [split("country", FELL)],
+            [drift("f3", mix=MORE), drift("f7", mix=LESS)],
+            (),
+            "covariate",
+            "Queries changed: f3 moved (PSI 0.25)",
+        ),
+        ([], [drift("f3", mix=FELL), drift("f7", mix=LESS)], (), "covariate", F3_MIX),
+        ([], [drift("f3", mix=FELL)], ("f3",), "everywhere", ""),
+        ([], [drift("f3", mix=FELL, kind="category")], (), "everywhere", ""),
+        ([], [drift("f3", mix=FELL, broken="is 0")], (), "everywhere", ""),
+    ],
+)
+def test_the_cause(
+    splits: list[Split], drifts: list[FeatureDrift], adjusted_for: tuple[str, ...], cause: str, start: str
+) -> None:
+    known = evidence(change=change(FELL), splits=splits, drift=drifts, adjusted_for=adjusted_for)
+    found, sentence = cause_of(known)
+    assert found == cause
+    assert sentence.startswith(start or EVERYWHERE)
+
+
+def test_segments_may_improve_while_the_whole_falls() -> None:
+    for improved, said in (False, ""), (True, "; segments improved, and the whole fell all the same"):
+        known = evidence(change=change(FELL), splits=[split("country", FELL, improved_inside=improved)])
+        assert cause_of(known)[1].endswith(f"(within segments +0.0100){said}.")
+
+
+def test_inputs_that_broke_beside_the_cause() -> None:
+    known = [drift("f3", **BROKE), drift("f7", broken="is 0", lacking=0.5)]
+    found, sentence = cause_of(evidence(change=change(FELL), drift=known))
+    assert (found, sentence.count("f3")) == ("input", 1)
+    assert sentence.endswith("explains -0.0200 of -0.0200. f7 is 0; that does not explain the change.")
+    for lacking, told in (0.049, False), (0.05, True), (0.95, True), (0.951, False):
+        beside = [drift("f7", broken="is 0", lacking=lacking)]
+        (_, sentence) = cause_of(evidence(change=change(FELL), drift=beside))
+        assert ("that does not explain the change" in sentence) is told
+
+
+@pytest.mark.parametrize(
+    ("columns", "sliced", "everywhere"),
+    [
+        ({}, "No drifted feature explains it", EVERYWHERE),
+        ({"segments": ["country"]}, "The mix of segments does not explain it", ALIKE),
+        ({"features": ["f3"]}, "No drifted feature explains it", ALIKE_AND_DRIFT),
+        (
+            {"segments": ["country"], "features": ["f3"]},
+            "Neither the mix of segments nor a drifted feature explains it",
+            ALIKE_AND_DRIFT,
+        ),
+    ],
+)
+def test_where_no_cause_is_found(columns: dict[str, Any], sliced: str, everywhere: str) -> None:
+    sections = {"columns": {"rank": "rank", **columns}}
+    assert cause_of(evidence(sections, change=change(FELL))) == ("everywhere", everywhere)
+    three = " and in ".join(["country=D (0.800 -> 0.700, 10.0 % of queries)"] * 3)
+    for slices, worst in ([segment(FELL)], SLICED), ([segment(FELL)] * 4, f"It is worst in {three}."):
+        found = cause_of(evidence(sections, change=change(FELL), slices=slices))
+        assert found == ("slice", f"{worst} {sliced}: the ranking is the first suspect.")
