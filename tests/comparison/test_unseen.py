@@ -52,6 +52,17 @@ def test_a_verdict_that_rare_queries_could_turn_round_says_so() -> None:
     assert firm.notes == ()
 
 
+@pytest.mark.parametrize(("models", "names"), [(3, "a, b, c: 60"), (4, "a, b, c and 1 more: 60")])
+def test_three_shaky_models_are_named_and_the_others_counted(models: int, names: str) -> None:
+    d = np.random.default_rng(1).normal(0, 0.1, 60) - 0.06
+    values = {"base": np.linspace(0, 1, 60)}
+    values |= {name: values["base"] + d - 0.001 * at for at, name in enumerate("abcd"[:models])}
+    query = np.arange(60).astype(str)
+    found = compare({name: pd.DataFrame({"query_id": query, "mrr": own}) for name, own in values.items()})
+    (note,) = found.notes
+    assert note.startswith(f"{names} queries may hold none")
+
+
 def test_lopsided_differences_are_said_whatever_the_verdict() -> None:
     d = np.r_[np.full(58, -0.01), 0.9, 0.8]
     assert any("lopsided" in note and "not for what they lack" in note for note in against_base(d).notes)

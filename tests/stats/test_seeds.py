@@ -96,6 +96,21 @@ def test_by_hand() -> None:
     assert found.p() == pytest.approx(2 * t_distribution.sf(0.3 / found.standard_error, found.freedom))
 
 
+def test_two_seeds_on_each_side_by_hand() -> None:
+    """Seed means -.05 and .05 on both sides (variance .005 each), no interaction; differences are of the queries."""
+    query, seeds = np.array([-0.3, -0.1, 0.1, 0.3]), np.array([[-0.05], [0.05]])
+    found = method_difference(query + seeds, np.repeat(seeds, 4, axis=1))
+    assert found is not None
+    of_queries, of_seeds = query.var(ddof=1) / 4, 0.005 / 2
+    total = of_queries + 2 * of_seeds
+    assert found.standard_error == pytest.approx(np.sqrt(total))
+    of_rest = (of_queries + of_seeds) ** 2 / (of_queries**2 / 3 + of_seeds**2)
+    weight = 1 + 2 * (1 - 1 / of_rest) ** 4  # 2 and not 8: the other side has two seeds as well
+    assert 1 / found.freedom == pytest.approx(
+        (of_queries / total) ** 2 / 3 + 2 * weight * (of_seeds / total) ** 2
+    )
+
+
 def test_interaction_is_counted_once() -> None:
     """The mean squares of a two-way table by loops: A - C + B, term by term."""
     rng = np.random.default_rng(2)
