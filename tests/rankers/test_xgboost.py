@@ -267,6 +267,12 @@ def test_values_that_xgboost_rejects_or_misreads_are_refused(
     assert captured.out == captured.err == ""
 
 
+def test_a_missing_gpu_is_refused_after_a_silent_training_too(facts: Any, said: Any) -> None:
+    data = xgboost.DMatrix(np.arange(4.0)[:, None], label=[0, 1, 0, 1])
+    xgboost.Booster({"verbosity": 0}, [data]).update(data, 0)  # silent from here on, also for others
+    assert list(said(XGBoostRanker(params={"device": "cuda"}).check(facts()))) == ["params.device"]
+
+
 @pytest.mark.parametrize(
     "objective", ["rank:NDCG", "rank_ndcg", "None", "", "lambdarank", "reg:squarederror"]
 )

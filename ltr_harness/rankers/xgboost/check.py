@@ -101,7 +101,8 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tupl
 
     rows = np.tile(np.arange(4.0, dtype=np.float32)[:, None], len(features))
     handed = {**for_library(complete(objective, params, seed=0, threads=1)), "verbosity": 1}
-    with warnings.catch_warnings(record=True) as caught:
+    # a booster speaks as loudly as the last one did until its own `verbosity` is read, which is after `device`
+    with warnings.catch_warnings(record=True) as caught, xgboost.config_context(verbosity=1):
         warnings.simplefilter("always")
         try:
             data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
