@@ -25,7 +25,7 @@ from ltr_harness.boosting.callbacks import (
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
-from ltr_harness.boosting.lightgbm_metrics import Feval, MetricName, judgments_of, rows
+from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, MetricName, judgments_of, rows
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import (
     WatchedTraining,
@@ -67,6 +67,31 @@ def feval(*metrics: Metric | str) -> Feval:
         [('mrr', 0.5, True)]
     """
     return Feval(distinct_metrics(metrics))
+
+
+def eval_metric(*metrics: Metric | str) -> EvalMetric:
+    """The metrics as the `eval_metric` of `LGBMRanker.fit` and `DaskLGBMRanker.fit`.
+
+    Give the ranker ``metric="None"``, as for `feval`. LightGBM hands over scores as float64 and labels as
+    float32. Under Dask it reports what the first worker found on its own part of the evaluation set.
+
+    Args:
+        metrics: values such as ``NDCG(k=10)``, or their names.
+
+    Returns:
+        A callable ``(labels, scores, weight, group) -> [(name, mean, higher_is_better), …]``. What does not
+        depend on the scores is computed once per evaluation set. It can be pickled and copied.
+
+    Raises:
+        MetricError: no metric, an unknown one, or one given twice.
+        UsageError: (while training) there are no groups, as in `lightgbm.train`, which takes `feval`.
+
+    Example:
+        >>> import numpy as np
+        >>> eval_metric("mrr")(np.array([0, 1, 0]), np.array([0.3, 0.2, 0.1]), None, np.array([3]))
+        [('mrr', 0.5, True)]
+    """
+    return EvalMetric(distinct_metrics(metrics))
 
 
 def stop_early(

@@ -1,4 +1,4 @@
-"""The harness's metrics in LightGBM's terms: judgments out of a Dataset, results with the metric in them."""
+"""The harness's metrics in LightGBM's terms: judgments of a Dataset, results that know their metric."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 
@@ -29,6 +29,10 @@ def judgments_of(dataset: Any) -> Judgments:
             "the Dataset has no query groups, and a ranking metric is a mean over queries; "
             "expected lightgbm.Dataset(…, group=rows_of_each_query)"
         )
+    return _judgments(labels, sizes, weights)
+
+
+def _judgments(labels: Any, sizes: Any, weights: Any) -> Judgments:
     groups = QueryGroups.from_sizes(sizes)
     query_weights = None
     if weights is not None:
@@ -52,31 +56,78 @@ class MetricName(str):
 Row = tuple[MetricName, float, bool]
 
 
-class Feval:
-    """What `feval` returns."""
+_Fields = tuple[Any, Any, Any]  # labels, group sizes, row weights
+_SETS_KEPT = 16
+
+
+class _LightGBMMetrics:
+    """What both callables share; a copy has the metrics, and binds them to judgments anew."""
 
     def __init__(self, metrics: tuple[Metric, ...]) -> None:
         self._metrics = metrics
-        self._bound: weakref.WeakKeyDictionary[Any, _Bound] = weakref.WeakKeyDictionary()
 
-    def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
-        # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
-        return rows(self._binding(dataset), scores)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._metrics,)
 
-    def _binding(self, dataset: Any) -> Binding:
-        fields = (dataset.get_label(), dataset.get_group(), dataset.get_weight())
-        known = self._bound.get(dataset)
-        # LightGBM returns the same arrays until someone sets others
-        if known is None or any(now is not then for now, then in zip(fields, known.fields, strict=True)):
-            binding = bind(self._metrics, judgments_of(dataset))
-            self._metrics = binding.metrics
-            known = self._bound[dataset] = _Bound(fields, binding)
-        return known.binding
+    def _bind(self, fields: _Fields, judgments: Judgments) -> _Bound:
+        binding = bind(self._metrics, judgments)
+        self._metrics = binding.metrics
+        return _Bound(fields, binding)
 
 
 class _Bound(NamedTuple):
-    fields: tuple[Any, Any, Any]
+    fields: _Fields
     binding: Binding
+
+    def is_of(self, fields: _Fields) -> bool:
+        # LightGBM hands over the same arrays until someone sets others
+        return all(now is then for now, then in zip(fields, self.fields, strict=True))
+
+
+class Feval(_LightGBMMetrics):
+    """What `feval` returns."""
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+        super().__init__(metrics)
+        self._bound: weakref.WeakKeyDictionary[Any, _Bound] = weakref.WeakKeyDictionary()
+
+    def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
+        if isinstance(dataset, np.ndarray):  # LGBMRanker passes labels and scores
+            raise UsageError(
+                "feval(…) is for lightgbm.train, lightgbm.cv and Booster.eval; "
+                "expected LGBMRanker.fit(eval_metric=eval_metric(…)), also of ltr_harness.boosting.lightgbm"
+            )
+        fields = (dataset.get_label(), dataset.get_group(), dataset.get_weight())
+        known = self._bound.get(dataset)
+        if known is None or not known.is_of(fields):
+            known = self._bound[dataset] = self._bind(fields, judgments_of(dataset))
+        # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
+        return rows(known.binding, scores)
+
+
+class EvalMetric(_LightGBMMetrics):
+    """What `eval_metric` returns."""
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+        super().__init__(metrics)
+        self._bound: dict[int, _Bound] = {}  # by the labels' id; they are kept, so that it stays theirs
+
+    def __call__(
+        self, labels: NDArray[np.float32], scores: NDArray[np.float64], weight: Any = None, group: Any = None
+    ) -> list[Row]:
+        if group is None:
+            raise UsageError(
+                "eval_metric(…) was given no query groups; expected LGBMRanker.fit(…, eval_group=…) or "
+                "DaskLGBMRanker; lightgbm.train and lightgbm.cv take feval=feval(…)"
+            )
+        fields = (labels, group, weight)
+        known = self._bound.pop(id(labels), None)
+        if known is None or not known.is_of(fields):
+            known = self._bind(fields, _judgments(labels, group, weight))
+        self._bound[id(labels)] = known
+        if len(self._bound) > _SETS_KEPT:
+            del self._bound[next(iter(self._bound))]  # the one that was not used for longest
+        return rows(known.binding, scores)
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
