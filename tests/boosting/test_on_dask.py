@@ -66,6 +66,6 @@ def test_lightgbm_reports_our_metrics_of_one_workers_part(cluster: Cluster, trai
     )
     scores = ranker.to_local().predict(valid.X)
     reported = [ranker.evals_result_["valid_0"][str(metric)][-1] for metric in METRICS]
-    assert any(
-        np.allclose(reported, means(valid, scores, *part), rtol=0, atol=1e-12) for part in halves(valid)
-    )
+    # Dask may give both parts to one worker
+    seen = [means(valid, scores), *(means(valid, scores, *part) for part in halves(valid))]
+    assert any(np.allclose(reported, values, rtol=0, atol=1e-12) for values in seen)
