@@ -13,6 +13,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -60,6 +61,14 @@ class CG(Metric):
             return self.apply_empty(cumulated(ranking, cutoffs, gain, even, by_grade=True), is_empty)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        return SwapChange(
+            form="sum",
+            worth=gains_of(judgments, self.gain, self.name),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=np.ones(self.ranks_counted(judgments)),
+        )
 
     def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
         return {"gain": gains_of(judgments, self.gain, self.name)}

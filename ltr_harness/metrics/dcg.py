@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import discounts, gains_of, table_text
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, discounts, gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class DCG(Metric):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
-        object.__setattr__(self, "discount", table_text(self.discount, "discount", ("log2", "letor"), 1))
+        object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
@@ -63,6 +64,17 @@ class DCG(Metric):
             return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        n_ranks = int(judgments.groups.sizes.max()) + 1
+        named = self.discount if self.discount in NAMED_DISCOUNTS else ""
+        return SwapChange(
+            form="sum",
+            worth=gains_of(judgments, self.gain, self.name),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=discounts(self.discount, self.ranks_counted(judgments), self.name),
+            apart=discounts(named, n_ranks, self.name) if named else None,
+        )
 
     def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
         return {"gain": gains_of(judgments, self.gain, self.name)}

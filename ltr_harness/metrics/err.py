@@ -15,6 +15,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade, refuse_above
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
@@ -94,6 +95,15 @@ class ERR(Metric):
             ranking.offsets, index, ranking.tie_end, cutoffs, stops, float(self.continuation), out
         )
         return out
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        return SwapChange(
+            form="cascade",
+            worth=self.stop_probabilities(judgments),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
+            continuation=float(self.continuation),
+        )
 
     def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
         return {"satisfies": self.stop_probabilities(judgments)}

@@ -13,6 +13,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,12 @@ class KendallTauDistance(Metric):
     @property
     def counts(self) -> bool:
         return not self.normalized
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        # a sum over pairs: a pair weighs what it counts, whatever its exchange does to the rows between
+        pairs = LabelOrder.of(judgments).pairs(judgments.groups.boundaries)
+        scale = 1.0 / np.maximum(pairs, 1) if self.normalized else np.ones(pairs.size)
+        return SwapChange(form="pairs", worth=judgments.labels, scale=scale)
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
         above = LabelOrder.of(judgments).above(ranking)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -51,11 +52,7 @@ class MAP(BinaryMetric):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         is_relevant, n_relevant = self.relevant_rows(judgments)
-        if self.denominator == "min_rk":
-            divisor = np.minimum(n_relevant[np.newaxis, :], cutoffs[:, np.newaxis])
-        else:
-            divisor = np.broadcast_to(n_relevant, (cutoffs.size, n_relevant.size))
-        at_least_one = np.maximum(divisor, 1).astype(np.float64)
+        at_least_one = self._divisor(n_relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty(at_least_one.shape)
@@ -76,6 +73,26 @@ class MAP(BinaryMetric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def _divisor(self, n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64 (n_cutoffs, n_queries), at least 1."""
+        reached = cutoffs if self.denominator == "min_rk" else np.full_like(cutoffs, NO_CUTOFF)
+        divisor = np.minimum(n_relevant[np.newaxis, :], reached[:, np.newaxis])
+        return np.maximum(divisor, 1).astype(np.float64)
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        if self.denominator == "retrieved":
+            raise MetricError(
+                f"{self} cannot be an objective: its divisor changes with the ranking; expected "
+                "denominator=min_rk or total"
+            )
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        return SwapChange(
+            form="precision",
+            worth=is_relevant.astype(np.float64),
+            scale=1.0 / self._divisor(n_relevant, np.array([self.cutoff]))[0],
+            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
+        )
 
     def divisor_at(
         self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]

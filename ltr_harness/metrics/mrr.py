@@ -13,6 +13,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,15 @@ class MRR(BinaryMetric):
             return self.apply_empty(first_hit(ranking, cutoffs, is_relevant, reciprocal), n_relevant == 0)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        is_relevant, _ = self.relevant_rows(judgments)
+        return SwapChange(
+            form="first hit",
+            worth=is_relevant.astype(np.float64),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
+        )
 
     def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
         return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import DCG, cumulated
 
 
@@ -90,6 +91,15 @@ class NDCG(DCG):
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)
         best = RowRanker(judgments, "stable", None).rank(gain)
         return "ideal DCG", cumulated(best, cutoffs, gain, factor)[:, 0]
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        change = super().swap_change(judgments)
+        ideal = RowRanker(judgments, "stable", self.ranks_counted(judgments)).rank(change.worth)
+        best = cumulated(ideal, np.array([self.cutoff]), change.worth, change.rank_worth)[0]
+        scale = np.divide(1.0, best, out=np.zeros(best.size), where=best > 0.0)
+        if self.short_list == "zero" and self.k is not None:
+            scale[judgments.groups.sizes < self.k] = 0.0
+        return replace(change, scale=scale)
 
 
 def _positive(ideal: Values) -> Values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.err import ERR
 
 
@@ -45,10 +46,7 @@ class NERR(ERR):
     source: ClassVar[str] = "Chapelle et al. 2009; Sakai 2014"
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
-        stops = self.stop_probabilities(judgments)
-        # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
-        best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
-        ideal = self.expected(best, cutoffs, stops)
+        ideal = self._ideal(judgments, cutoffs)
         attained = super().prepare(judgments, cutoffs)
 
         def values(ranking: Ranking) -> Values:
@@ -58,8 +56,17 @@ class NERR(ERR):
 
         return values
 
+    def _ideal(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Values:
+        # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
+        best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
+        return self.expected(best, cutoffs, self.stop_probabilities(judgments))
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        ideal = self._ideal(judgments, np.array([self.cutoff]))[0]
+        scale = np.divide(1.0, ideal, out=np.zeros(ideal.size), where=ideal > 0.0)
+        return replace(super().swap_change(judgments), scale=scale)
+
     def divisor_at(
         self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
     ) -> tuple[str, NDArray[np.float64]]:
-        best = RowRanker(judgments, "stable", None).rank(judgments.labels)
-        return "ideal ERR", self.expected(best, cutoffs, self.stop_probabilities(judgments))[:, 0]
+        return "ideal ERR", self._ideal(judgments, cutoffs)[:, 0]

@@ -15,6 +15,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +84,22 @@ class Q(Metric):
 
         return values
 
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        gain = gains_of(judgments, self.gain, self.name)
+        boundaries = judgments.groups.boundaries
+        n_relevant = np.add.reduceat(gain > 0.0, boundaries[:-1], dtype=np.int64)
+        ideal = RowRanker(judgments, "stable", None).rank(gain)
+        depth = np.minimum(judgments.groups.sizes, self.cutoff)
+        return SwapChange(
+            form="precision",
+            worth=gain,
+            scale=1.0 / np.maximum(np.minimum(n_relevant, self.cutoff), 1),
+            rank_worth=_ideal_ratios(boundaries, gain[ideal.rows], float(self.b)),
+            per_query=True,
+            depth=depth,
+            blend=float(self.b),
+        )
+
     def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
         return {"gain": gains_of(judgments, self.gain, self.name)}
 
@@ -91,6 +108,18 @@ class Q(Metric):
     ) -> tuple[str, NDArray[np.float64]]:
         relevant = np.count_nonzero(gains_of(judgments, self.gain, self.name) > 0.0)
         return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
+
+
+@compiled
+def _ideal_ratios(boundaries: NDArray[np.int64], ideal: NDArray[np.float64], b: float) -> NDArray[np.float64]:
+    """1 / (b cg*(r) + r) for each rank of each query."""
+    out = np.empty(ideal.size)
+    for query in range(boundaries.size - 1):
+        gained = 0.0
+        for i in range(boundaries[query], boundaries[query + 1]):
+            gained += ideal[i]
+            out[i] = 1.0 / (b * gained + (i + 1 - boundaries[query]))
+    return out
 
 
 @compiled

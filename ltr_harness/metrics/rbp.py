@@ -14,6 +14,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade
 from ltr_harness.metrics.core.metric import BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -83,6 +84,14 @@ class RBP(BinaryMetric):
             return self.apply_empty(cumulated(ranking, cutoffs, utility, weight), is_empty)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        return SwapChange(
+            form="sum",
+            worth=self.utility(judgments),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=self.rank_weights(judgments, np.array([self.cutoff])),
+        )
 
     def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
         return {"utility": self.utility(judgments)}

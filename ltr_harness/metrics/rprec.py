@@ -13,6 +13,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -48,6 +49,16 @@ class RPrec(BinaryMetric):
             return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        return SwapChange(
+            form="sum",
+            worth=is_relevant.astype(np.float64),
+            scale=1.0 / np.maximum(n_relevant, 1),
+            rank_worth=np.ones(max(int(n_relevant.max()), 1)),
+            depth=n_relevant,
+        )
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
         is_relevant, (n_relevant,) = self.relevant_rows(judgments)

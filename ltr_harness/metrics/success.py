@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.mrr import first_hit
 
 
@@ -48,3 +49,12 @@ class Success(BinaryMetric):
             return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        is_relevant, _ = self.relevant_rows(judgments)
+        return SwapChange(
+            form="first hit",
+            worth=is_relevant.astype(np.float64),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=np.ones(self.ranks_counted(judgments)),
+        )

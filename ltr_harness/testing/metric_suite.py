@@ -11,7 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.boosting.swap_gradients import swap_changes
 from ltr_harness.evaluation import evaluate
+from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 
 
@@ -210,6 +212,37 @@ class MetricSuite:
         expected = self.per_query(queries, metric.with_cutoff(3))
         shuffled = replace(queries, scores=self.shuffled_below(queries, k=3))
         np.testing.assert_array_equal(self.per_query(shuffled, metric.with_cutoff(3)), expected)
+
+    def test_changes_of_swaps_are_what_swapping_does(self) -> None:
+        """Every pair of rows of a query changes places, and the metric is computed again."""
+        if not self.made().has_swap_change:
+            return
+        queries = self.drawn(seed=11, ties=False, n_queries=12)
+        judgments = Judgments.checked(queries.labels, QueryGroups.from_sizes(queries.sizes))
+        made = self.made().resolved(judgments)
+        for metric in [made, made.with_cutoff(3)] if made.takes_cutoff else [made]:
+            change = metric.swap_change(judgments)
+            tables = swap_changes(change, judgments, queries.scores)
+            ends = np.cumsum(queries.sizes)
+            for said, start, end in zip(tables, ends - queries.sizes, ends, strict=True):
+                order = start + np.argsort(-queries.scores[start:end])
+                labels = queries.labels[order]
+                n = labels.size
+                # where only the pair itself counts, rows between it do not: rows side by side have none
+                pairs = [
+                    (a, b)
+                    for a, b in itertools.combinations(range(n), 2)
+                    if b == a + 1 or change.form != "pairs"
+                ]
+                swapped = np.tile(labels, (len(pairs) + 1, 1))
+                for at, (a, b) in enumerate(pairs, start=1):
+                    swapped[at, [a, b]] = labels[[b, a]]
+                lists = _Queries(
+                    swapped.ravel(), np.tile(-np.arange(float(n)), len(swapped)), np.full(len(swapped), n)
+                )
+                value = np.nan_to_num(self.per_query(lists, metric))
+                expected = np.abs(value[1:] - value[0])
+                np.testing.assert_allclose([said[pair] for pair in pairs], expected, atol=1e-12)
 
     # what the tests are made of
 

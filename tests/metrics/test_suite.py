@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -200,6 +200,16 @@ class Whole(Precision):
         return lambda ranking: np.add.reduceat(judgments.labels * ranking.scores, starts)[np.newaxis, :]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Undivided(Precision):
+    """Says how many relevant rows come and go, and not by how much precision moves."""
+
+    name: ClassVar[str] = "undivided"
+
+    def swap_change(self, judgments: Any) -> Any:
+        return replace(super().swap_change(judgments), scale=np.ones(judgments.groups.n_queries))
+
+
 def by_first_score(labels: Any, scores: Any) -> float:
     return float(scores[0])
 
@@ -213,6 +223,7 @@ def by_first_score(labels: Any, scores: Any) -> float:
         (Sloppy(k=1), "test_expected_ties_are_the_mean_over_all_orders"),
         (Sloppy(k=1), "test_queries_without_relevant_rows_follow_empty"),
         (Whole(k=3), "test_the_order_below_the_cutoff_does_not_matter"),
+        (Undivided(k=3), "test_changes_of_swaps_are_what_swapping_does"),
         (Precision(k=3), "test_cutoffs_beyond_the_list_change_nothing"),
         (Precision(k=3), "test_a_larger_cutoff_never_lowers_the_value"),
         (function_metric(by_first_score, higher_is_better=True), "test_row_order_changes_no_bit"),

@@ -15,7 +15,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
 from ltr_harness.metrics.core.grammar import parse_metric
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
+from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
@@ -56,11 +56,11 @@ class Binding:
         depths: dict[tuple[Ties, str], int] = {}
         for metric in self.metrics:
             order = (metric.ties, metric.score_precision)
-            depths[order] = max(depths.get(order, 0), NO_CUTOFF if metric.k is None else metric.k)
+            depths[order] = max(depths.get(order, 0), metric.cutoff)
         self._rankers = {order: RowRanker(judgments, order[0], depth) for order, depth in depths.items()}
         self._families = []
         for family, members in families.items():
-            cutoffs = np.array([_cutoff(self.metrics[i]) for i in members])
+            cutoffs = np.array([self.metrics[i].cutoff for i in members])
             distinct, position = np.unique(cutoffs, return_inverse=True)
             self._families.append(
                 (
@@ -226,10 +226,6 @@ def _as_slices(
     if in_place and np.array_equal(position, np.arange(members.size)):
         return slice(first, first + members.size), slice(None)
     return members, position
-
-
-def _cutoff(metric: Metric) -> int:
-    return NO_CUTOFF if metric.k is None else metric.k
 
 
 @compiled

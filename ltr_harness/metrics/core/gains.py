@@ -13,6 +13,8 @@ from ltr_harness.groups import Judgments
 from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
+NAMED_DISCOUNTS = ("log2", "letor")
+
 _WRITTEN_OUT = {"exponential": "exp"}
 
 TableLike = str | Mapping[int, float] | Sequence[float]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -49,6 +50,16 @@ class HitsMetric(BinaryMetric):
             return self.apply_empty(out, n_relevant == 0)
 
         return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        by = self.divisor(judgments.groups.sizes, n_relevant, np.array([self.cutoff]))
+        return SwapChange(
+            form="sum",
+            worth=is_relevant.astype(np.float64),
+            scale=self.multiple / np.maximum(by, 1),
+            rank_worth=np.ones(self.ranks_counted(judgments)),
+        )
 
     def divisor_at(
         self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]

@@ -27,6 +27,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
+from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.numbers import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
@@ -187,6 +188,34 @@ class Metric:
             MetricError: the labels are outside the metric's domain; the message names the query.
         """
         raise NotImplementedError
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        """How each query's value changes when two rows of its ranking change places: what makes an objective of it.
+
+        A metric that is one of the forms of `SwapChange` names it; any other gives a function. `MetricSuite` compares
+        what is said here with the metric itself.
+
+        Args:
+            judgments: labels in query groups.
+
+        Raises:
+            MetricError: the metric does not say it, or the labels are outside its domain.
+        """
+        raise MetricError(f"{self} does not say by how much it changes when two rows change places")
+
+    @property
+    def has_swap_change(self) -> bool:
+        """Whether it says it; what explains other numbers is nothing to optimise."""
+        return type(self).swap_change is not Metric.swap_change and not self.diagnostic
+
+    @property
+    def cutoff(self) -> int:
+        """K, `NO_CUTOFF` where the whole list counts."""
+        return NO_CUTOFF if self.k is None else self.k
+
+    def ranks_counted(self, judgments: Judgments) -> int:
+        """The most ranks of a query that count."""
+        return int(min(judgments.groups.sizes.max(), self.cutoff))
 
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 

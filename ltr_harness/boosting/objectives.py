@@ -1,0 +1,68 @@
+"""An objective made of a metric: which one, and how its pairs are weighed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, Self, get_args
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
+
+Weighting = Literal["swap", "ndcg_loss2++"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricObjective:
+    """What LambdaMART's gradients are made of; `ltr_harness.boosting.swap_gradients` has the formulas.
+
+    Attributes:
+        metric: what is optimised. It must say how it changes when two rows change places (`Metric.swap_change`).
+        truncation_level: pairs with at least one row within this many ranks count; a cutoff of the metric bounds it.
+        sigma: steepness of the logistic function, > 0.
+        norm: as LightGBM's `lambdarank_norm`: pairs are divided by how far their scores are apart, queries by the
+            size of their gradients.
+        weighting: ``swap``, by how much the metric changes; ``ndcg_loss2++`` of Wang et al. 2018 (LambdaLoss) adds ten
+            times what two rows that far apart would lose at the top: DCG and NDCG alone have it.
+
+    Raises:
+        MetricError: a value out of range, or a metric without such changes.
+
+    Example:
+        >>> from ltr_harness.metrics import ERR
+        >>> str(MetricObjective(metric=ERR(k=10, max_grade=4)).metric)
+        'err(max_grade=4)@10'
+    """
+
+    metric: Metric
+    truncation_level: int = 30
+    sigma: float = 1.0
+    norm: bool = True
+    weighting: Weighting = "swap"
+
+    def __post_init__(self) -> None:
+        if not self.metric.has_swap_change:
+            raise MetricError(
+                f"{self.metric} cannot be an objective: it does not say by how much it changes when two rows change "
+                "places; expected a metric with `swap_change`, such as ndcg@10, mrr, map or err@10"
+            )
+        if isinstance(self.truncation_level, bool) or not isinstance(self.truncation_level, int):
+            raise MetricError(f"objective: truncation_level={self.truncation_level!r}; expected an integer")
+        if self.truncation_level < 1:
+            raise MetricError(f"objective: truncation_level={self.truncation_level}; expected at least 1")
+        if not (math.isfinite(self.sigma) and self.sigma > 0):
+            raise MetricError(f"objective: sigma={self.sigma}; expected a number above 0, such as 1")
+        if self.weighting not in get_args(Weighting):
+            expected = " or ".join(get_args(Weighting))
+            raise MetricError(f"objective: weighting={self.weighting!r}; expected {expected}")
+        if self.weighting == "ndcg_loss2++" and getattr(self.metric, "discount", None) not in NAMED_DISCOUNTS:
+            raise MetricError(
+                f"objective: weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
+                f"{' or '.join(NAMED_DISCOUNTS)}"
+            )
+
+    def resolved(self, judgments: Judgments) -> Self:
+        """The same, with everything fixed that the metric takes from the data."""
+        return replace(self, metric=self.metric.resolved(judgments))
