@@ -20,22 +20,31 @@ class StoppingCallback:
 def callbacks_of_training(library: str) -> list[Any]:
     """The callbacks of the training that is running, those included that the library made of its arguments.
 
-    Neither library shows a callback the others. Both keep them, in `train` and in `cv`, under the name of their
-    public argument `callbacks`, so they are read from the frame that called.
-
     Args:
         library: name of its package.
 
     Returns:
         In no particular order; empty outside of a training.
     """
+    return list(arguments_of_training(library).get("callbacks") or ())
+
+
+def arguments_of_training(library: str) -> dict[str, Any]:
+    """What the training that is running was called with, as the library keeps it; empty outside of one.
+
+    Neither library shows a callback the others, nor XGBoost its evaluation sets. Both keep them, in `train` and
+    in `cv`, under the names of their public arguments, so they are read from the frame that called.
+
+    Args:
+        library: name of its package.
+    """
     frame = inspect.currentframe()
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package == library and "callbacks" in frame.f_locals:
-            return list(frame.f_locals["callbacks"] or ())
+            return dict(frame.f_locals)
         frame = frame.f_back
-    return []
+    return {}
 
 
 def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> None:

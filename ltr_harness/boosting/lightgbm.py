@@ -11,34 +11,36 @@ or, when evaluating every round is too dear, `Watch`, which evaluates only the r
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
-from ltr_harness.boosting.callbacks import (
-    StoppingCallback,
-    callbacks_of_training,
-    refuse_rule_of_library,
-    refuse_second_rule_of_ours,
+from ltr_harness.boosting.callbacks import callbacks_of_training
+from ltr_harness.boosting.lightgbm_metrics import (
+    EvalMetric,
+    Feval,
+    MetricName,
+    judgments_of,
+    packed_dataset,
+    rows,
 )
-from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, MetricName, judgments_of, rows
-from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.boosting.watching import (
-    WatchedTraining,
-    Watching,
-    distinct_metrics,
+from ltr_harness.boosting.lightgbm_stopping import (
+    StopEarly,
+    collision,
+    refuse_what_undoes_stopping,
+    rounds_of,
 )
-from ltr_harness.catalog import did_you_mean
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import WatchedTraining, distinct_metrics
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Binding, Metric, parse_metric
 
-# After LightGBM's logging and recording callbacks (10, 20) and before its early stopping (30), to refuse that in time.
-_AFTER_RECORDING = 29
-_LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
+_FIRST = -sys.maxsize  # before whoever reads results, callbacks without an order of their own among them
+_RECORDING = type(lightgbm.record_evaluation({}))
 
 
 def feval(*metrics: Metric | str) -> Feval:
@@ -126,107 +128,18 @@ def stop_early(
     return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
-class StopEarly(StoppingCallback):
-    """What `stop_early` returns; it may be used for one training after another.
-
-    Attributes:
-        best_round: 1-based, the round to keep.
-        best_value: the metric's value at that round.
-    """
-
-    order = _AFTER_RECORDING
-    before_iteration = False
-
-    def __init__(self, rule: StoppingRule, data: str | None) -> None:
-        self._rule = rule
-        self._data = data
-        self._set = ""
-        self._stopper = Stopper(rule)
-        self._best_results: list[Any] = []
-        self.best_round = 0
-
-    @property
-    def best_value(self) -> float:
-        return self._stopper.best_value
-
-    def __call__(self, env: Any) -> None:
-        if env.iteration == env.begin_iteration:
-            _refuse_what_undoes_stopping(self, env)
-            self._stopper = Stopper(self._rule)
-            self._set = self._choose_set(env)
-            self._check_reported(env)
-        attempt = env.iteration + 1
-        is_last = attempt == env.end_iteration
-        if not is_last and attempt % self._rule.every:
-            return
-        stop = self._stopper.update(attempt, self._value(env))
-        if self._stopper.best_round == attempt:
-            self.best_round = _rounds(env)
-            self._best_results = env.evaluation_result_list
-        if stop or is_last:
-            raise EarlyStopException(self.best_round - 1, self._best_results)
-
-    def _choose_set(self, env: Any) -> str:
-        if isinstance(env.model, lightgbm.Booster):
-            # the training set is not among them, whatever its name
-            names = [str(name) for name in env.model.name_valid_sets]
-        else:
-            names = list(dict.fromkeys(str(result[0]) for result in env.evaluation_result_list))
-        if not names:
-            raise UsageError(
-                "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
-                "The training set does not count: a model rarely stops improving on it"
-            )
-        if self._data is None:
-            if len(names) > 1:
-                raise UsageError(
-                    f"stop_early: there are several validation sets ({', '.join(names)}); "
-                    f"expected data={names[0]!r} or another of them"
-                )
-            return names[0]
-        if self._data not in names:
-            raise UsageError(
-                f"stop_early: {self._data!r} is not a validation set; {did_you_mean(self._data, names)}"
-            )
-        return self._data
-
-    def _check_reported(self, env: Any) -> None:
-        reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
-        if any(self._is_ours(result) for result in env.evaluation_result_list):
-            twice = [name for name, count in Counter(reported).items() if count > 1]
-            if twice:
-                raise UsageError(_collision(twice))
-            return
-        listing = ", ".join(reported) or "none"
-        own = f"LightGBM's own {self._rule.metric} is another definition and cannot stand in for it; "
-        raise UsageError(
-            f"stop_early: {self._rule.metric} is not among the metrics reported on {self._set!r} ({listing}); "
-            f"{own if str(self._rule.metric) in reported else ''}"
-            f"expected feval=feval({str(self._rule.metric)!r}, …) and the parameter metric='None'"
-        )
-
-    def _value(self, env: Any) -> float:
-        return next(float(result[2]) for result in env.evaluation_result_list if self._is_ours(result))
-
-    def _is_ours(self, result: Any) -> bool:
-        name = result[1]
-        return (
-            result[0] == self._set
-            and isinstance(name, MetricName)
-            and _is_resolution(self._rule.metric, name.metric)
-        )
-
-
 class Watch(WatchedTraining):
     """A callback for `lightgbm.train` that evaluates named sets itself, in the rounds asked for, and stops.
 
-    Needs neither `feval` nor `valid_sets`. Stops on the first metric; the returned booster consists of the
-    best round's trees, also when training ends before patience runs out, and also after saving and loading.
-    May be used for one training after another.
+    Needs no `feval`, and no `valid_sets` where it is given `data`. Stops on the first metric; the returned booster
+    consists of the best round's trees, also when training ends before patience runs out, and also after saving and
+    loading. What it measures is among the round's results, for every other callback. May be used for one
+    training after another, and in `LGBMRanker.fit`.
 
     Args:
         metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
-        data: name to `lightgbm.Dataset`; the training set may be among them.
+        data: name to `lightgbm.Dataset`; the training set may be among them. None: the training's own validation
+            sets, by LightGBM's names.
         stop_on: the set that decides; needed when there are several.
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
@@ -234,6 +147,8 @@ class Watch(WatchedTraining):
         judgments: name to labels, queries and weights, where those of the data are not precise enough: the
             library keeps them as float32, and knows no document ids.
         on_round: called with an evaluated round's measurements.
+        print_every: print the evaluated rounds that this number divides.
+        progress: keep one line up to date on stderr.
 
     Attributes:
         history: `Measured(round, data, metric, value)` of every evaluated round.
@@ -241,11 +156,15 @@ class Watch(WatchedTraining):
         best_value: the first metric's value there.
 
     Raises:
-        UsageError: (at the first round) see `stop_early`.
+        UsageError: (at the first round) nothing to watch; `record_evaluation`, which takes every round, beside
+            `every`; see also `stop_early`.
     """
 
-    order = _AFTER_RECORDING
     before_iteration = False
+
+    @property
+    def order(self) -> int:
+        return _FIRST + self.stops  # what it does not measure, it shows to the last
 
     def _check_kind(self, name: str, data: Any) -> None:
         if not isinstance(data, lightgbm.Dataset):
@@ -253,9 +172,16 @@ class Watch(WatchedTraining):
                 f"data[{name!r}] is a {type(data).__name__}; expected a lightgbm.Dataset with groups"
             )
 
+    def _packed(self, data: Any) -> Any:
+        return packed_dataset(data)
+
+    def _unpacked(self, packed: Any) -> Any:
+        return lightgbm.Dataset(**packed)
+
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or self._watching is None:
-            self._watching = self._start(env)
+            self._start(env)
+            self._watching = self._begin()
             self._best_results: list[Any] = []
         watching = self._watching
         attempt = env.iteration + 1
@@ -268,32 +194,60 @@ class Watch(WatchedTraining):
             for name, of_set in zip(self._data, results, strict=True)
         }
         best_before = watching.best_round
-        stop = watching.record(attempt, _rounds(env), values)
+        stop = watching.record(attempt, rounds_of(env), values)
+        flat = [result for of_set in results for result in of_set]
         if watching.best_round != best_before:
-            self._best_results = [result for of_set in results for result in of_set]
+            self._best_results = flat
+        known = {(result[0], str(result[1])) for result in env.evaluation_result_list}
+        env.evaluation_result_list.extend(one for one in flat if (one[0], str(one[1])) not in known)
+        if stop or is_last:
+            self._printing.end()
         if self.stops and (stop or is_last):
+            self._ask_the_others(env)
             raise EarlyStopException(watching.best_round - 1, self._best_results)
 
-    def _start(self, env: Any) -> Watching:
+    def _start(self, env: Any) -> None:
         if not isinstance(env.model, lightgbm.Booster):
             raise UsageError(
                 "Watch is for lightgbm.train; expected feval(…) and stop_early(…) in lightgbm.cv"
             )
+        model = env.model
+        self._choose_offered(
+            "LightGBM", dict(zip(model.name_valid_sets, model.valid_sets, strict=True)), model.train_set
+        )
+        self._max_rounds = env.end_iteration
         if self.stops:
-            _refuse_what_undoes_stopping(self, env)
-            if self._data[self._stop_on] is env.model.train_set:
+            refuse_what_undoes_stopping(self, env)
+            if self._data[self._stop_on] is model.train_set:
                 raise UsageError(
                     f"Watch: {self._stop_on!r} is the training set; expected a validation set to stop on: "
                     "a model rarely stops improving on the rows it learns from"
                 )
-        known = [env.model.train_set, *env.model.valid_sets]
+        if self._every > 1 and any(isinstance(one, _RECORDING) for one in callbacks_of_training("lightgbm")):
+            raise UsageError(
+                f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
+                "expected every=1, or the values from Watch.history"
+            )
+        known = [model.train_set, *model.valid_sets]
         for name, dataset in self._data.items():
             if not any(dataset is one for one in known):
-                dataset.set_reference(env.model.train_set)
-                env.model.add_valid(dataset, name)
-        return self._begin(judgments_of)
+                dataset.set_reference(model.train_set)
+                model.add_valid(dataset, name)
 
-    def _evaluate(self, model: Any, name: str, binding: Binding) -> Sequence[Any]:
+    def _ask_the_others(self, env: Any) -> None:
+        """LightGBM asks nobody else in the round that ends training."""
+        later = [
+            one
+            for one in callbacks_of_training("lightgbm")
+            if not getattr(one, "before_iteration", False) and one.order > self.order
+        ]
+        for callback in sorted(later, key=lambda one: int(one.order)):
+            callback(env)
+
+    def _bound(self) -> Mapping[str, Binding]:
+        return self._bound_by(judgments_of)
+
+    def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(
             self._data[name], name, feval=lambda scores, _: rows(binding, scores)
         )
@@ -301,49 +255,5 @@ class Watch(WatchedTraining):
             metric for metric, count in Counter(str(result[1]) for result in results).items() if count > 1
         ]
         if twice:
-            raise UsageError(_collision(twice))
+            raise UsageError(collision(twice))
         return results
-
-
-def _rounds(env: Any) -> int:
-    """Rounds the model consists of.
-
-    A boosting step that finds no split adds nothing: with bagging, step 40 may end with 38 rounds, and the
-    step's number would cut the model at a later tree than the one that was measured.
-    """
-    if isinstance(env.model, lightgbm.Booster):
-        return max(1, int(env.model.current_iteration()))
-    return int(env.iteration) + 1
-
-
-def _refuse_what_undoes_stopping(own: StoppingCallback, env: Any) -> None:
-    if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
-        raise UsageError(
-            "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
-            "expected another `boosting`, or a fixed number of rounds without early stopping"
-        )
-    callbacks = callbacks_of_training("lightgbm")
-    refuse_second_rule_of_ours(own, callbacks)
-    theirs = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
-    if isinstance(theirs, int) and theirs > 0:
-        refuse_rule_of_library("LightGBM", f"early_stopping_round={theirs}")
-    for callback in callbacks:
-        if isinstance(callback, _LIGHTGBMS_RULE) and callback.stopping_rounds > 0:
-            refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
-
-
-def _collision(names: Sequence[str]) -> str:
-    return (
-        f"{', '.join(names)} is reported twice on one set: LightGBM's own metric has the same name, and both would "
-        "end in one curve; expected the parameter metric='None' (the text: the value None leaves them on), and "
-        "distinct names in valid_names"
-    )
-
-
-def _is_resolution(asked: Metric, resolved: Metric) -> bool:
-    """Whether `found` is the metric asked for, perhaps with parameters taken from the data filled in."""
-    return type(asked) is type(resolved) and all(
-        getattr(asked, field.name) == getattr(resolved, field.name)
-        or (field.name != "k" and getattr(asked, field.name) is None)
-        for field in dataclasses.fields(asked)
-    )

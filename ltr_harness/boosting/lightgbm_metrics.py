@@ -41,6 +41,32 @@ def _judgments(labels: Any, sizes: Any, weights: Any) -> Judgments:
     return Judgments.checked(labels, groups, query_weights=query_weights)
 
 
+def packed_dataset(dataset: Any) -> dict[str, Any]:
+    """What `lightgbm.Dataset` makes the same set of, as values that can be pickled.
+
+    Raises:
+        UsageError: LightGBM has freed the rows, as it does unless told otherwise.
+    """
+    if dataset.data is None:
+        raise UsageError(
+            "LightGBM has freed the rows of a watched set, so it cannot be copied to another process; "
+            "expected lightgbm.Dataset(…, free_raw_data=False), or Watch without data and the set among the "
+            "training's validation sets"
+        )
+    return {
+        "data": dataset.data,
+        "label": dataset.get_label(),
+        "group": dataset.get_group(),
+        "weight": dataset.get_weight(),
+        "init_score": dataset.get_init_score(),
+        "position": dataset.get_position(),
+        "feature_name": dataset.feature_name,
+        "categorical_feature": dataset.categorical_feature,
+        "params": dataset.get_params(),
+        "free_raw_data": dataset.free_raw_data,
+    }
+
+
 class MetricName(str):
     """A metric's name in LightGBM's results that still knows the metric: LightGBM's own names do not."""
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness.boosting.callbacks import StoppingCallback
+from ltr_harness.boosting.measured import Measured as Measured
+from ltr_harness.boosting.printing import Printing
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError, UsageError
@@ -16,13 +21,19 @@ from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 T = TypeVar("T")
 
 
-class Measured(NamedTuple):
-    """One point of a learning curve: a metric's mean on one set after `round` rounds (1-based)."""
+class Bound(Protocol):
+    """Metrics bound to one set's judgments."""
 
-    round: int
-    data: str
-    metric: str
-    value: float
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics' names."""
+
+    def means(self, scores: Any, /) -> NDArray[np.float64]:
+        """float64 (n_metrics,).
+
+        Args:
+            scores: (n_rows,), in the judgments' row order.
+        """
 
 
 OnRound = Callable[[Sequence[Measured]], None]
@@ -45,7 +56,7 @@ class Watching:
 
     def __init__(
         self,
-        bindings: Mapping[str, Binding],
+        bindings: Mapping[str, Bound],
         rule: StoppingRule | None,
         stop_on: str,
         on_round: OnRound | None,
@@ -58,6 +69,10 @@ class Watching:
         self._stop_on = stop_on
         self._on_round = on_round
         self._rounds = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was measured, without the judgments it was measured on."""
+        return {**self.__dict__, "bindings": {}, "_on_round": None}
 
     @property
     def best_value(self) -> float:
@@ -95,44 +110,77 @@ class Watching:
 class WatchedTraining(StoppingCallback):
     """What both libraries' `Watch` share: what they are asked for, and the state of the training last watched.
 
+    A copy shares the sets; what is pickled takes them along.
+
     Raises:
-        UsageError: nothing to watch, a set to stop on that is not watched or is missing among several, a
-            number out of range, an argument of another kind.
+        UsageError: a set to stop on that is not watched or is missing among several, a number out of range, an
+            argument of another kind.
     """
 
     def __init__(
         self,
         *metrics: Metric | str,
-        data: Mapping[str, Any],
+        data: Mapping[str, Any] | None = None,
         stop_on: str | None = None,
         patience: int | None = 50,
         min_delta: float = 0.0,
         every: int = 1,
         judgments: Mapping[str, Judgments] | None = None,
         on_round: OnRound | None = None,
+        print_every: int | None = None,
+        progress: bool = False,
     ) -> None:
         super().__init__()
         self._metrics = distinct_metrics(metrics)
-        self._data = _by_name("data", data)
+        self._given = None if data is None else _by_name("data", data)
         self._judgments = {} if judgments is None else _by_name("judgments", judgments)
         if on_round is not None and not callable(on_round):
             raise UsageError(f"on_round is a {type(on_round).__name__}; expected a function of measurements")
         self._on_round = on_round
-        if not self._data:
-            raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
-        strangers = [name for name in self._judgments if name not in self._data]
-        if strangers:
-            raise UsageError(
-                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], self._data)}"
-            )
-        for name, one in self._data.items():
-            self._check_kind(name, one)
+        self._printing = Printing(print_every, progress)
+        self._max_rounds: int | None = None
         # `every` is checked also where nothing stops
         rule = StoppingRule(self._metrics[0], 1 if patience is None else patience, min_delta, every)
         self._every = rule.every
         self._rule = None if patience is None else rule
-        self._stop_on = "" if patience is None else _stopping_set(list(self._data), stop_on)
+        self._asked_to_stop_on = stop_on
+        self._stop_on = ""
+        self._data: dict[str, Any] = {}
+        if self._given is not None:
+            if not self._given:
+                raise UsageError(
+                    "data is empty; expected at least one named set, such as data={'valid': valid}"
+                )
+            self._choose(self._given, list(self._given))
         self._watching: Watching | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        packed = (
+            None if self._given is None else {name: self._packed(one) for name, one in self._given.items()}
+        )
+        return {**self.__dict__, "_given": packed, "_data": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._given is not None:
+            self._given = {name: self._unpacked(one) for name, one in self._given.items()}
+
+    def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
+        """Watch these sets, and stop on one of those named."""
+        strangers = [name for name in self._judgments if name not in sets]
+        if strangers:
+            raise UsageError(
+                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], sets)}"
+            )
+        for name, one in sets.items():
+            self._check_kind(name, one)
+        self._data = dict(sets)
+        self._stop_on = _stopping_set(to_stop_on, self._asked_to_stop_on) if self.stops else ""
 
     @classmethod
     def by_rule(
@@ -192,13 +240,50 @@ class WatchedTraining(StoppingCallback):
         """
         raise NotImplementedError
 
-    def _begin(self, judgments_of: Callable[[Any], Judgments]) -> Watching:
+    def _packed(self, data: Any) -> Any:
+        """The library's data as something that can be pickled.
+
+        Raises:
+            UsageError: the library cannot give it back.
+        """
+        raise NotImplementedError
+
+    def _unpacked(self, packed: Any) -> Any:
+        """The library's data again."""
+        raise NotImplementedError
+
+    def _choose_offered(self, library: str, sets: Mapping[str, Any], training_set: Any) -> None:
+        """Without data of its own it watches the training's evaluation sets."""
+        if self._given is not None:
+            self._data = dict(self._given)
+            return
+        names = [name for name, one in sets.items() if one is not training_set]
+        if not names:
+            raise UsageError(
+                f"there is nothing to watch: Watch was given no data, and {library} no evaluation set but "
+                "the training set; expected Watch(…, data={'valid': valid}) or an evaluation set"
+            )
+        self._choose(sets, names)
+
+    def _begin(self) -> Watching:
         """A training begins: what does not depend on scores is computed once."""
-        bindings = bind_all(
+        return Watching(self._bound(), self._rule, self._stop_on, self._tell)
+
+    def _bound(self) -> Mapping[str, Bound]:
+        """The metrics bound to each set."""
+        raise NotImplementedError
+
+    def _bound_by(self, judgments_of: Callable[[Any], Judgments]) -> dict[str, Binding]:
+        return bind_all(
             self._metrics,
             {name: self._judgments.get(name) or judgments_of(data) for name, data in self._data.items()},
         )
-        return Watching(bindings, self._rule, self._stop_on, self._on_round)
+
+    def _tell(self, measured: Sequence[Measured]) -> None:
+        """A round was evaluated."""
+        if self._on_round is not None:
+            self._on_round(measured)
+        self._printing.show(measured[0].round, self._max_rounds, measured)
 
     def _is_due(self, attempt: int, last: bool = False) -> bool:
         """Whether this round is evaluated."""

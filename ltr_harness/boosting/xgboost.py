@@ -11,61 +11,43 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
+from xgboost import collective
 
 from ltr_harness.boosting.callbacks import (
+    arguments_of_training,
     callbacks_of_training,
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
-from ltr_harness.boosting.watching import (
-    WatchedTraining,
-    distinct_metrics,
-)
+from ltr_harness.boosting.watching import Measured, WatchedTraining, distinct_metrics
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
-from ltr_harness.errors import DataError, MetricError, UsageError
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric, bind
-from ltr_harness.wording import count_of
+from ltr_harness.boosting.xgboost_metrics import (
+    AcrossWorkers,
+    CustomMetric,
+    Means,
+    judgments_of,
+    packed_matrix,
+)
+from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Metric
 
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
 
 
-def judgments_of(matrix: Any) -> Judgments:
-    """Labels, queries and query weights of an `xgboost.DMatrix`.
-
-    Raises:
-        DataError: the matrix has no labels or no groups (XGBoost itself would take all rows for one query),
-            or its weights are not one per query.
-    """
-    labels = matrix.get_label()
-    boundaries = matrix.get_uint_info("group_ptr").astype(np.int64)
-    if labels.size == 0:
-        raise DataError("the DMatrix has no labels; expected xgboost.DMatrix(…, label=…, group=…)")
-    if boundaries.size == 0:
-        raise DataError(
-            "the DMatrix has no query groups: XGBoost would silently treat all rows as one query; "
-            "expected xgboost.DMatrix(…, group=rows_of_each_query)"
-        )
-    groups = QueryGroups.from_sizes(np.diff(boundaries))
-    weights = matrix.get_weight()
-    if weights.size not in (0, groups.n_queries):
-        raise DataError(
-            f"the DMatrix has {weights.size} weights for {count_of(groups.n_queries, 'query')}; expected one per query"
-        )
-    return Judgments.checked(labels, groups, query_weights=weights if weights.size else None)
-
-
 def custom_metric(*metrics: Metric | str) -> CustomMetric:
-    """The metrics as the `custom_metric` of `xgboost.train` and `xgboost.cv`.
+    """The metrics as the `custom_metric` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`.
 
     XGBoost knows no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
     ``maximize=True`` and ``save_best=True``; without ``maximize`` it minimises ``mrr@10``. Values pass through
-    text with six decimals. `Watch` has neither flaw.
+    text with six decimals. `Watch` has neither flaw, and works in `XGBRanker`, whose ``eval_metric`` is given no
+    groups. Across workers it is the mean over all their queries, which no partition may divide.
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
@@ -94,22 +76,6 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
             "expected names without spaces and colons; `Watch` takes any name"
         )
     return CustomMetric(distinct)
-
-
-class CustomMetric:
-    """What `custom_metric` returns."""
-
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        self._metrics = metrics
-        self._bound: weakref.WeakKeyDictionary[Any, Binding] = weakref.WeakKeyDictionary()
-
-    def __call__(self, scores: NDArray[np.float32], matrix: Any) -> list[tuple[str, float]]:
-        binding = self._bound.get(matrix)
-        if binding is None:
-            binding = self._bound[matrix] = bind(self._metrics, judgments_of(matrix))
-            self._metrics = binding.metrics
-        means = binding.means(scores)
-        return [(name, float(mean)) for name, mean in zip(binding.names, means, strict=True)]
 
 
 class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
@@ -185,17 +151,18 @@ class _Lists:
 
 
 class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    """A callback for `xgboost.train` that evaluates named sets in full precision, and stops.
+    """A callback for `xgboost.train` and `XGBRanker` that evaluates named sets in full precision, and stops.
 
-    Needs neither `evals` nor `custom_metric`. Stops on the first metric, in its own direction. The returned
-    booster consists of the best round's trees, so that `predict`, `inplace_predict`, saving and loading all
-    use them; its attributes ``best_iteration`` (0-based, as XGBoost counts) and ``best_score`` are set. May be
-    used for one training after another.
+    Needs no `custom_metric`, and no `evals` where it is given `data`. Stops on the first metric, in its own
+    direction. The returned booster consists of the best round's trees, so that `predict`, `inplace_predict`, saving
+    and loading all use them; its attributes ``best_iteration`` (0-based, as XGBoost counts) and ``best_score`` are
+    set. What it measures stands in XGBoost's `evals_result`, for callbacks after it too. May be used for one
+    training after another, also across workers, where no partition may divide a query.
 
     Args:
         metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
         data: name to `xgboost.DMatrix`, with groups. A plain DMatrix is evaluated several times faster than
-            a QuantileDMatrix.
+            a QuantileDMatrix. None: the training's own `evals` or `eval_set`, by XGBoost's names.
         stop_on: the set that decides; needed when there are several.
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
@@ -203,6 +170,8 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         judgments: name to labels, queries and weights, where those of the data are not precise enough: the
             library keeps them as float32, and knows no document ids.
         on_round: called with an evaluated round's measurements.
+        print_every: print the evaluated rounds that this number divides.
+        progress: keep one line up to date on stderr.
 
     Attributes:
         history: `Measured(round, data, metric, value)` of every evaluated round, float64.
@@ -210,9 +179,9 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         best_value: the first metric's value there.
 
     Raises:
-        UsageError: (before training) another early stopping beside this, XGBoost's own as a callback or argument,
-            or a second `Watch` that stops; (after the first round) DART or a linear booster with stopping:
-            neither can go back to a round.
+        UsageError: (before training) nothing to watch; another early stopping beside this, XGBoost's own as a
+            callback or argument, or a second `Watch` that stops; (after the first round) DART or a linear booster
+            with stopping: neither can go back to a round.
         DataError: (before training) a set without groups or with unusable labels.
     """
 
@@ -222,27 +191,66 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
                 f"data[{name!r}] is a {type(data).__name__}; expected an xgboost.DMatrix with groups"
             )
 
+    def _packed(self, data: Any) -> Any:
+        return packed_matrix(data)
+
+    def _unpacked(self, packed: Any) -> Any:
+        return xgboost.DMatrix(**packed)
+
     def before_training(self, model: Any) -> Any:
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
             self._refuse_another_rule()
+        arguments = arguments_of_training("xgboost")
+        evals = arguments.get("evals") or ()
+        self._choose_offered("XGBoost", {name: one for one, name in evals}, arguments.get("dtrain"))
+        self._max_rounds = arguments.get("num_boost_round")
         self._evaluated = 0  # rounds
-        self._watching = self._begin(judgments_of)
+        self._log: Any = {}
+        self._log_is_new = True
+        self._theirs: set[tuple[str, str]] = set()
+        self._watching = self._begin()
         return model
+
+    def _bound(self) -> Mapping[str, Means]:
+        if collective.get_world_size() == 1:
+            return self._bound_by(judgments_of)
+        return {
+            name: AcrossWorkers(self._metrics, one, self._judgments.get(name))
+            for name, one in self._data.items()
+        }
+
+    def _tell(self, measured: Sequence[Measured]) -> None:
+        for one in measured:  # where another metric of this name is reported, it keeps its place
+            of_set = self._log.setdefault(one.data, {})
+            if self._log_is_new and one.metric in of_set:
+                self._theirs.add((one.data, one.metric))
+            if (one.data, one.metric) not in self._theirs:
+                of_set.setdefault(one.metric, []).append(one.value)
+        self._log_is_new = False
+        if collective.get_rank() == 0:
+            super()._tell(measured)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         assert self._watching is not None  # XGBoost calls before_training first
         if self._evaluated == 0:
             self._refuse_what_cannot_be_cut(model)
+        self._log = evals_log
         rounds = int(model.num_boosted_rounds())
-        return self._is_due(rounds) and self._evaluate(model, rounds)
+        stop = self._is_due(rounds) and self._evaluate(model, rounds)
+        if stop:  # XGBoost asks nobody else then
+            callbacks = callbacks_of_training("xgboost")
+            for later in callbacks[callbacks.index(self) + 1 :]:
+                later.after_iteration(model, epoch, evals_log)
+        return stop
 
     def after_training(self, model: Any) -> Any:
         assert self._watching is not None
         rounds = int(model.num_boosted_rounds())
         if rounds > self._evaluated:  # the last round is always evaluated; XGBoost does not say which it is
             self._evaluate(model, rounds)
+        self._printing.end()
         if not self.stops:
             return model
         best = self._watching.best_round

@@ -69,3 +69,77 @@ def test_lightgbm_reports_our_metrics_of_one_workers_part(cluster: Cluster, trai
     # Dask may give both parts to one worker
     seen = [means(valid, scores), *(means(valid, scores, *part) for part in halves(valid))]
     assert any(np.allclose(reported, values, rtol=0, atol=1e-12) for values in seen)
+
+
+def qid_parts(split: Any) -> tuple[Any, Any, Any]:
+    """X, labels and query ids in two partitions that divide no query."""
+    import dask.array as da
+
+    X, labels, _ = parts(split)
+    query = np.repeat(np.arange(len(split.sizes)), split.sizes)
+    pieces = [query[rows] for rows, _ in halves(split)]
+    return X, labels, da.concatenate([da.from_array(piece, chunks=piece.shape) for piece in pieces])
+
+
+def test_xgboost_evaluates_and_stops_on_all_workers_queries(cluster: Cluster, train: Any, valid: Any) -> None:
+    import xgboost
+    from xgboost import dask as across
+
+    from ltr_harness.boosting.xgboost import Watch, custom_metric
+
+    X, labels, qid = qid_parts(train)
+    X_valid, labels_valid, qid_valid = qid_parts(valid)
+    data = across.DaskDMatrix(cluster.client, X, labels, qid=qid)
+    held_out = across.DaskDMatrix(cluster.client, X_valid, labels_valid, qid=qid_valid)
+    trained = across.train(
+        cluster.client,
+        {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
+        data,
+        num_boost_round=60,
+        evals=[(held_out, "valid")],
+        callbacks=[Watch(*METRICS, patience=5)],
+        verbose_eval=False,
+    )
+    booster, curves = trained["booster"], trained["history"]["valid"]
+    best = booster.num_boosted_rounds()
+    assert best == booster.best_iteration + 1 == int(np.argmax(curves["ndcg@10"])) + 1
+    assert len(curves["ndcg@10"]) == best + 5 < 60
+    at_best = [curves[str(metric)][best - 1] for metric in METRICS]
+    scores = booster.predict(xgboost.DMatrix(valid.X), output_margin=True)
+    np.testing.assert_allclose(at_best, means(valid, scores), rtol=0, atol=1e-12)
+    again = across.train(
+        cluster.client,
+        {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
+        data,
+        num_boost_round=3,
+        evals=[(held_out, "valid")],
+        custom_metric=custom_metric(*METRICS),
+        verbose_eval=False,
+    )
+    scores = again["booster"].predict(xgboost.DMatrix(valid.X), output_margin=True)
+    last = [again["history"]["valid"][str(metric)][-1] for metric in METRICS]
+    np.testing.assert_allclose(last, means(valid, scores), rtol=0, atol=1e-6)  # XGBoost's six decimals
+
+
+def test_xgboosts_ranker_takes_a_watch(cluster: Cluster, train: Any, valid: Any) -> None:
+    from xgboost import dask as across
+
+    from ltr_harness.boosting.xgboost import Watch
+
+    X, labels, qid = qid_parts(train)
+    X_valid, labels_valid, qid_valid = qid_parts(valid)
+    ranker = across.DaskXGBRanker(
+        objective="rank:ndcg",
+        disable_default_eval_metric=1,
+        n_estimators=40,
+        learning_rate=0.3,
+        max_depth=4,
+        allow_group_split=True,  # the parts divide no query
+        callbacks=[Watch(*METRICS, patience=5)],
+    )
+    ranker.client = cluster.client
+    ranker.fit(X, labels, qid=qid, eval_set=[(X_valid, labels_valid)], eval_qid=[qid_valid])
+    curve = ranker.evals_result()["validation_0"]["ndcg@10"]
+    scores = ranker.get_booster().inplace_predict(valid.X, predict_type="margin")
+    assert max(curve) == pytest.approx(means(valid, scores)[0], abs=1e-12)
+    assert len(curve) < 40

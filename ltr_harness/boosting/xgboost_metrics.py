@@ -1,0 +1,144 @@
+"""The harness's metrics in XGBoost's terms: judgments of a DMatrix, and means over all workers' queries."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xgboost
+from numpy.typing import NDArray
+from xgboost import collective
+
+from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric, bind
+from ltr_harness.wording import count_of
+
+
+def judgments_of(matrix: Any) -> Judgments:
+    """Labels, queries and query weights of an `xgboost.DMatrix`.
+
+    Raises:
+        DataError: the matrix has no labels or no groups (XGBoost itself would take all rows for one query),
+            or its weights are not one per query.
+    """
+    labels = matrix.get_label()
+    boundaries = matrix.get_uint_info("group_ptr").astype(np.int64)
+    if labels.size == 0:
+        raise DataError("the DMatrix has no labels; expected xgboost.DMatrix(…, label=…, group=…)")
+    if boundaries.size == 0:
+        raise DataError(
+            "the DMatrix has no query groups: XGBoost would silently treat all rows as one query; "
+            "expected xgboost.DMatrix(…, group=rows_of_each_query)"
+        )
+    groups = QueryGroups.from_sizes(np.diff(boundaries))
+    weights = matrix.get_weight()
+    if weights.size not in (0, groups.n_queries):
+        raise DataError(
+            f"the DMatrix has {weights.size} weights for {count_of(groups.n_queries, 'query')}; expected one per query"
+        )
+    return Judgments.checked(labels, groups, query_weights=weights if weights.size else None)
+
+
+def packed_matrix(matrix: Any) -> dict[str, Any]:
+    """What `xgboost.DMatrix` makes the same matrix of, as values that can be pickled.
+
+    Raises:
+        UsageError: the matrix lies in external memory, which XGBoost does not give back.
+    """
+    try:
+        features = matrix.get_data()
+    except xgboost.core.XGBoostError:
+        raise UsageError(
+            "a watched set lies in XGBoost's external memory and cannot be copied to another process; "
+            "expected an xgboost.DMatrix, or Watch without data and the set among the training's evals"
+        ) from None
+    weights, margin = matrix.get_weight(), matrix.get_base_margin()
+    return {
+        "data": features,
+        "label": matrix.get_label(),
+        "group": np.diff(matrix.get_uint_info("group_ptr")),
+        "weight": weights if weights.size else None,
+        "base_margin": margin if margin.size else None,
+        "feature_names": matrix.feature_names,
+        "feature_types": matrix.feature_types,
+        "enable_categorical": True,
+    }
+
+
+class CustomMetric:
+    """What `custom_metric` returns; a copy has the metrics, and binds them to judgments anew."""
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+        self._metrics = metrics
+        self._bound: weakref.WeakKeyDictionary[Any, Means] = weakref.WeakKeyDictionary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._metrics,)
+
+    def __call__(self, scores: NDArray[np.float32], matrix: Any) -> list[tuple[str, float]]:
+        if isinstance(matrix, np.ndarray):  # XGBRanker passes one query's labels and scores
+            raise UsageError(
+                "the eval_metric of XGBRanker is given no query groups, and averages by its own rules; "
+                "expected XGBRanker(callbacks=[Watch(…)]), of ltr_harness.boosting.xgboost"
+            )
+        means = self._bound.get(matrix)
+        if means is None:
+            if collective.get_world_size() > 1:
+                means = AcrossWorkers(self._metrics, matrix)
+            else:
+                means = bind(self._metrics, judgments_of(matrix))
+                self._metrics = means.metrics
+            self._bound[matrix] = means
+        values = means.means(scores)
+        return [(name, float(value)) for name, value in zip(means.names, values, strict=True)]
+
+
+class AcrossWorkers:
+    """Metrics over the queries of all workers, each of which has a part of them.
+
+    XGBoost takes the mean of the workers' means, whatever their numbers of queries.
+
+    Args:
+        metrics: the same on all workers.
+        matrix: this worker's part, which may be empty.
+        judgments: of this part, where those of the matrix are not meant.
+
+    Raises:
+        MetricError: a metric takes a parameter from data: each worker would take another.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], matrix: Any, judgments: Judgments | None = None) -> None:
+        self.names = tuple(str(metric) for metric in metrics)
+        self._binding: Binding | None = None
+        if matrix.num_row():
+            self._binding = bind(metrics, judgments or judgments_of(matrix))
+            if self._binding.names != self.names:
+                asked, found = next(
+                    pair for pair in zip(self.names, self._binding.names, strict=True) if pair[0] != pair[1]
+                )
+                raise MetricError(
+                    f"{asked} takes a parameter from data, and each worker has other data; expected such as {found}"
+                )
+
+    def means(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+        """float64 (n_metrics,), the same on every worker.
+
+        Args:
+            scores: (n_rows,), of this worker's part.
+        """
+        totals = np.zeros((2, len(self.names)))
+        if self._binding is not None:
+            values = self._binding.per_query(scores)
+            weights = self._binding.judgments.query_weights
+            counted = np.isfinite(values) * (1.0 if weights is None else weights)
+            totals[:] = (counted * np.nan_to_num(values)).sum(axis=1), counted.sum(axis=1)
+        sums, weight = np.reshape(collective.allreduce(totals, collective.Op.SUM), totals.shape)
+        means = np.full(len(self.names), np.nan)
+        np.divide(sums, weight, out=means, where=weight > 0)
+        return means
+
+
+Means = Binding | AcrossWorkers
