@@ -28,6 +28,8 @@ from ltr_harness.boosting.lightgbm_metrics import (
     packed_dataset,
     rows,
 )
+from ltr_harness.boosting.lightgbm_objective import LightGBMObjective as LightGBMObjective
+from ltr_harness.boosting.lightgbm_objective import objective as objective
 from ltr_harness.boosting.lightgbm_stopping import (
     StopEarly,
     collision,

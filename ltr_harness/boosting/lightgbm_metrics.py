@@ -21,7 +21,17 @@ def judgments_of(dataset: Any) -> Judgments:
     Raises:
         DataError: the Dataset has no labels or no groups, or they do not fit together.
     """
-    labels, sizes, weights = dataset.get_label(), dataset.get_group(), dataset.get_weight()
+    require_queries(dataset)
+    return judgments_of_fields(dataset.get_label(), dataset.get_group(), dataset.get_weight())
+
+
+def require_queries(dataset: Any) -> None:
+    """Refuse a `lightgbm.Dataset` without labels or groups.
+
+    Raises:
+        DataError: it has none.
+    """
+    labels, sizes = dataset.get_label(), dataset.get_group()
     if labels is None or len(labels) == 0:
         raise DataError("the Dataset has no labels; expected lightgbm.Dataset(…, label=…, group=…)")
     if sizes is None or len(sizes) == 0:
@@ -29,10 +39,16 @@ def judgments_of(dataset: Any) -> Judgments:
             "the Dataset has no query groups, and a ranking metric is a mean over queries; "
             "expected lightgbm.Dataset(…, group=rows_of_each_query)"
         )
-    return _judgments(labels, sizes, weights)
 
 
-def _judgments(labels: Any, sizes: Any, weights: Any) -> Judgments:
+def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
+    """`judgments_of`, from what a Dataset hands out.
+
+    Args:
+        labels: (n_rows,).
+        sizes: (n_queries,), rows of each query.
+        weights: (n_rows,); None where rows have none.
+    """
     groups = QueryGroups.from_sizes(sizes)
     query_weights = None
     if weights is not None:
@@ -149,7 +165,7 @@ class EvalMetric(_LightGBMMetrics):
         fields = (labels, group, weight)
         known = self._bound.pop(id(labels), None)
         if known is None or not known.is_of(fields):
-            known = self._bind(fields, _judgments(labels, group, weight))
+            known = self._bind(fields, judgments_of_fields(labels, group, weight))
         self._bound[id(labels)] = known
         if len(self._bound) > _SETS_KEPT:
             del self._bound[next(iter(self._bound))]  # the one that was not used for longest

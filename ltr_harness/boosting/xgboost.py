@@ -34,6 +34,8 @@ from ltr_harness.boosting.xgboost_metrics import (
     judgments_of,
     packed_matrix,
 )
+from ltr_harness.boosting.xgboost_objective import XGBoostObjective as XGBoostObjective
+from ltr_harness.boosting.xgboost_objective import objective as objective
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from ltr_harness.boosting.swap_gradients import available_cores as available_cores
 
 SMALL_DATA = 64_000_000
 """Values of a training set up to which a core trains a model of its own better than it helps with another's."""
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def sensible_workers(n_runs: int, n_values: int) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from ltr_harness import evaluate
 from ltr_harness.boosting.lightgbm import eval_metric
+from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.metrics import MAP, MRR, NDCG
 
@@ -143,3 +144,43 @@ def test_xgboosts_ranker_takes_a_watch(cluster: Cluster, train: Any, valid: Any)
     scores = ranker.get_booster().inplace_predict(valid.X, predict_type="margin")
     assert max(curve) == pytest.approx(means(valid, scores)[0], abs=1e-12)
     assert len(curve) < 40
+
+
+def test_a_metric_is_the_objective_of_lightgbms_workers(cluster: Cluster, train: Any) -> None:
+    import lightgbm
+
+    X, labels, sizes = parts(train)
+    objective = lightgbm_objective(MRR(), threads=1)
+    ranker = lightgbm.DaskLGBMRanker(
+        objective=objective,
+        n_estimators=10,
+        num_leaves=7,
+        min_child_samples=5,
+        metric="None",
+        verbosity=-1,
+        client=cluster.client,
+    ).fit(X, labels, group=sizes)
+    untrained = means(train, np.zeros(len(train.X)))
+    assert means(train, ranker.to_local().predict(train.X))[1] > untrained[1] + 0.1
+
+
+def test_a_metric_is_the_objective_of_xgboosts_workers(cluster: Cluster, train: Any) -> None:
+    import xgboost
+    from xgboost import dask as across
+
+    from ltr_harness.boosting.xgboost import objective
+
+    X, labels, queries = qid_parts(train)
+    matrix = across.DaskQuantileDMatrix(cluster.client, X, labels, qid=queries)
+    params = {"base_score": 0.0, "disable_default_eval_metric": 1, "max_depth": 3, "nthread": 1}
+    mrr = objective(MRR(), threads=1)
+    booster = across.train(cluster.client, params, matrix, 10, obj=mrr)["booster"]
+    ranker = across.DaskXGBRanker(
+        callbacks=[mrr], n_estimators=10, max_depth=3, base_score=0.0, allow_group_split=True
+    )
+    ranker.client = cluster.client
+    ranker.fit(X, labels, qid=queries)
+    untrained = means(train, np.zeros(len(train.X)))
+    data = xgboost.DMatrix(train.X)
+    for trained in (booster, ranker.get_booster()):
+        assert means(train, trained.predict(data, output_margin=True))[1] > untrained[1] + 0.1
