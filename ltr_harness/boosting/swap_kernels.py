@@ -50,6 +50,19 @@ def add_gradients(
     gradient: NDArray[np.float32],
     hessian: NDArray[np.float32],
 ) -> None:
+    """Gradients and hessians of some queries.
+
+    Args:
+        metric: as its `SwapChange` says.
+        pairs: how they are weighed.
+        scores: float64 (n_rows,), finite.
+        ranked: int64 (n_rows,), row numbers of each query in rank order.
+        own: float64 (m, n), changes of the one query asked for, where the metric gives a function.
+        first: query to begin with.
+        last: query to end before.
+        gradient: float32 (n_rows,), written.
+        hessian: float32 (n_rows,), written.
+    """
     form, parameter, sigma = metric.form, metric.parameter, pairs.sigma
     longest = 0
     for query in range(first, last):
@@ -106,6 +119,15 @@ def fill_changes(
     query: int,
     table: NDArray[np.float64],
 ) -> None:
+    """The size of each change of one query.
+
+    Args:
+        metric: as its `SwapChange` says.
+        ranked: int64 (n_rows,), row numbers of each query in rank order.
+        own: float64 (n, n), changes where the metric gives a function.
+        query: its number.
+        table: float64 (n, n), written above the diagonal.
+    """
     start = metric.boundaries[query]
     n = metric.boundaries[query + 1] - start
     x, d, before, inner = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
