@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison as Comparison
     from ltr_harness.comparison import compare as compare
+    from ltr_harness.comparison.evaluated_runs import evaluate_runs as evaluate_runs
     from ltr_harness.evaluation import Evaluation as Evaluation
     from ltr_harness.evaluation import evaluate as evaluate
     from ltr_harness.experiment import ExperimentResult as ExperimentResult
@@ -25,6 +26,7 @@ _LAZY = {
     "Run": "ltr_harness.runs",
     "compare": "ltr_harness.comparison",
     "evaluate": "ltr_harness.evaluation",
+    "evaluate_runs": "ltr_harness.comparison.evaluated_runs",
     "load_run": "ltr_harness.runs",
     "parse_metric": "ltr_harness.metrics",
     "run_experiment": "ltr_harness.experiment",

@@ -52,9 +52,16 @@ class MetricValues:
 class Evaluation:
     """What `evaluate` returns: every metric's `MetricValues` by its name, in the order asked for."""
 
-    def __init__(self, binding: Binding, per_query: NDArray[np.float64], asked: Sequence[Metric]) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        per_query: NDArray[np.float64],
+        asked: Sequence[Metric],
+        judgments_fingerprint: str | None = None,
+    ) -> None:
         means = binding.means_of(per_query)
         self.judgments = binding.judgments
+        self._judgments_fingerprint = judgments_fingerprint
         self._values = {
             name: MetricValues(
                 metric, values, float(mean), values.size, int(np.count_nonzero(np.isnan(values)))
@@ -98,10 +105,13 @@ class Evaluation:
 
     @cached_property
     def judgments_fingerprint(self) -> str:
-        """Digest of labels, groups and ids: equal for all evaluations of the same queries."""
+        """Digest of labels, groups and ids: equal for all evaluations of the same queries.
+
+        Of runs beside qrels that of the qrels, because each run adds documents that nobody judged.
+        """
         from ltr_harness.fingerprint import fingerprint_judgments
 
-        return fingerprint_judgments(self.judgments)
+        return self._judgments_fingerprint or fingerprint_judgments(self.judgments)
 
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
@@ -224,6 +234,7 @@ def evaluate_bound(
     scores: ArrayLike,
     asked: Sequence[Metric] | None = None,
     retrieved: ArrayLike | None = None,
+    judgments_fingerprint: str | None = None,
 ) -> Evaluation:
     """`evaluate` for metrics that are bound already.
 
@@ -232,5 +243,7 @@ def evaluate_bound(
         scores: (n_rows,), higher ranks first.
         asked: the metrics as the caller named them, in the binding's order; its own if None.
         retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+        judgments_fingerprint: what `Evaluation.judgments_fingerprint` says; default: the digest of these judgments.
     """
-    return Evaluation(binding, binding.per_query(scores, retrieved), asked or binding.metrics)
+    per_query = binding.per_query(scores, retrieved)
+    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source
 from ltr_harness.compression import bare_name
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
@@ -38,9 +38,19 @@ _OPTIONS = {
         metavar="FILE",
         help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, score.",
     ),
-    "qrels": click.option("--qrels", type=_PATH, metavar="FILE", help="TREC judgments."),
+    "qrels": click.option(
+        "--qrels",
+        type=_PATH,
+        metavar="FILE",
+        help="Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …",
+    ),
     "run": click.option(
-        "--run", "run_files", type=_PATH, multiple=True, metavar="FILE", help="TREC run for --qrels."
+        "--run",
+        "run_files",
+        type=_PATH,
+        multiple=True,
+        metavar="FILE",
+        help="Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …",
     ),
     "all_queries": click.option(
         "--all-queries",
@@ -257,11 +267,12 @@ def _check_options(
 def _from_scores(
     data: Path, dataset: RankingDataset, files: Sequence[Path], max_grade: float | None
 ) -> Rankings:
+    from ltr_harness.comparison.evaluated_runs import all_of
     from ltr_harness.readers.scores import read_scores
 
     judgments = dataset.judgments
     read = partial(read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns)
-    scores = _read_all([partial(read, path) for path in files])
+    scores = all_of([partial(read, path) for path in files])
     rankings = tuple(
         Scored(name, path, judgments, values)
         for name, path, values in zip(_names(files), files, scores, strict=True)
@@ -272,32 +283,23 @@ def _from_scores(
 def _from_runs(
     qrels_file: Path, files: Sequence[Path], max_grade: float | None, **how_to_join: Any
 ) -> Rankings:
-    from ltr_harness.readers.trec import join, read_qrels, read_run
+    from ltr_harness.comparison.evaluated_runs import all_of, recognised
+    from ltr_harness.readers.forms import qrels_of, run_of
+    from ltr_harness.readers.trec import join
 
-    qrels, *runs = _read_all([partial(read_qrels, qrels_file), *(partial(read_run, path) for path in files)])
-    joined = _read_all([partial(join, qrels, run, **how_to_join) for run in runs])
+    qrels, *runs = all_of([partial(qrels_of, qrels_file), *(partial(run_of, path) for path in files)])
+    joined = all_of([partial(join, qrels, run, **how_to_join) for run in runs])
     tags = [run.tag for run in runs]
-    names = tags if len(set(tags)) == len(tags) else _names(files)
+    names = tags if all(tags) and len(set(tags)) == len(tags) else _names(files)
     rankings = tuple(
         Scored(name, run.path, one.judgments, one.scores, one.retrieved, run.tag)
         for name, run, one in zip(names, runs, joined, strict=True)
     )
-    notes = tuple(note for one in joined for note in one.notes)
-    return Rankings(rankings, qrels.judgments, qrels_file, max_grade, notes)
-
-
-def _read_all(reads: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returns, or the problems of all."""
-    values: list[Any] = []
-    problems: list[Problem] = []
-    for read in reads:
-        try:
-            values.append(read())
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
-    return values
+    # of TREC's own files there is nothing to say: that is what the options are for
+    said = recognised(qrels, dict(zip(names, runs, strict=True)))
+    notes = [line for line, one in zip(said, (qrels, *runs), strict=True) if not one.form.startswith("TREC")]
+    notes += [note for one in joined for note in one.notes]
+    return Rankings(rankings, qrels.judgments, qrels_file, max_grade, tuple(notes))
 
 
 def _stem(path: Path) -> str:

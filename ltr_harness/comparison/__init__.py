@@ -22,6 +22,7 @@ def compare(
     baseline: str | None = None,
     common_queries: bool = False,
     convention: str | None = None,
+    qrels: Any = None,
     **options: Any,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
@@ -41,6 +42,8 @@ def compare(
         convention: the tool whose names the columns of tables are: ``ir_measures``, ``pytrec_eval``, ``ranx`` or
             ``trec_eval``. Without it, ``ndcg@5`` is what it is here, and names that only other tools write
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
+        qrels: judgments in any form that `evaluate_runs` takes; what is compared are then rankings, likewise, and
+            `metrics` says by what.
         **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``interval``,
             ``margin``, ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
             queries belong together (a column of that name in tables).
@@ -65,6 +68,13 @@ def compare(
     for name in options.keys() - set(known):
         raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
     method = Method(**options)
+    if qrels is not None:
+        from ltr_harness.comparison.evaluated_runs import evaluate_runs
+
+        if not metrics:
+            raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")
+        one = len(runs_or_scores) == 1
+        runs_or_scores = (evaluate_runs(qrels, runs_or_scores[0] if one else list(runs_or_scores), metrics),)
     found = gather(runs_or_scores, convention, method.unit)
     entrants = found.entrants
     if not entrants:

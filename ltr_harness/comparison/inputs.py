@@ -11,6 +11,7 @@ import numpy as np
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
+from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.per_query_tables import from_table, read_table, text_ids
 from ltr_harness.comparison.repetition import distinct_replicates, merged
 from ltr_harness.comparison.result import WEIGHT, Entrant
@@ -76,6 +77,9 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
         elif isinstance(value, str | Path):
             for item, label in _from_path(Path(value).expanduser()):
                 add(item, name if given else label)
+        elif isinstance(value, EvaluatedRuns):
+            gathered.notes += [*value.recognised, *value.notes]
+            position.append(("", lambda: [_of_run(one, name) for name, one in value.items()]))
         elif isinstance(value, Mapping):
             for label, item in value.items():
                 add(_named(item, str(label)), str(label), given=True)
@@ -235,6 +239,13 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
             "column per metric",
         )
     )
+
+
+def _of_run(evaluation: Evaluation, name: str) -> Entrant:
+    """Without the number of rows, which a run has its share in."""
+    entrant = _from_evaluations([evaluation], name)
+    facts = {name: values for name, values in entrant.query_attributes.items() if name != "rows"}
+    return replace(entrant, query_attributes=facts)
 
 
 def label_of(folder: Path) -> str:

@@ -64,10 +64,18 @@ def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str
         >>> column_of("query", ["Search-ID", "score"]), column_of("query", ["impression", "score"])
         ('Search-ID', None)
     """
-    if said in columns:
-        return said
+    return said if said in columns else column_among(ROLES[role], columns)
+
+
+def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """The column that goes by the first of these names that there is; None where there is none.
+
+    Example:
+        >>> column_among(["doc_id", "docid"], ["score", "docId"])
+        'docId'
+    """
     known = {_plain(name): name for name in reversed(columns)}
-    return next((known[name] for name in ROLES[role] if name in known), None)
+    return next((known[name] for name in names if name in known), None)
 
 
 def _plain(name: str) -> str:

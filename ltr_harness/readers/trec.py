@@ -1,4 +1,4 @@
-"""TREC's two files, judgments (qrels) and rankings (runs), and the two joined by trec_eval's rules.
+"""TREC's two files, judgments (qrels) and rankings (runs), their relatives, and the two joined by trec_eval's rules.
 
 Qrels are lines ``query iteration document grade``, runs ``query Q0 document rank score tag``, separated by any
 white space, plain or compressed; what stands in a run after the tag is ignored. The order of a run's rows
@@ -7,10 +7,12 @@ comes from its scores alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,8 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.trec_lines import Lines, Names
 from ltr_harness.wording import count_of
 
-_LARGEST_GRADE = 2**53
+LARGEST_GRADE = 2**53
 """From here on not every integer is a float64."""
-
-_QRELS_CURES = {
-    3: "BEIR and MTEB write a header and three columns (query-id, corpus-id, score): "
-    "`awk 'NR > 1 {print $1, 0, $2, $3}' FILE` makes this form of them"
-}
-_RUN_CURES = {
-    3: "MS MARCO's runs have three columns (query, document, rank): "
-    '`awk \'{print $1, "Q0", $2, $3, -$3, "run"}\' FILE` makes this form of them'
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +34,16 @@ class Qrels:
         path: the file.
         queries: each line's query.
         documents: each line's document.
-        grades: int64 (n_lines,); negative: in the pool, but nobody judged it.
+        grades: (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody
+            judged it.
+        form: what the file, or whatever it is, was recognised as.
     """
 
     path: Path
     queries: Names
     documents: Names
-    grades: NDArray[np.int64]
+    grades: NDArray[np.int64] | NDArray[np.float64]
+    form: str = "TREC qrels"
 
     @property
     def n_queries(self) -> int:
@@ -76,6 +72,7 @@ class TrecRun:
         documents: each line's document.
         scores: float64 (n_lines,), higher ranks first; never NaN.
         notes: what a reader of the numbers should know.
+        form: what the file, or whatever it is, was recognised as.
     """
 
     path: Path
@@ -84,6 +81,7 @@ class TrecRun:
     documents: Names
     scores: NDArray[np.float64]
     notes: tuple[str, ...] = ()
+    form: str = "TREC run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,25 +103,73 @@ class Joined:
     notes: tuple[str, ...]
 
 
-def read_qrels(path: str | Path) -> Qrels:
+def read_qrels(
+    path: str | Path, fields: str = "query iteration document grade", form: str = "TREC qrels"
+) -> Qrels:
     """Judgments from a file.
 
+    Args:
+        path: plain or compressed text.
+        fields: what stands in a line.
+        form: what such files are called.
+
     Raises:
-        DataError: with file and line, every line that is not ``query iteration document grade``, every grade
-            that is not an integer, and every document that is judged twice for a query.
+        DataError: with file and line, every line of other fields, every grade that is not an integer, and every
+            document that is judged twice for a query.
     """
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
-    lines = Lines(Path(path), "query iteration document grade", more=False, cures=_QRELS_CURES)
+    lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.names("document")
     grades = lines.numbers("grade", expected)
     lines.report(
-        (np.abs(grades) >= _LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
+        (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
         lambda row: f"the grade is {lines.text(row, 'grade')}",
         expected,
     )
     _refuse_twice(lines, queries, documents, "judged")
     lines.finish()
-    return Qrels(lines.path, queries, documents, grades.astype(np.int64))
+    return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
+
+
+def read_ntcir_qrels(path: str | Path) -> Qrels:
+    """Judgments in NTCIREVAL's form, lines ``query document L2``.
+
+    Raises:
+        DataError: with file and line, every line of another form and every document that is judged twice for a query.
+    """
+    lines = Lines(Path(path), "query document level", more=False)
+    queries, documents, levels = (lines.names(name) for name in ("query", "document", "level"))
+    forms = [re.fullmatch(r"L(\d{1,9})", level) for level in levels.values.tolist()]
+    lines.report(
+        np.array([form is None for form in forms])[levels.codes],
+        lambda row: f"the level is {lines.text(row, 'level')}",
+        "a level of relevance, such as L0, L1, L2",
+    )
+    _refuse_twice(lines, queries, documents, "judged")
+    lines.finish()
+    grades = np.array([0 if form is None else int(form[1]) for form in forms], dtype=np.int64)
+    return Qrels(lines.path, queries, documents, grades[levels.codes], "NTCIR qrels (query document L2)")
+
+
+def read_marco_run(path: str | Path) -> TrecRun:
+    """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best.
+
+    Raises:
+        DataError: with file and line, every line of another form, every rank that is no integer from 1 on, and every
+            document that is listed twice for a query.
+    """
+    expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
+    lines = Lines(Path(path), "query document rank", more=False)
+    queries, documents = lines.names("query"), lines.names("document")
+    ranks = lines.numbers("rank", expected)
+    lines.report(
+        ~np.isnan(ranks) & ((ranks < 1) | (ranks != np.floor(ranks))),
+        lambda row: f"the rank is {lines.text(row, 'rank')}",
+        expected,
+    )
+    _refuse_twice(lines, queries, documents, "listed")
+    lines.finish()
+    return TrecRun(lines.path, "", queries, documents, -ranks, form="MS MARCO run (query document rank)")
 
 
 def read_run(path: str | Path) -> TrecRun:
@@ -133,7 +179,7 @@ def read_run(path: str | Path) -> TrecRun:
         DataError: with file and line, every line that is not ``query Q0 document rank score tag``, every score
             that is no number, and every document that is listed twice for a query.
     """
-    lines = Lines(Path(path), "query Q0 document rank score tag", more=True, cures=_RUN_CURES)
+    lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
     queries, documents, tags = lines.names("query"), lines.names("document"), lines.names("tag")
     scores = lines.numbers("score", "a number: every document needs a score")
     _refuse_twice(lines, queries, documents, "listed")
@@ -217,7 +263,7 @@ def _judgments(
     sizes: NDArray[np.int64],
     queries: NDArray[np.str_],
     documents: NDArray[np.str_],
-    grades: NDArray[np.int64],
+    grades: NDArray[Any],
 ) -> Judgments:
     return Judgments.checked(
         np.maximum(grades, 0),
@@ -261,15 +307,19 @@ def _above_nothing(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.unique(scores, return_inverse=True)[1].astype(np.float64)
 
 
-def _refuse_twice(lines: Lines, queries: Names, documents: Names, what: str) -> None:
-    """Report every document that is listed again for the same query."""
+def line_before(queries: Names, documents: Names) -> NDArray[np.int64]:
+    """Where each row's query and document stood last before it; -1 where they did not."""
     key = queries.codes * documents.values.size + documents.codes
     order = np.argsort(key, kind="stable")
     again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
-    if not again.size:
-        return
     before = np.full(key.size, -1)
     before[order[again]] = order[again - 1]
+    return before
+
+
+def _refuse_twice(lines: Lines, queries: Names, documents: Names, what: str) -> None:
+    """Report every document that is listed again for the same query."""
+    before = line_before(queries, documents)
     lines.report(
         before >= 0,
         lambda row: (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,26 @@ class Names:
         return self.values[self.codes[rows]]
 
 
+def names_of(
+    values: Sequence[str], codes: NDArray[np.int64], source: str, column: str, bound: Bound
+) -> Names:
+    """A column of names, where they do not take more memory than they may.
+
+    Args:
+        values: the different ones.
+        codes: int64 (n_rows,), which of them each row has.
+        source, column: what messages call them.
+        bound: of the memory.
+
+    Raises:
+        DataError: one long name would make all as wide.
+    """
+    longest = max(map(len, values))
+    found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
+    bound.refuse(source, found, 4 * longest * len(values))
+    return Names(np.array(values, dtype=np.str_), codes)
+
+
 class Lines:
     """One file's lines, split into fields; what is wrong with them is gathered and told at once.
 
@@ -53,15 +72,12 @@ class Lines:
         path: plain or compressed text.
         form: the fields' names, such as ``"query iteration document grade"``; those of numbers are `NUMBERS`.
         more: further fields may follow and are ignored.
-        cures: number of fields to what turns a file of such lines into one of this form.
 
     Raises:
         DataError: no such file, no text, nothing in it, or lines with another number of fields.
     """
 
-    def __init__(
-        self, path: Path, form: str, *, more: bool, cures: Mapping[int, str] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, path: Path, form: str, *, more: bool) -> None:
         self.path = located([str(path)], Path())[0]
         self._form = form.split()
         data = text_bytes(self.path)
@@ -97,7 +113,6 @@ class Lines:
             wrong,
             lambda row: f"the line has {count_of(counts[row], 'field')}{every}",
             f"`{form}`",
-            cures.get(int(counts[0]), "") if every else "",
         )
         self.finish()
 
@@ -120,10 +135,7 @@ class Lines:
         self.report(
             with_nul[codes], lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes"
         )
-        longest = max(map(len, values))
-        found = f"a {field} has {longest:,} characters, so that the {len(values):,} different ones take"
-        Bound.of_file(len(self._data)).refuse(str(self.path), found, 4 * longest * len(values))
-        return Names(np.array(values, dtype=np.str_), codes)
+        return names_of(values, codes, str(self.path), field, Bound.of_file(len(self._data)))
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
         """A field of numbers; what is none is reported, NaN too, and is NaN here."""
@@ -145,21 +157,18 @@ class Lines:
         shown = raw[:60].decode("utf-8", "backslashreplace")
         return repr(shown + "…" if len(raw) > 60 else shown)
 
-    def report(
-        self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str, cure: str = ""
-    ) -> None:
+    def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
         """Keep a problem for each bad row, for `finish` to tell.
 
         Args:
             bad: bool (n_lines,).
             found: what is wrong, from a line's place.
             expected: what would be right.
-            cure: what to do about it.
         """
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
         self._found += [
-            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected, cure))
+            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected))
             for row in rows[:SHOWN].tolist()
         ]
 

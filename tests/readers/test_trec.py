@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,38 +100,6 @@ def test_a_query_may_start_with_a_hash(write: Write) -> None:
     assert rows(run) == [("#1", "a", 2.5), ("1", "b", 1.0)]
     with pytest.raises(DataError, match="file:4: document 'a' is judged for query '#1' on line 3 already"):
         read_qrels(write("# x\n\n#1 0 a 2\n#1 0 a 1\n"))
-
-
-def test_columns_of_beir_and_ms_marco_have_a_cure(write: Write) -> None:
-    with pytest.raises(DataError) as error:
-        read_qrels(write("query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n"))
-    [problem] = error.value.problems
-    assert (
-        "file:1: the line has 3 fields, like all 3; expected `query iteration document grade`; BEIR"
-        in str(problem)
-    )
-    assert "`awk 'NR > 1 {print $1, 0, $2, $3}' FILE`" in str(problem)
-    with pytest.raises(DataError) as error:
-        read_run(write("1\ta\t1\n1\tb\t2\n"))
-    [problem] = error.value.problems
-    assert "MS MARCO's runs have three columns (query, document, rank): `awk '{print" in str(problem)
-
-
-def test_the_cures_for_other_columns_work(write: Write, tmp_path: Path) -> None:
-    beir = write("query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n", "beir")
-    marco = write("1\ta\t1\n1\tb\t2\n", "marco")
-
-    def cured(read: Callable[[Path], object], path: Path) -> Path:
-        with pytest.raises(DataError) as error:
-            read(path)
-        [command] = re.findall("`(awk .*)`", str(error.value))
-        made = subprocess.run(
-            ["sh", "-c", command.replace("FILE", str(path))], capture_output=True, check=True
-        )
-        return write(made.stdout, f"{path.name}.cured")
-
-    assert rows(read_qrels(cured(read_qrels, beir))) == [("1", "a", 1), ("1", "b", 0)]
-    assert rows(read_run(cured(read_run, marco))) == [("1", "a", -1.0), ("1", "b", -2.0)]
 
 
 def test_scores_are_read_to_the_last_bit(write: Write) -> None:

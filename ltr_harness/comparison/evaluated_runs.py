@@ -1,0 +1,204 @@
+"""Rankings from any tool beside judgments from any tool: evaluated, and ready to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ltr_harness.compression import bare_name
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.numbers import plain_number
+from ltr_harness.text_tables import html_table, text_table
+from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ltr_harness.readers.trec import Qrels, TrecRun
+
+
+class EvaluatedRuns(Mapping[str, Evaluation]):
+    """What `evaluate_runs` returns: each run's `Evaluation` by its name; `compare` takes it as it is.
+
+    Attributes:
+        recognised: one line for the judgments and for each run: what it was taken for, and how much it holds.
+        notes: queries that were left out, ranks that contradict scores, a scale taken from the labels.
+    """
+
+    def __init__(
+        self, evaluations: Mapping[str, Evaluation], recognised: Sequence[str], notes: Sequence[str]
+    ) -> None:
+        self._evaluations = dict(evaluations)
+        self.recognised = tuple(recognised)
+        self.notes = tuple(notes)
+
+    def __getitem__(self, name: str) -> Evaluation:
+        return self._evaluations[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._evaluations)
+
+    def __len__(self) -> int:
+        return len(self._evaluations)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Canonical names, in the order asked for."""
+        return next(iter(self.values())).metrics
+
+    def frame(self) -> pd.DataFrame:
+        """One row per run, one column per metric: the means."""
+        import pandas as pd
+
+        rows = [dict(evaluation.means) for evaluation in self.values()]
+        return pd.DataFrame(rows, index=pd.Index(list(self), name="run"))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [name, *(f"{evaluation[metric].mean:z.4f}" for metric in self.metrics), _over(evaluation)]
+            for name, evaluation in self.items()
+        ]
+        return ["run", *self.metrics, "queries"], rows
+
+    def __repr__(self) -> str:
+        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([*text_table(*self._table(), left=[0]), *said])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
+        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, said))}</p>"
+
+
+def evaluate_runs(
+    qrels: Any,
+    runs: Any,
+    metrics: Sequence[str | Metric] | str | Metric,
+    *,
+    all_queries: bool = False,
+    judged_only: bool = False,
+    depth: int | None = None,
+    max_grade: float | None = None,
+) -> EvaluatedRuns:
+    """Metrics of rankings beside judgments, each in whatever form another tool has it.
+
+    Recognised by what they are: dicts ``{query: {document: value}}`` (pytrec_eval, ir_datasets), `Qrels` and `Run` of
+    ranx and their JSON, Parquet and lz4 files, named tuples (ir_measures, ir_datasets), rows of
+    ``(query, document, value)``, tables of pandas, Polars, Arrow and DuckDB under the usual names of columns (those of
+    PyTerrier among them), and files: TREC's, BEIR's and MTEB's, MS MARCO's, NTCIR's, CSV and Parquet tables, judgments
+    of OpenSearch and Quepid. Ids are compared as text, so 7 and "7" are one. Queries are joined by trec_eval's rules.
+
+    Args:
+        qrels: the judgments: a path or an object. A negative grade stands for what nobody judged.
+        runs: one ranking, several in a list, or a mapping from a name to each.
+        metrics: names such as ``"ndcg@10"`` or ``"ndcg_cut_10"``, or metric objects.
+        all_queries: queries that a run lacks count as empty rankings (trec_eval's ``-c``).
+        judged_only: documents that nobody judged are taken out of the runs (``-J``).
+        depth: documents of each query that count; None for all (``-M``).
+        max_grade: the scale's highest grade, for metrics that need it; default: the largest label.
+
+    Raises:
+        DataError: with its place, every id, grade or score that is none, and every document listed twice.
+        UsageError: something that looks like no form there is.
+        MetricError: a metric is unknown or the labels are outside its domain.
+
+    Example:
+        >>> qrels = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d1": 1}}
+        >>> bm25 = [("q1", "d2", 9.5), ("q1", "d3", 7.25), ("q2", "d1", 3.0), ("q2", "d7", 1.5)]
+        >>> evaluate_runs(qrels, {"bm25": bm25}, ["mrr@10", "recall@10"])
+        run   mrr@10  recall@10  queries
+        bm25  0.7500     0.7500        2
+        qrels: dict {query: {document: grade}}: 2 queries, 4 judgments
+        bm25: rows of (query, document, score): 2 queries, 4 rows
+    """
+    from ltr_harness.fingerprint import fingerprint_judgments
+    from ltr_harness.readers.forms import qrels_of
+    from ltr_harness.readers.trec import join
+
+    asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
+    judged = qrels_of(qrels)
+    rankings = _named_runs(runs)
+    scaled, notes = _on_scale(asked, judged, max_grade)
+    fingerprint = fingerprint_judgments(judged.judgments)
+    evaluations: dict[str, Evaluation] = {}
+    for name, run in rankings.items():
+        joined = join(judged, run, complete=all_queries, judged_only=judged_only, depth=depth)
+        notes += joined.notes
+        evaluations[name] = evaluate_bound(
+            bind(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
+        )
+    return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
+
+
+def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
+    """What judgments and rankings were taken for, one line each.
+
+    Args:
+        qrels: the judgments.
+        runs: the rankings by their names.
+    """
+    sizes = f"{count_of(qrels.n_queries, 'query')}, {count_of(qrels.grades.size, 'judgment')}"
+    return [
+        f"{qrels.path}: {qrels.form}: {sizes}",
+        *(
+            f"{name}: {run.form}: {count_of(run.queries.values.size, 'query')}, {count_of(run.scores.size, 'row')}"
+            for name, run in runs.items()
+        ),
+    ]
+
+
+def _named_runs(runs: Any) -> dict[str, TrecRun]:
+    """The rankings by the names they were given, else their own, else their files'."""
+    from ltr_harness.readers.forms import is_one, run_of
+
+    given = isinstance(runs, Mapping) and not is_one(runs)
+    if given:
+        labels, several = [str(name) for name in runs], list(runs.values())
+    else:
+        several = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
+        labels = [f"run {at}" for at in range(1, len(several) + 1)] if len(several) > 1 else ["run"]
+    if not several:
+        raise UsageError("no run to evaluate; expected at least one")
+    read = all_of([partial(run_of, *pair) for pair in zip(several, labels, strict=True)])
+    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in read]
+    own = [run.tag or stem for run, stem in zip(read, stems, strict=True)]
+    names = labels if given else next(found for found in (own, stems, labels) if len(set(found)) == len(read))
+    return dict(zip(names, read, strict=True))
+
+
+def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each returns, or the problems of all."""
+    values: list[Any] = []
+    problems: list[Problem] = []
+    for read in reads:
+        try:
+            values.append(read())
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    return values
+
+
+def _on_scale(
+    metrics: Sequence[Metric], qrels: Qrels, max_grade: float | None
+) -> tuple[list[Metric], list[str]]:
+    grade = max_grade if max_grade is not None else max(float(qrels.grades.max()), 1.0)
+    scaled = [metric.on_scale(grade) for metric in metrics]
+    if max_grade is not None or scaled == list(metrics):
+        return scaled, []
+    note = f"max_grade is {plain_number(grade)}, the largest grade of {qrels.path}; max_grade=… says which scale it is"
+    return scaled, [note]
+
+
+def _over(evaluation: Evaluation) -> str:
+    values = [evaluation[metric] for metric in evaluation.metrics]
+    defined = sorted({value.n_queries - value.n_undefined for value in values})
+    total = f"{values[0].n_queries:,}"
+    if defined == [values[0].n_queries]:
+        return total
+    return f"{' to '.join(f'{n:,}' for n in (*defined[:1], *defined[1:][-1:]))} of {total}"

@@ -1,0 +1,269 @@
+"""Rows of query, document and value from anywhere, checked in one place: judgments or a ranking."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
+from ltr_harness.readers.column_names import ROLES, column_among
+from ltr_harness.readers.cost import Bound
+from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
+from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before
+from ltr_harness.readers.trec_lines import Names, names_of
+
+Role = Literal["qrels", "run"]
+
+# Beside the names that tables of features use; the most telling first. PyTerrier has a docid of its own beside docno.
+QUERY = (*ROLES["query"], "q_id", "queryid", "topic", "topic_id", "query_text", "query_number", "qno")
+DOCUMENT = ("docno", *ROLES["document_id"], "did", "d_id", "pid", "passage_id", "doc_no", "documentid")
+VALUE = {
+    "qrels": (*ROLES["label"], "judgement", "gain", "score"),
+    "run": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
+}
+RANK = ROLES["position"]
+WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
+_EXPECTED = {
+    "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
+    "run": "a number: every document needs a score",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """One value for each (query, document), not checked yet.
+
+    Attributes:
+        source: the file, or what messages call it.
+        form: what it was recognised as.
+        queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing.
+        values: float64 (n_rows,).
+        place: where a row stands, for messages.
+        name: the run's own name, or "".
+    """
+
+    source: str
+    form: str
+    queries: Any
+    documents: Any
+    values: NDArray[np.float64]
+    place: Callable[[int], str]
+    name: str = ""
+
+    def qrels(self) -> Qrels:
+        """The rows as judgments.
+
+        Raises:
+            DataError: every id that is none, every grade that is no finite number, every document judged twice.
+        """
+        bad = ~(np.abs(self.values) < LARGEST_GRADE)
+        queries, documents = self._names("qrels", bad)
+        whole = self.values.astype(np.int64)
+        grades = whole if np.array_equal(whole, self.values) else self.values
+        return Qrels(Path(self.source), queries, documents, grades, self.form)
+
+    def run(self) -> TrecRun:
+        """The rows as a ranking.
+
+        Raises:
+            DataError: every id that is none, every score that is no number, every document listed twice.
+        """
+        queries, documents = self._names("run", np.isnan(self.values))
+        return TrecRun(Path(self.source), self.name, queries, documents, self.values, form=self.form)
+
+    def _names(self, role: Role, bad: NDArray[np.bool_]) -> tuple[Names, Names]:
+        if not len(self.values):
+            raise DataError(Problem(self.source, f"has no rows (read as {self.form})", "at least one row"))
+        columns = {"query": self.queries, "document": self.documents}
+        problems: list[tuple[int, Problem]] = []
+        total = 0
+
+        def report(rows: NDArray[Any], found: Callable[[int], str], expected: str) -> None:
+            nonlocal total
+            total += rows.size
+            problems.extend(
+                (row, Problem(self.place(row), found(row), expected)) for row in rows[:SHOWN].tolist()
+            )
+
+        for column, texts in columns.items():
+            unfit = np.flatnonzero(unfit_ids(texts))
+            report(unfit, lambda row, c=column, t=texts: _unfit(c, t[row].as_py()), "an id")  # type: ignore[misc]
+        word = WORD[role]
+        report(np.flatnonzero(bad), lambda row: f"the {word} is {_shown(self.values[row])}", _EXPECTED[role])
+        if not problems:
+            size = sum(int(texts.nbytes) for texts in columns.values())
+            queries, documents = (_encoded(self.source, size, *column) for column in columns.items())
+            before = line_before(queries, documents)
+            what = "judged" if role == "qrels" else "listed"
+            report(
+                np.flatnonzero(before >= 0),
+                lambda row: (
+                    f"document {columns['document'][row].as_py()!r} is {what} for query "
+                    f"{columns['query'][row].as_py()!r} at {self.place(int(before[row]))} already"
+                ),
+                "each document once per query",
+            )
+        if problems:
+            ordered = [problem for _, problem in sorted(problems, key=lambda found: found[0])]
+            raise DataError(limited(ordered, total))
+        return queries, documents
+
+
+def _unfit(column: str, text: str) -> str:
+    if not text:
+        return f"the {column} is missing"
+    shown = text if len(text) <= 60 else text[:60] + "…"
+    return f"the {column} is {shown!r}" + (
+        f", {len(text):,} characters long" if len(text) > LONGEST_ID else ", with a NUL byte"
+    )
+
+
+def _shown(value: float) -> str:
+    return "missing or no number" if np.isnan(value) else f"{value:g}"
+
+
+def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
+    encoded = texts.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    return names_of(encoded.dictionary.to_pylist(), codes, source, column, Bound.of_file(size))
+
+
+def of_table(table: Table, role: Role, form: str, name: str = "") -> Listing:
+    """The rows of a table, its columns told by their names.
+
+    Args:
+        table: opened.
+        role: what the rows are.
+        form: what the table is, in words; its columns are added.
+        name: the run's own name.
+
+    Raises:
+        DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
+    """
+    found = {
+        "query": column_among(QUERY, table.columns),
+        "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
+        WORD[role]: column_among(VALUE[role], table.columns),
+    }
+    by_rank = found[WORD[role]] is None and role == "run"
+    if by_rank:
+        found[WORD[role]] = column_among(RANK, table.columns)
+    lacking = [what for what, column in found.items() if column is None]
+    if lacking:
+        names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
+        expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
+        columns = ", ".join(map(repr, table.columns[:8])) + (", …" if len(table.columns) > 8 else "")
+        raise DataError(
+            Problem(
+                str(table.path),
+                f"no column is the {' or the '.join(lacking)} (columns: {columns})",
+                f"such as {expected}",
+                "rename the column",
+            )
+        )
+    query, document, value = (str(column) for column in found.values())
+    columns = table.read([value], [query, document])
+    ids = []
+    for column in (query, document):
+        texts = texts_of(columns[column])
+        if texts is None:
+            kind = columns[column].type
+            raise DataError(
+                Problem(str(table.path), f"column {column!r} has the type {kind}", "ids: text or integers")
+            )
+        ids.append(texts)
+    values = numbers_of(columns[value])
+    form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
+    return Listing(str(table.path), form, ids[0], ids[1], -values if by_rank else values, table.place, name)
+
+
+def of_rows(
+    rows: Iterable[tuple[Any, Any, Any]],
+    source: str,
+    form: str,
+    name: str = "",
+    place: Callable[[int], str] | None = None,
+) -> Listing:
+    """The rows of anything in memory.
+
+    Args:
+        rows: query, document, value of each.
+        source: what messages call it.
+        form: what it is, in words.
+        name: the run's own name.
+        place: where a row stands; default: its number, from 1.
+
+    Raises:
+        DataError: ids that are neither text nor integers.
+    """
+    import pyarrow as pa
+
+    queries: list[str] = []
+    documents: list[str] = []
+    values: list[float] = []
+    for query, document, value in rows:
+        queries.append(_id(query, source, "query"))
+        documents.append(_id(document, source, "document"))
+        values.append(_number(value))
+    try:
+        columns = [pa.chunked_array([pa.array(ids, pa.large_string())]) for ids in (queries, documents)]
+    except UnicodeEncodeError:
+        raise DataError(Problem(source, "an id is no Unicode text (a lone surrogate)", "text")) from None
+    at = place or (lambda row: f"{source}: row {row + 1}")
+    return Listing(source, form, columns[0], columns[1], np.array(values, dtype=np.float64), at, name)
+
+
+def of_mapping(
+    mapping: Any, source: str, form: str, name: str = "", value_of: Callable[[Any], Any] = lambda value: value
+) -> Listing:
+    """The rows of ``{query: {document: value}}``.
+
+    Args:
+        mapping: as described.
+        source: what messages call it.
+        form: what it is, in words.
+        name: the run's own name.
+        value_of: what is made of a value before it is read as a number.
+
+    Raises:
+        DataError: ids that are neither text nor integers.
+    """
+    rows = [(query, document, value) for query, inner in mapping.items() for document, value in inner.items()]
+    return of_rows(
+        ((query, document, value_of(value)) for query, document, value in rows),
+        source,
+        form,
+        name,
+        lambda row: f"{source}[{rows[row][0]!r}][{rows[row][1]!r}]",
+    )
+
+
+def _id(value: Any, source: str, column: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        return ""
+    found = f"a {column} is {value!r}, a {type(value).__name__}"
+    raise DataError(Problem(source, found, "ids: text or integers"))
+
+
+def _number(value: Any) -> float:
+    numeric = isinstance(value, int | float | np.number | np.bool_)
+    return float(value) if numeric and not isinstance(value, np.complexfloating) else float("nan")
+
+
+def first_of(rows: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
+    """The first of some rows, None where there is none, and all of them."""
+    rows = iter(rows)
+    first = next(rows, None)
+    return first, rows if first is None else itertools.chain([first], rows)

@@ -1,0 +1,349 @@
+"""Judgments and rankings of other tools: told by what they are, read to the same rows, refused with their place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.readers.forms import is_one, qrels_of, run_of
+from ltr_harness.readers.trec import Qrels, TrecRun
+
+Write = Callable[..., Path]
+
+GRADES = {"q1": {"d1": 2, "d2": 0, "d 3": -1}, "ü": {"d1": 1}}
+SCORES = {"q1": {"d2": 0.1, "d1": -2.5}, "ü": {"d9": 3.0}}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def put(text: str | bytes, name: str) -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return put
+
+
+def as_dict(table: Qrels | TrecRun) -> dict[str, dict[str, float]]:
+    every = np.arange(table.queries.codes.size)
+    values = table.grades if isinstance(table, Qrels) else table.scores
+    found: dict[str, dict[str, float]] = {}
+    for query, document, value in zip(
+        table.queries.of(every).tolist(), table.documents.of(every).tolist(), values.tolist(), strict=True
+    ):
+        found.setdefault(query, {})[document] = value
+    return found
+
+
+def rows(nested: dict[str, dict[str, Any]]) -> list[tuple[str, str, Any]]:
+    return [(query, document, value) for query, inner in nested.items() for document, value in inner.items()]
+
+
+def frame(nested: dict[str, dict[str, Any]], *names: str) -> pd.DataFrame:
+    return pd.DataFrame(rows(nested), columns=list(names))
+
+
+# --- in memory
+
+
+def duckdb_relation(table: pd.DataFrame) -> Any:
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb (the extra `test`)")
+    return duckdb.from_arrow(pa.Table.from_pandas(table))
+
+
+def polars_frame(table: pd.DataFrame) -> Any:
+    polars = pytest.importorskip("polars", reason="needs polars (the extra `test`)")
+    return polars.from_pandas(table)
+
+
+TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda table: table,
+    "pyarrow": pa.Table.from_pandas,
+    "polars": polars_frame,
+    "polars lazy": lambda table: polars_frame(table).lazy(),
+    "duckdb": duckdb_relation,
+}
+
+
+@pytest.mark.parametrize("library", TABLES)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("qid", "docno", "label"),  # PyTerrier
+        ("query_id", "doc_id", "relevance"),  # ir_measures, ir_datasets
+        ("q_id", "doc_id", "score"),  # ranx
+        ("query-id", "corpus-id", "score"),  # BEIR, MTEB
+        ("Query Text", "Doc ID", "Rating"),  # Quepid
+        ("queryId", "docId", "judgement"),
+    ],
+    ids=" ".join,
+)
+def test_tables_of_any_library_under_the_usual_names(library: str, names: tuple[str, str, str]) -> None:
+    found = qrels_of(TABLES[library](frame(GRADES, *names)))
+    assert as_dict(found) == GRADES
+    assert found.grades.dtype == np.int64
+    assert found.form == f"{library} table ({', '.join(names)})"
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_rankings_in_tables(library: str) -> None:
+    table = frame(SCORES, "qid", "docno", "score").assign(docid=[7, 8, 9], rank=[0, 1, 0], query="some words")
+    assert as_dict(run_of(TABLES[library](table))) == SCORES  # PyTerrier's docid is a number of its own
+    by_rank = run_of(TABLES[library](table.drop(columns="score")))
+    assert as_dict(by_rank) == {"q1": {"d2": 0, "d1": -1}, "ü": {"d9": 0}}
+    assert by_rank.form == f"{library} table (qid, docno, rank: the first is the best)"
+
+
+def test_an_index_that_names_queries_is_a_column() -> None:
+    assert as_dict(qrels_of(frame(GRADES, "qid", "docno", "label").set_index("qid"))) == GRADES
+    assert as_dict(qrels_of(frame(GRADES, "qid", "docno", "label").set_index(["qid", "docno"]))) == GRADES
+
+
+def test_dicts_and_rows() -> None:
+    assert as_dict(qrels_of(GRADES)) == GRADES
+    assert as_dict(run_of(rows(SCORES))) == SCORES
+    assert as_dict(run_of(iter(rows(SCORES)))) == SCORES
+    listed = [{"query_id": q, "doc_id": d, "relevance": v} for q, d, v in rows(GRADES)]
+    assert as_dict(qrels_of(listed)) == GRADES
+    numbers = {7: {np.int64(1): np.float32(0.5), 2: True}}
+    assert as_dict(run_of(numbers)) == {"7": {"1": 0.5, "2": 1.0}}
+
+
+def test_tuples_of_ir_measures_and_ir_datasets() -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
+    qrels = [ir_measures.Qrel(*row) for row in rows(GRADES)]
+    assert as_dict(qrels_of(qrels)) == as_dict(qrels_of(iter(qrels))) == GRADES
+    assert qrels_of(qrels).form == "ir_measures Qrel tuples (query_id, doc_id, relevance)"
+    scored = run_of([ir_measures.ScoredDoc(*row) for row in rows(SCORES)])
+    assert as_dict(scored) == SCORES
+    assert scored.form == "ir_measures ScoredDoc tuples (query_id, doc_id, score)"
+    formats = pytest.importorskip("ir_datasets.formats", reason="needs ir-datasets (the extra `oracles`)")
+    of_datasets = [formats.TrecQrel(query, document, grade, "0") for query, document, grade in rows(GRADES)]
+    assert as_dict(qrels_of(of_datasets)) == GRADES
+
+
+@pytest.mark.slow  # ranx compiles for half a minute
+def test_objects_and_files_of_ranx(tmp_path: Path) -> None:
+    ranx = pytest.importorskip("ranx", reason="needs ranx (the extra `oracles`)", exc_type=ImportError)
+    judged = {
+        query: {document: abs(grade) for document, grade in inner.items()} for query, inner in GRADES.items()
+    }
+    qrels, run = ranx.Qrels(judged), ranx.Run(SCORES, name="mine")
+    assert as_dict(qrels_of(qrels)) == judged
+    assert (as_dict(run_of(run)), run_of(run).tag, run_of(run).form) == (SCORES, "mine", "ranx Run")
+    with pytest.raises(DataError, match="qrels: is a ranx Run; expected ranx Qrels"):
+        qrels_of(run)
+    for suffix in ("json", "parquet"):
+        qrels.save(str(tmp_path / f"qrels.{suffix}"))
+        assert as_dict(qrels_of(tmp_path / f"qrels.{suffix}")) == judged
+    for suffix in ("json", "parquet", "lz4"):
+        run.save(str(tmp_path / f"run.{suffix}"))
+        assert as_dict(run_of(tmp_path / f"run.{suffix}")) == SCORES
+
+
+def test_judgments_of_opensearch(write: Write) -> None:
+    judged = [
+        {
+            "query": query,
+            "ratings": [{"docId": document, "rating": f"{grade}.000"} for document, grade in inner.items()],
+        }
+        for query, inner in GRADES.items()
+    ]
+    request = {"name": "imported", "type": "IMPORT_JUDGMENT", "judgmentRatings": judged}
+    answer = {"took": 1, "hits": {"total": {"value": 1}, "hits": [{"_source": request}]}}
+    for value in (
+        request,
+        answer,
+        judged,
+        write(json.dumps(request), "a.json"),
+        write(json.dumps(judged), "b"),
+    ):
+        found = qrels_of(value)
+        assert as_dict(found) == GRADES
+        assert found.form.endswith("judgments of OpenSearch's Search Relevance Workbench")
+    fractions = {"judgmentRatings": [{"query": "red dress", "ratings": [{"docId": "B07", "rating": "0.9"}]}]}
+    assert as_dict(qrels_of(fractions)) == {"red dress": {"B07": 0.9}}
+    with pytest.raises(DataError, match="qrels: a rating cannot be read: KeyError 'docId'; expected"):
+        qrels_of({"judgmentRatings": [{"query": "q", "ratings": [{"rating": "1"}]}]})
+
+
+# --- files
+
+
+def test_files_are_told_by_what_is_in_them(write: Write, tmp_path: Path) -> None:
+    plain = {"1": {"a": 1, "b": 0}}
+    beir = "query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n"
+    lines = "".join(f'{{"query-id": "1", "corpus-id": "{d}", "score": {g}}}\n' for d, g in plain["1"].items())
+    files = {
+        "tab-separated table (query-id, corpus-id, score)": write(beir, "test.tsv"),
+        "JSON, list of dicts (query-id, corpus-id, score)": write(lines, "test.jsonl"),
+        "JSON, dict {query: {document: grade}}": write(json.dumps(plain), "qrels.json"),
+        "comma-separated table (query, docid, rating)": write(
+            "query,docid,rating\n1,a,1\n1,b,0\n", "quepid.csv"
+        ),
+        "semicolon-separated table (qid, docno, label)": write("qid;docno;label\n1;a;1\n1;b;0\n", "semi.csv"),
+        "NTCIR qrels (query document L2)": write("1 a L1\n1 b L0\n", "ntcir"),
+        "qrels of three columns": write("1 a 1\n1 b 0\n", "three"),
+        "TREC qrels": write("1 0 a 1\n1 0 b 0\n", "trec"),
+        "Parquet or Arrow table (q_id, doc_id, score)": tmp_path / "ranx.parquet",
+    }
+    pq.write_table(pa.Table.from_pandas(frame(plain, "q_id", "doc_id", "score")), tmp_path / "ranx.parquet")
+    for form, path in files.items():
+        assert (qrels_of(path).form, as_dict(qrels_of(path))) == (form, plain)
+        if path.suffix != ".parquet":
+            packed = write(gzip.compress(path.read_bytes()), f"{path.name}.gz")
+            assert as_dict(qrels_of(str(packed))) == plain
+
+
+def test_rankings_in_files(write: Write) -> None:
+    marco = run_of(write("1\ta\t1\n1\tb\t2\n", "marco.tsv"))
+    assert (marco.form, as_dict(marco)) == ("MS MARCO run (query document rank)", {"1": {"a": -1, "b": -2}})
+    terrier = run_of(write("qid,docid,docno,rank,score\n1,10,a,0,12.5\n1,11,b,1,3\n", "res.csv"))
+    assert as_dict(terrier) == {"1": {"a": 12.5, "b": 3.0}}
+    trec = run_of(write("1 Q0 a 1 2.5 mine\n", "trec"))
+    assert (trec.form, trec.tag) == ("TREC run", "mine")
+
+
+def test_lz4_files_as_ranx_writes_them(tmp_path: Path) -> None:
+    lz4 = pytest.importorskip("lz4.frame", reason="needs lz4 (comes with ranx, the extra `oracles`)")
+    cbor2 = pytest.importorskip("cbor2", reason="needs cbor2 (comes with ranx, the extra `oracles`)")
+    path = tmp_path / "run.lz4"
+    with lz4.open(path, mode="wb") as stream:
+        stream.write(lz4.compress(cbor2.dumps(SCORES)))
+    assert as_dict(run_of(path)) == SCORES
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="cannot be read as an lz4 file of ranx"):
+        run_of(path)
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "qrels: has no rows (read as dict {query: {document: grade}}); expected at least one row"),
+        ({"q": {"d": None}}, "qrels['q']['d']: the grade is missing or no number; expected a finite number"),
+        ({"q": {"d": float("nan")}}, "qrels['q']['d']: the grade is missing or no number"),
+        ({"q": {"d": np.inf}}, "qrels['q']['d']: the grade is inf"),
+        ({"q": {"d": "2"}}, "qrels['q']['d']: the grade is missing or no number"),
+        ({"q": {"": 1}}, "qrels['q']['']: the document is missing; expected an id"),
+        ({None: {"d": 1}}, "qrels[None]['d']: the query is missing; expected an id"),
+        ({1.5: {"d": 1}}, "qrels: a query is 1.5, a float; expected ids: text or integers"),
+        ({"q": {"a\0": 1}}, "the document is 'a\\x00', with a NUL byte; expected an id"),
+        ({"q": {"x" * 1001: 1}}, "x…', 1,001 characters long; expected an id"),
+        ({"q": {"\ud800": 1}}, "qrels: an id is no Unicode text (a lone surrogate); expected text"),
+        ({"q": 3}, "qrels['q']: holds int where documents should be; expected {query: {document: grade}}"),
+        (
+            {1: {"d": 1}, "1": {"d": 2}},
+            "qrels['1']['d']: document 'd' is judged for query '1' at qrels[1]['d'] already",
+        ),
+        ([("q", "d")], "qrels: row 1: is \"('q', 'd')\"; expected (query, document, grade)"),
+        (
+            [("q", "d", 1), ("q", "d", 1)],
+            "qrels: row 2: document 'd' is judged for query 'q' at qrels: row 1 already",
+        ),
+        (
+            pd.DataFrame({"qid": ["q"], "text": ["d"], "label": [1]}),
+            "qrels: no column is the document (columns: 'qid', 'text', 'label'); expected such as document: docno,",
+        ),
+        (
+            pd.DataFrame({"qid": [1.5], "docno": ["d"], "label": [1]}),
+            "qrels: column 'qid' has the type double; expected ids: text or integers",
+        ),
+        (
+            pd.DataFrame({"qid": ["q"], "docno": ["d"], "label": ["relevant"]}),
+            "qrels: column 'label' has the type large_string; expected numbers",
+        ),
+        (
+            pd.DataFrame({"qid": ["q", None], "docno": ["d", "e"], "label": [1, np.nan]}),
+            "qrels: row 2: the query is missing; expected an id\nqrels: row 2: the grade is missing or no number",
+        ),
+        (pd.DataFrame({"qid": [], "docno": [], "label": []}), "qrels: has no rows"),
+    ],
+    ids=lambda value: str(value)[:30] if isinstance(value, str) else "",
+)
+def test_what_is_no_judgment_is_refused_with_its_place(value: Any, said: str) -> None:
+    with pytest.raises(DataError) as error:
+        qrels_of(value)
+    assert said in str(error.value)
+
+
+def test_scores_that_are_no_numbers() -> None:
+    with pytest.raises(DataError) as error:
+        run_of({"q": {"a": 1.0, "b": float("nan"), "c": None}})
+    assert [problem.place for problem in error.value.problems] == ["run['q']['b']", "run['q']['c']"]
+    assert "the score is missing or no number; expected a number: every document needs a score" in str(
+        error.value
+    )
+    assert as_dict(run_of({"q": {"a": np.inf, "b": -np.inf}})) == {"q": {"a": np.inf, "b": -np.inf}}
+
+
+@pytest.mark.parametrize("value", [3, None, object(), 2.5], ids=str)
+def test_what_looks_like_nothing_names_the_forms_there_are(value: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"qrels: cannot tell what a builtins\.\w+ is; expected a file, a dict"
+    ):
+        qrels_of(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        (
+            '{"q": {"a": 1, "a": 2}}',
+            "a.json",
+            "a.json: cannot be read as JSON: 'a' stands twice in one object",
+        ),
+        ('{"q": {"a": 1', "b.json", "b.json: cannot be read as JSON: Expecting"),
+        (
+            "1,2,3\n",
+            "c.csv",
+            "c.csv: no column is the query or the document or the grade (columns: '1', '2', '3')",
+        ),
+        ("query,docid,rating\nq,a,1\nq,a,2\n", "d.csv", "d.csv:3: document 'a' is judged for query 'q' at"),
+        ("query,docid,rating\nq,a,x\n", "e.csv", "e.csv:2"),
+        ("query,docid,rating\nq,a,\n", "f.csv", "f.csv:2: the grade is missing or no number"),
+        ("1 a L1\n1 b 0\n", "g", "g:2: the level is '0'; expected a level of relevance, such as L0, L1, L2"),
+        ("1 a 1\n1 b .5\n", "h", "h:2: the grade is '.5'; expected an integer"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(write: Write, text: str, name: str, said: str) -> None:
+    with pytest.raises(DataError) as error:
+        qrels_of(write(text, name))
+    assert said in str(error.value)
+
+
+def test_ranks_of_ms_marco_start_at_one(write: Write) -> None:
+    with pytest.raises(DataError, match=r"m:2: the rank is '0'; expected a rank: an integer, 1 for the best"):
+        run_of(write("1 a 1\n1 b 0\n", "m"))
+    with pytest.raises(DataError, match=r"n:1: the rank is '2\.5'"):
+        run_of(write("1 a 2.5\n", "n"))
+
+
+IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5)
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-1, 5), min_size=1, max_size=4), min_size=1))
+def test_hostile_ids_come_through_whole(nested: dict[str, dict[str, int]]) -> None:
+    for form in (nested, rows(nested), pa.Table.from_pandas(frame(nested, "qid", "docno", "label"))):
+        assert as_dict(qrels_of(form)) == nested
+
+
+def test_one_or_several() -> None:
+    for one in (SCORES, rows(SCORES), frame(SCORES, "qid", "docno", "score"), "a.run", Path("a.run")):
+        assert is_one(one)
+    for several in ({"a": SCORES}, {"a": "a.run"}, [SCORES, SCORES], ["a.run", "b.run"], [rows(SCORES)]):
+        assert not is_one(several)
