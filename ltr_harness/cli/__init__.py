@@ -20,6 +20,7 @@ COMMANDS = {
     ),
     "explain": ("ltr_harness.cli.commands.explain", "The arithmetic of one query, document by document."),
     "compare": ("ltr_harness.cli.commands.compare", "Compare runs, score files or TREC runs; gates for CI."),
+    "power": ("ltr_harness.cli.commands.power", "How many queries, users and seeds find a difference."),
     "monitor": (
         "ltr_harness.cli.commands.monitor",
         "Production logs against a baseline: what moved, where, why.",

@@ -47,22 +47,34 @@ verify = click.option(
 
 def method(command: F) -> F:
     """One option for each field of `Method`; `taken_method` puts their values together again."""
-    for option in reversed(dataclasses.fields(Method)):
-        words = CHOICES.get(option.name)
-        kind = type(option.default)
-        if option.default is None:
-            kind = str if "min_length" in option.metadata else float
-        said = option.metadata["description"]
-        command = click.option(
-            f"--{option.name}",
-            type=kind,
-            default=option.default,
-            show_default=option.default is not None,
-            help=f"{said[:-1]}: {', '.join(words)}." if words else said,
-        )(command)
-    return command
+    return method_options(*(option.name for option in dataclasses.fields(Method)))(command)
+
+
+def method_options(*names: str) -> Callable[[F], F]:
+    """The options for some fields of `Method`, in its order."""
+
+    def add(command: F) -> F:
+        for option in reversed(dataclasses.fields(Method)):
+            if option.name not in names:
+                continue
+            words = CHOICES.get(option.name)
+            kind = type(option.default)
+            if option.default is None:
+                kind = str if "min_length" in option.metadata else float
+            said = option.metadata["description"]
+            command = click.option(
+                f"--{option.name}",
+                type=kind,
+                default=option.default,
+                show_default=option.default is not None,
+                help=f"{said[:-1]}: {', '.join(words)}." if words else said,
+            )(command)
+        return command
+
+    return add
 
 
 def taken_method(given: dict[str, Any]) -> Method:
     """The `Method` that a command's options say, taken out of all that was given."""
-    return Method(**{option.name: given.pop(option.name) for option in dataclasses.fields(Method)})
+    names = [option.name for option in dataclasses.fields(Method) if option.name in given]
+    return Method(**{name: given.pop(name) for name in names})

@@ -78,6 +78,45 @@ class MethodDifference:
         )
 
 
+@dataclass(frozen=True)
+class VarianceComponents:
+    """What the variance of a difference of two methods is made of: queries, seeds, and both together.
+
+    Attributes:
+        difference: of the means over all queries and seeds.
+        n: queries.
+        queries: variance of one query's difference, without what seeds make of it.
+        between: of each side that varies over seeds, the variance of a seed's mean over endless queries; estimated, it
+            may be below 0.
+        within: likewise, the variance of query and seed together.
+        seeds: likewise, how many there are; 1 where the other side's seeds speak for it.
+    """
+
+    difference: float
+    n: int
+    queries: float
+    between: tuple[float, ...]
+    within: tuple[float, ...]
+    seeds: tuple[int, ...]
+
+    def at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
+        """The difference as so many queries, and seeds of each side that varies, would know it."""
+        sides = list(zip(self.between, self.within, seeds, strict=True))
+        of_seeds = [max(between + within / n, 0.0) / r for between, within, r in sides]
+        if min(seeds) < 2:
+            terms = [(sum(of_seeds), max(seeds) - 1)]
+        else:
+            terms = [(term, r - 1) for term, r in zip(of_seeds, seeds, strict=True)]
+        queries = self.queries / n
+        variance = queries + sum(of_seeds)
+        freedom = _freedom(queries, n - 1, terms) if variance > 0 else n - 1
+        return MethodDifference(self.difference, float(np.sqrt(variance)), float(freedom))
+
+    def of_query(self, seeds: Sequence[int]) -> float:
+        """The variance of one query's difference of means over so many seeds."""
+        return self.queries + sum(within / r for within, r in zip(self.within, seeds, strict=True))
+
+
 def method_difference(
     one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
 ) -> MethodDifference | None:
@@ -110,6 +149,14 @@ def method_difference(
     Source: F. Satterthwaite, Biometrics Bulletin 2 (1946); S. Searle, G. Casella, C. McCulloch, Variance
     Components (1992).
     """
+    found = variance_components(one, other, one_fixed=one_fixed, other_fixed=other_fixed)
+    return None if found is None else found.at(found.n, found.seeds)
+
+
+def variance_components(
+    one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
+) -> VarianceComponents | None:
+    """The components that `method_difference` adds up, with its arguments; None where it is."""
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
     n = int(defined.sum())
     if max(len(one), len(other)) < 2 or n < 2:
@@ -118,20 +165,19 @@ def method_difference(
     d = paired_differences(sides[0].mean(axis=0), sides[1].mean(axis=0))
     varies = [len(side) > 1 or not fixed for side, fixed in zip(sides, (one_fixed, other_fixed), strict=True)]
     known = [_variances(side) for side in sides if len(side) > 1]
-    terms, interaction = [], 0.0
-    if len(known) == 2:
-        for side, (between, within) in zip(sides, known, strict=True):
-            terms.append((between / len(side), len(side) - 1))
-            interaction += within / len(side) / n
-    else:  # one side's seeds speak for those of the other, where that has any
-        share = sum(1 / len(side) for side, moves in zip(sides, varies, strict=True) if moves)
-        ((between, within),) = known
-        terms.append((between * share, max(map(len, sides)) - 1))
-        interaction = within * share / n
-    queries = max(float(moments(d).standard_error) ** 2 - interaction, 0.0)
-    variance = queries + sum(term for term, _ in terms)
-    freedom = _freedom(queries, n - 1, terms) if variance > 0 else n - 1
-    return MethodDifference(float(d.mean()), float(np.sqrt(variance)), float(freedom))
+    varying = [side for side, moves in zip(sides, varies, strict=True) if moves]
+    if len(known) == 1:  # one side's seeds speak for those of the other, where that has any
+        known *= len(varying)
+    seeds = tuple(map(len, varying))
+    interaction = sum(within / r for (_, within), r in zip(known, seeds, strict=True))
+    return VarianceComponents(
+        difference=float(d.mean()),
+        n=n,
+        queries=max(float(moments(d).sd) ** 2 - interaction, 0.0),
+        between=tuple(between - within / n for between, within in known),
+        within=tuple(within for _, within in known),
+        seeds=seeds,
+    )
 
 
 def _variances(values: Floats) -> tuple[float, float]:

@@ -65,7 +65,7 @@ class UnitMeans:
 
     def detectable(self, alpha: Floats | float, power: float = 0.8) -> Floats:
         """(m,): see `paired.detectable_difference`."""
-        return np.asarray((ndtri(1 - np.asarray(alpha) / 2) + ndtri(power)) * self.error)
+        return np.asarray((stdtrit(self.freedom, 1 - np.asarray(alpha) / 2) + ndtri(power)) * self.error)
 
 
 def unit_means(values: Floats, units: Codes) -> UnitMeans:

@@ -1,0 +1,253 @@
+"""`ltr-harness power`: how many queries, users and seeds would show a difference."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import options, rankings
+from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+from ltr_harness.cli.output import say
+from ltr_harness.cli.tables import print_table
+from ltr_harness.errors import UsageError
+from ltr_harness.stats.method import Method
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.power import Planned
+    from ltr_harness.report.blocks import Report
+
+
+@click.command(
+    "power",
+    epilog="""\b
+Examples:
+  ltr-harness power runs/mq2008 --difference 0.005
+  ltr-harness power runs/shop --difference 0.005 --unit user_id --power 0.8,0.9 -o plan
+  ltr-harness power lastweek/report.json --difference -0.01 --baseline lgbm   # to find a loss
+  ltr-harness power old.csv new.csv -m mrr@10 --difference 0.01 --models 4    # four models will be compared
+  ltr-harness power --sd 0.1 --difference 0.005             # of differences per query, known from elsewhere
+  ltr-harness power --interleaving --difference 0.02        # 52 % of the decided sessions; or with a log of them
+  ltr-harness power --ab-test --sd 0.8 --difference 0.01    # sd of a measure over units: units in each arm
+
+\b
+A gate "ndcg@10 < baseline - 0.005" takes as many queries as finding a difference of 0.005.
+Exit 2: results that must not be compared, or nothing to plan with.
+""",
+)
+@click.argument("inputs", nargs=-1, metavar="[RUNS-OR-SCORES…]")
+@click.option(
+    "--difference",
+    type=float,
+    required=True,
+    help="The true difference to find, in the metric's unit; below 0 for one downwards.",
+)
+@click.option("--power", default="0.8", show_default=True, help="With which probability; several by commas.")
+@click.option("-m", "--metric", metavar="METRIC", help="Such as ndcg@10.  [default: the one that decides]")
+@rankings.options("scores", "run")
+@click.option("--baseline", metavar="NAME", help="The model the others are compared with, as in `compare`.")
+@click.option("--common-queries", is_flag=True, help="The queries that all have.")
+@click.option(
+    "--models",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many models will be compared with the baseline.  [default: as many as here]",
+)
+@click.option("--sd", type=float, help="Standard deviation of the differences, in place of runs.")
+@click.option(
+    "--interleaving",
+    is_flag=True,
+    help="Sessions of two interleaved rankers; --difference is above one half.",
+)
+@click.option("--ab-test", is_flag=True, help="Units of an A/B test; --sd is of the measure over units.")
+@options.method_options("test", "correction", "confidence", "interval", "unit")
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a page there.")
+@click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
+@options.as_json
+def command(
+    inputs: tuple[str, ...],
+    difference: float,
+    power: str,
+    sd: float | None,
+    interleaving: bool,
+    ab_test: bool,
+    output: Path | None,
+    formats: str,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """How many queries, users and seeds find a difference: for the test that `compare` would use.
+
+    From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
+    """
+    from ltr_harness.report import write_report
+    from ltr_harness.report.power import document, report
+
+    method = options.taken_method(given)
+    powers = _powers(power)
+    if not (difference and abs(difference) < float("inf")):
+        raise UsageError(f"--difference {difference:g}; expected a difference that is not 0, such as 0.005")
+    kinds = [name for name, on in (("--interleaving", interleaving), ("--ab-test", ab_test)) if on]
+    if len(kinds) > 1:
+        raise UsageError("--interleaving and --ab-test; expected one of them")
+    if kinds or sd is not None:
+        planned = _typed([*kinds, "--sd"][0], inputs, difference, powers, sd, method, given)
+    else:
+        planned = _measured(inputs, difference, powers, method, given)
+    page = report(planned)
+    if as_json:
+        say(document(planned))
+    else:
+        _show(page)
+    if output is not None:
+        say(
+            f"report: {write_report(page, output, [part.strip() for part in formats.split(',')])}",
+            err=as_json,
+        )
+    return 0
+
+
+def _powers(text: str) -> list[float]:
+    try:
+        powers = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        powers = []
+    if not powers or not all(0 < power < 1 for power in powers):
+        raise UsageError(f"--power {text}; expected probabilities between 0 and 1, such as 0.8,0.9")
+    return list(dict.fromkeys(powers))
+
+
+def _measured(
+    inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
+) -> Planned:
+    """From differences at hand, compared as `compare` would."""
+    from ltr_harness.comparison import compare
+    from ltr_harness.comparison.power import planned
+
+    if not inputs:
+        raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
+    metric, baseline, shared, models = (
+        given.pop(name) for name in ("metric", "baseline", "common_queries", "models")
+    )
+    paths, notes = expanded(inputs)
+    compared = ComparedInputs(paths, [metric] if metric else [], (), given)
+    comparison = compare(
+        *compared.items,
+        metrics=compared.metrics and compared.metrics[:1],
+        baseline=compared.declared_baseline if baseline is None else compared.named(baseline),
+        common_queries=shared,
+        **dataclasses.asdict(method),
+    )
+    for note in (*notes, *compared.notes, *comparison.notes):
+        say(f"note: {note}", err=True)
+    return planned(comparison, difference, powers, models)
+
+
+def _typed(
+    which: str,
+    inputs: Sequence[str],
+    difference: float,
+    powers: Sequence[float],
+    sd: float | None,
+    method: Method,
+    given: dict[str, Any],
+) -> Planned:
+    """From a standard deviation, typed or of votes."""
+    from ltr_harness.comparison.power import check_test, from_spread, level_text
+    from ltr_harness.stats.power import Spread
+
+    models = given.pop("models") or 1
+    unused = [name for name, value in given.items() if value] + (["unit"] if method.unit else [])
+    if unused or (inputs and which != "--interleaving"):
+        what = rankings.option(unused[0]) if unused else inputs[0]
+        raise UsageError(f"{what} with {which}; {which} plans from numbers, without runs")
+    if which == "--interleaving":
+        return _of_votes(inputs, difference, powers, sd, method, models)
+    if sd is None or not 0 < sd < float("inf"):
+        raise UsageError(
+            f"{which}: --sd {'is missing' if sd is None else f'{sd:g}'}; expected a number above 0"
+        )
+    level, text = method.level(models), level_text(method, models)
+    if which == "--ab-test":
+        # two means with this spread are compared: the variance of their difference is twice that of one
+        return from_spread(
+            "measure",
+            Spread(variance=2 * sd**2),
+            difference,
+            powers,
+            f"difference of two arms, t test, {text}",
+            level,
+            "unit in each arm",
+        )
+    check_test(method)
+    about = f"{method.test_text}, {text}"
+    return from_spread("differences", Spread(variance=sd**2), difference, powers, about, level, "query")
+
+
+def _of_votes(
+    inputs: Sequence[str],
+    difference: float,
+    powers: Sequence[float],
+    sd: float | None,
+    method: Method,
+    models: int,
+) -> Planned:
+    """Sessions of an interleaving experiment, as alike within users as those of a log where one is given."""
+    from ltr_harness.comparison.power import from_spread, level_text
+    from ltr_harness.monitoring.analysis.interleaving import interleaved
+    from ltr_harness.stats.power import Spread
+
+    if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:
+        raise UsageError(
+            "--interleaving; expected a --difference between -0.5 and 0.5, no --sd, and at most one log of sessions"
+        )
+    effect, share = 1.0, 1.0
+    if inputs:
+        votes = interleaved(Path(inputs[0]), method.confidence)
+        if not sum(votes.wins):
+            raise UsageError(f"{inputs[0]}: no session is decided; there is nothing to plan from")
+        effect, share = votes.design_effect, sum(votes.wins) / (sum(votes.wins) + votes.ties)
+    # a vote is 0 or 1, near one half
+    spread = Spread(variance=effect / 4)
+    about = f"share of the decided sessions above one half, sign test, {level_text(method, models)}"
+    planned = from_spread(
+        "sessions", spread, difference, powers, about, method.level(models), "decided session"
+    )
+    if not inputs:
+        return planned
+    notes = [f"design effect {effect:.2g}: sessions of one user vote alike"] if effect > 1 else []
+    notes.append(
+        f"{share:.0%} of the sessions in {inputs[0]} were decided: "
+        + ", ".join(
+            f"{need.power:.0%} takes {round(need.draws / share):,} in all"
+            for need in planned.plans[0].needs
+            if need.draws is not None
+        )
+    )
+    return dataclasses.replace(planned, notes=tuple(notes))
+
+
+def _show(page: Report) -> None:
+    """The page's words and tables."""
+    from ltr_harness.report.blocks import Bullets, Paragraph, Table, plain
+    from ltr_harness.report.formats import cell_text
+
+    for section in page.sections:
+        for block in section.blocks:
+            if isinstance(block, Table):
+                say(plain(block.caption))
+                rows = [
+                    [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
+                    for row in block.rows
+                ]
+                print_table([column.label for column in block.columns], rows)
+                say()
+            elif isinstance(block, Bullets):
+                for item in block.items:
+                    say(plain(item))
+                say()
+            elif isinstance(block, Paragraph):
+                say(f"{plain(block.text)}.\n" if block.tone == "lead" else f"Note: {plain(block.text)}")

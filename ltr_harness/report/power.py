@@ -1,0 +1,161 @@
+"""A plan as blocks, for the terminal and for a page: what finds the difference, and the curve over n."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ltr_harness.comparison.power import Plan, Planned
+from ltr_harness.numbers import none_if_undefined
+from ltr_harness.report.blocks import (
+    Block,
+    Bullets,
+    Chart,
+    Column,
+    Heading,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from ltr_harness.report.charts import colour_of, small_multiples
+
+SHOWN = 5
+"""Models whose curves are shown; all are in the JSON."""
+
+
+def sections(planned: Planned) -> tuple[Section, ...]:
+    """The answer, and the curve of the detectable difference."""
+    answer: list[Block] = [
+        Heading("What it takes"),
+        Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}", "lead"),
+        _needs(planned),
+        Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
+        *(Paragraph(note, "note") for note in planned.notes),
+    ]
+    shown = planned.plans[:SHOWN]
+    curve: list[Block] = [
+        Heading(f"Detectable difference over {planned.drawn()}"),
+        _chart(planned, shown),
+        *(_curve(planned, plan, at) for at, plan in enumerate(shown)),
+    ]
+    return Section("verdict", tuple(answer)), Section("curve", tuple(curve))
+
+
+def report(planned: Planned) -> Report:
+    """The page, with everything in its JSON."""
+    return Report(
+        "Power", (f"difference {planned.difference:+g}",), sections(planned), lambda: document(planned)
+    )
+
+
+def document(planned: Planned) -> str:
+    """All numbers as JSON; null where no number finds the difference, or none is at hand."""
+
+    def known(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: known(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [known(part) for part in value]
+        return none_if_undefined(value) if isinstance(value, float) else value
+
+    return json.dumps(known(asdict(planned)), indent=2)
+
+
+def _needs(planned: Planned) -> Table:
+    powers = [need.power for need in planned.plans[0].needs]
+    word = planned.drawn()
+    return Table(
+        name="power",
+        caption=f"Standard deviation of the differences; by probability, the difference that the {word} at hand show, "
+        f"and how many find {planned.difference:+g}.",
+        columns=(
+            Column("model"),
+            Column("sd", "metric"),
+            Column("at hand", "count"),
+            *(Column(f"{power:.0%} detect", "metric") for power in powers),
+            *(Column(f"{power:.0%} need", "count") for power in powers),
+        ),
+        rows=tuple(
+            (
+                plan.model,
+                plan.sd,
+                plan.n,
+                *(need.detectable for need in plan.needs),
+                *(need.draws for need in plan.needs),
+            )
+            for plan in planned.plans
+        ),
+    )
+
+
+def _curve(planned: Planned, plan: Plan, at: int) -> Table:
+    return Table(
+        name=f"power_curve_{at + 1}",
+        caption=f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability.",
+        columns=(
+            Column(planned.drawn(), "count"),
+            *(Column(f"{need.power:.0%}", "metric") for need in plan.needs),
+        ),
+        rows=tuple((point.n, *point.detectable) for point in plan.curve),
+        sortable=False,
+    )
+
+
+def _chart(planned: Planned, plans: Sequence[Plan]) -> Chart:
+    rows: list[dict[str, Any]] = [
+        {
+            "model": plan.model,
+            "power": f"{need.power:.0%}",
+            "n": point.n,
+            "detectable": round(point.detectable[at], 8),
+        }
+        for plan in plans
+        for point in plan.curve
+        for at, need in enumerate(plan.needs)
+    ]
+    x = {
+        "field": "n",
+        "type": "quantitative",
+        "title": "n",
+        "scale": {"type": "log"},
+        "axis": {"tickCount": 4},
+    }
+    y = {"field": "detectable", "type": "quantitative", "title": None, "scale": {"type": "log"}}
+    colour = {
+        "field": "power",
+        "type": "nominal",
+        "title": None,
+        "scale": {"range": [colour_of(at) for at in range(len(plans[0].needs))]},
+        "legend": {"orient": "top", "direction": "horizontal"},
+    }
+    panel = {
+        "layer": [
+            {
+                "mark": {"type": "line", "strokeWidth": 1.75, "point": True},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": colour,
+                    "tooltip": [{"field": "n"}, {"field": "detectable"}],
+                },
+            },
+            {
+                "mark": {"type": "rule", "strokeDash": [4, 3]},
+                "encoding": {"y": {"datum": abs(planned.difference)}},
+            },
+        ]
+    }
+    return Chart(
+        name="power",
+        title=f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
+        spec=small_multiples([plan.model for plan in plans], rows, panel),
+        text=" ".join(
+            f"{plan.model}: "
+            + ", ".join(f"{point.detectable[0]:.4f} at {point.n:,}" for point in plan.curve)
+            + "."
+            for plan in plans
+        ),
+    )

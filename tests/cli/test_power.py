@@ -1,0 +1,213 @@
+"""`ltr-harness power`: from stored differences, a typed standard deviation, votes or arms to a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.comparison import Entrant, compare
+from ltr_harness.comparison.power import planned
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    """In a folder with three tables over the same 400 queries of 40 users."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    user = np.repeat(np.arange(40), 10)
+    old = rng.uniform(0.3, 0.7, 400)
+    change = 0.05 * rng.normal(size=40)[user] + 0.05 * rng.normal(size=400)
+    for name, values in (("old", old), ("new", old + change), ("near", old + change / 2)):
+        columns = {"query_id": [f"q{at}" for at in range(400)], "user_id": user, "mrr": values}
+        pd.DataFrame(columns).to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command(cli, ["power", *(str(argument) for argument in arguments)])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+def test_a_typed_standard_deviation(ltr: Cli) -> None:
+    code, out, err = ltr("--sd", "0.1", "--difference", "0.005", "--power", "0.8,0.9")
+    assert (code, err) == (0, "")
+    assert out.startswith("skewness-adjusted sign-flip test, level 5 %: to find a difference of +0.005.")
+    assert "differences: with 80% probability it takes 3,142 queries." in out
+    assert "differences: with 90% probability it takes 4,205 queries." in out
+    assert "3,142    0.0050  0.0058" in out  # the curve
+    many = json.loads(ltr("--sd", "0.1", "--difference", "0.005", "--models", "9", "--json")[1])
+    assert many["level"] == pytest.approx(0.05 / 9)
+    assert many["plans"][0]["needs"][0]["draws"] == 5230  # (2.77 + 0.84)**2 * 400, and a little for t
+    loose = json.loads(
+        ltr("--sd", "0.1", "--difference", "0.005", "--models", "9", "--correction", "none", "--json")[1]
+    )
+    assert loose["plans"][0]["needs"][0]["draws"] == 3142
+
+
+def test_the_test_is_that_of_compare(ltr: Cli) -> None:
+    given = {name: pd.read_csv(f"{name}.csv", dtype={"query_id": str}) for name in ("old", "new", "near")}
+    code, out, _ = ltr("old.csv", "new.csv", "near.csv", "--difference", "0.005", "--json", "--test", "t",
+                       "--interval", "t")  # fmt: skip
+    assert code == 0
+    found = {plan["model"]: plan for plan in json.loads(out)["plans"]}
+    comparison = compare(given, test="t", interval="t")
+    for model in ("new", "near"):
+        at_hand = found[model]["needs"][0]["detectable"]
+        assert at_hand == pytest.approx(comparison.paired(model).detectable, rel=0.02)  # but for skewness
+        assert found[model]["n"] == 400
+        assert found[model]["sd"] == pytest.approx(comparison.query_differences(model).std(ddof=1))
+    half, whole = (next(plan["needs"][0]["draws"] for plan in found.values() if plan["model"] == name)
+                   for name in ("near", "new"))  # fmt: skip
+    assert whole / half == pytest.approx(4, rel=0.01)
+
+
+def test_users_are_counted_where_they_are_the_unit(ltr: Cli) -> None:
+    code, out, err = ltr(
+        "old.csv",
+        "new.csv",
+        "--unit",
+        "user_id",
+        "--difference",
+        "0.01",
+        "-o",
+        "plan",
+        "--format",
+        "html,json",
+    )
+    assert code == 0
+    assert "mrr against old, skewness-adjusted sign-flip test by user_id, level 5 %" in out
+    need = json.loads(Path("plan/report.json").read_text())["plans"][0]["needs"][0]
+    assert need["queries"] == 10 * need["draws"]
+    assert (
+        f"new: with 80% probability it takes {need['draws']:,} of user_id, some {need['queries']:,} queries."
+        in out
+    )
+    by_query = json.loads(ltr("old.csv", "new.csv", "--difference", "0.01", "--json")[1])
+    assert need["queries"] > 3 * by_query["plans"][0]["needs"][0]["queries"]
+    assert "design effect" in err
+    page = Path("plan/report.html").read_text()
+    assert "Detectable difference over user_id" in page
+    assert "report: plan/report.html" in out
+
+
+def test_a_loss_is_another_question_than_a_gain_where_differences_are_lopsided(ltr: Cli) -> None:
+    table = pd.read_csv("old.csv")
+    table["mrr"] += np.where(np.arange(400) % 20 == 0, 0.5, -0.025)
+    table.to_csv("rare.csv", index=False)
+    needs = {
+        sign: json.loads(ltr("old.csv", "rare.csv", "--difference", f"{sign}0.02", "--json")[1])["plans"][0][
+            "needs"
+        ][0]
+        for sign in ("", "-")
+    }
+    assert needs[""]["draws"] < 0.9 * needs["-"]["draws"]
+    assert (
+        "rare: a few large differences make most of the spread"
+        in ltr("old.csv", "rare.csv", "--difference", "0.02")[1]
+    )
+
+
+def seeded(name: str, seeds: int, sd: float) -> Entrant:
+    rng = np.random.default_rng(ord(name))
+    hard = np.random.default_rng(0).uniform(0.3, 0.7, 500)
+    values = (
+        hard + rng.normal(0, 0.07, 500) + rng.normal(0, sd, (seeds, 1)) + rng.normal(0, 0.02, (seeds, 500))
+    )
+    return Entrant(
+        name,
+        np.arange(500).astype(str),
+        {"mrr": values},
+        tuple(map(str, range(seeds))),
+        {"mrr": True},
+        seeded=True,
+    )
+
+
+def test_seeds_do_not_shrink_with_queries() -> None:
+    comparison = compare(seeded("a", 3, 0.005), seeded("b", 5, 0.005))
+    for difference in (0.012, 0.005, 0.002):
+        found = planned(comparison, difference, [0.8])
+        (need,) = found.plans[0].needs
+        assert need.detectable == pytest.approx(comparison.paired("b").detectable, rel=0.02)
+        said = found.said(found.plans[0], need)
+        if need.draws is None:
+            assert said.startswith(
+                "b: with 80% probability it cannot be found with 5 and 3 seeds, at any number of queries: "
+            )
+            assert f"{need.least_seeds} seeds of each model are needed" in said
+            assert (need.least_seeds or 0) > 3
+            assert need.both is not None
+            assert need.both[0] >= (need.least_seeds or 0)
+        else:
+            assert said == f"b: with 80% probability it takes {need.draws:,} queries, with 5 and 3 seeds."
+    assert need.draws is None
+
+
+def test_one_seed_is_said() -> None:
+    found = planned(compare(seeded("a", 1, 0.005), seeded("b", 1, 0.005)), 0.01, [0.8])
+    assert "a" not in [plan.model for plan in found.plans]
+    assert found.notes == (
+        "b: trained with one seed; what seeds add is unknown, and the plan is about these trained models",
+    )
+
+
+def test_sessions_of_interleaving(ltr: Cli) -> None:
+    code, out, _ = ltr("--interleaving", "--difference", "0.02")
+    assert code == 0
+    assert out.startswith("share of the decided sessions above one half, sign test, level 5 %")
+    assert (
+        "it takes 4,908 decided sessions." in out
+    )  # 4,906 by compare --interleaving, which has no Student's t
+    rows = [
+        (f"s{s}", team, int(team == ("a", "b")[s % 2]) if s % 4 else 0)
+        for s in range(40)
+        for team in ("a", "b")
+    ]
+    pd.DataFrame(rows, columns=["session_id", "team", "click"]).to_csv("log.csv", index=False)
+    code, out, _ = ltr("log.csv", "--interleaving", "--difference", "0.02")
+    assert code == 0
+    assert "Note: 75% of the sessions in log.csv were decided: 80% takes 6,544 in all" in out
+
+
+def test_units_of_an_ab_test(ltr: Cli) -> None:
+    """2 * 2.8**2 * .8**2 / .01**2 = 100,466 by the normal distribution."""
+    code, out, _ = ltr("--ab-test", "--sd", "0.8", "--difference", "0.01")
+    assert code == 0
+    assert "measure: with 80% probability it takes 100,468 units in each arm." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--difference", "0.1"], "nothing to plan from; expected runs, tables or scores, or --sd"),
+        (["--sd", "0.1", "--difference", "0"], "--difference 0; expected a difference that is not 0, such as 0.005"),
+        (["--sd", "0.1", "--difference", "nan"], "--difference nan; expected"),
+        (["--sd", "-1", "--difference", "0.1"], "--sd: --sd -1; expected a number above 0"),
+        (["--sd", "0.1", "--difference", "0.1", "--power", "80"], "--power 80; expected probabilities between 0 and 1"),
+        (["--sd", "0.1", "--difference", "0.1", "--power", "x"], "--power x; expected probabilities"),
+        (["old.csv", "--sd", "0.1", "--difference", "0.1"], "old.csv with --sd; --sd plans from numbers, without runs"),
+        (["--sd", "0.1", "--difference", "0.1", "--unit", "u"], "--unit with --sd"),
+        (["--ab-test", "--difference", "0.1"], "--ab-test: --sd is missing; expected a number above 0"),
+        (["--ab-test", "--interleaving", "--difference", "0.1"], "expected one of them"),
+        (["--interleaving", "--difference", "0.6"], "expected a --difference between -0.5 and 0.5"),
+        (["old.csv", "--difference", "0.1"], "old: is the only model, and a plan is about differences of two"),
+        (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "what it finds depends on more"),
+        (["old.csv", "flat.csv", "--difference", "0.1"], "no model differs from old in mrr by more for one query than"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_planned_is_refused(ltr: Cli, arguments: list[str], said: str) -> None:
+    pd.read_csv("old.csv").assign(mrr=lambda table: table.mrr).to_csv("flat.csv", index=False)
+    code, out, err = ltr(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
