@@ -287,7 +287,17 @@ def planned(
 def from_spread(
     name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
 ) -> Planned:
-    """The plan for a spread that is known from elsewhere; `Plan`, `plan` and `Planned` say what the arguments are."""
+    """The plan for a spread that is known from elsewhere.
+
+    Args:
+        name: of what is measured.
+        spread: of the differences.
+        difference: to find, with its sign.
+        powers: the probabilities asked for.
+        about: what is tested and how, in words.
+        level: of the test's first step.
+        draw: what chance draws, as `Planned.draw`.
+    """
     return Planned(difference, about, level, (plan(name, spread, difference, level, powers),), draw)
 
 

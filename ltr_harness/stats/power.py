@@ -103,13 +103,27 @@ class Spread:
     def needed(
         self, difference: float, *, alpha: float, power: float, seeds: int | None = None
     ) -> int | None:
-        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds."""
+        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds.
+
+        Args:
+            difference: above 0.
+            alpha: level of the two-sided test.
+            power: chance of a significant result.
+            seeds: of each model that has any; None for those at hand.
+        """
         return _smallest(
             lambda n: self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference, LARGEST
         )
 
     def seeds_needed(self, difference: float, n: int, *, alpha: float, power: float) -> int | None:
-        """The fewest seeds of each model with which n draws find a true difference; None where no number does."""
+        """The fewest seeds of each model with which n draws find a true difference; None where no number does.
+
+        Args:
+            difference: above 0.
+            n: draws.
+            alpha: level of the two-sided test.
+            power: chance of a significant result.
+        """
         return _smallest(
             lambda seeds: self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference, MOST_SEEDS
         )

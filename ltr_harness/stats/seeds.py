@@ -156,7 +156,14 @@ def method_difference(
 def variance_components(
     one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
 ) -> VarianceComponents | None:
-    """The components that `method_difference` adds up, with its arguments; None where it is."""
+    """The components that `method_difference` adds up; None where it is.
+
+    Args:
+        one: (seeds, n_queries) per-query values.
+        other: (seeds, n_queries), with its own number of seeds.
+        one_fixed: no seed can matter there.
+        other_fixed: likewise.
+    """
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
     n = int(defined.sum())
     if max(len(one), len(other)) < 2 or n < 2:
