@@ -85,7 +85,7 @@ def folds(
         raise DataError(
             f"{n} folds of {count_of(groups.n_queries, 'query')}; expected at least one query per fold"
         )
-    parts = _fold_parts(groups.n_queries, n, seed, together, strata)
+    parts = fold_parts(groups.n_queries, n, seed, together, strata)
     divided = []
     for i in range(n):
         j = (i + 1) % n
@@ -94,9 +94,25 @@ def folds(
     return divided
 
 
-def _fold_parts(
-    n_queries: int, n: int, seed: int, together: NDArray[Any] | None, strata: NDArray[Any] | None
+def fold_parts(
+    n_queries: int,
+    n: int,
+    seed: int,
+    together: NDArray[Any] | None = None,
+    strata: NDArray[Any] | None = None,
 ) -> list[NDArray[np.int64]]:
+    """What `folds` tests in each of its folds.
+
+    Args:
+        n_queries: to divide.
+        n: number of parts.
+        seed: integer >= 0.
+        together: (n_queries,): queries with the same value stay in the same part.
+        strata: (n_queries,): the queries of each value are spread evenly over the parts.
+
+    Raises:
+        DataError: `together` and `strata` at once, or fewer values to keep together than parts.
+    """
     order = shuffled(n_queries, seed)
     if together is None and strata is None:
         return np.array_split(order, n)

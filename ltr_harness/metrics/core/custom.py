@@ -99,7 +99,7 @@ def function_metric(
         >>> evaluate([1, 3, 2, 0], [0.2, 0.1, 0.4, 0.3], group_sizes=[2, 2], metrics=[metric]).means["label_on_top"]
         1.5
     """
-    if not callable(function):
+    if not callable(function) or isinstance(function, Metric):
         raise MetricError(f"{function!r} is not a function; expected f(labels, scores) -> float")
     if not isinstance(higher_is_better, bool):
         raise MetricError(f"higher_is_better={higher_is_better!r}; expected true or false")

@@ -153,7 +153,7 @@ def _class_or_function(name: str) -> Any:
         if is_own_file(name):
             return adopt(target, _absolute(name), own_file_digest(name))
         return adopt(target, None, f"{target.__module__} {installed_version(target.__module__)}")
-    if isinstance(target, type) or not callable(target) or not is_own_file(name):
+    if isinstance(target, type | Metric) or not callable(target) or not is_own_file(name):
         raise MetricError(
             f"{name} is a {type(target).__name__}; expected a subclass of Metric, or a function f(labels, scores)"
         )

@@ -39,6 +39,17 @@ Values = NDArray[np.float64]
 """float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
 
 
+class _NoFunctionError(MetricError, AttributeError):
+    """A metric was taken for a function of labels and scores."""
+
+    def __init__(self, metric: object) -> None:
+        super().__init__(
+            f"{metric} is not a function of labels and scores, which do not say which rows form a query; expected "
+            f"ltr_harness.sklearn.scorer({str(metric)!r}) in scikit-learn, feval(…) or eval_metric(…) in LightGBM, "
+            "Watch(…) in XGBoost, or ltr_harness.evaluate(…)"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """Base of all metrics: an immutable value whose `str()` says every choice that is not the default.
@@ -116,6 +127,18 @@ class Metric:
     def __str__(self) -> str:
         """Canonical name: defaults left out, parameters sorted; `parse_metric` reads it back."""
         return self._canonical
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> float:
+        """Refuse: labels and scores alone do not say which rows form a query.
+
+        Raises:
+            MetricError: always; the message names what each library takes.
+        """
+        raise _NoFunctionError(self)
+
+    @property
+    def __name__(self) -> str:  # scikit-learn asks every function for it, before it scores
+        raise _NoFunctionError(self)
 
     @cached_property
     def _canonical(self) -> str:  # asked for at every round of boosting

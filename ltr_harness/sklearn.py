@@ -1,0 +1,179 @@
+"""The harness's metrics and folds in scikit-learn: `cross_val_score`, `GridSearchCV` and whatever takes a scorer.
+
+search = GridSearchCV(XGBRanker(), {"max_depth": [3, 6]}, scoring=scorer("ndcg@10"), cv=QueryKFold(5))
+search.fit(X, y)  # X has a column qid
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, MissingExtraError, UsageError
+from ltr_harness.evaluation import evaluate
+from ltr_harness.groups import QueryGroups
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.splits import fold_parts
+from ltr_harness.wording import count_of
+
+try:
+    from sklearn.model_selection import BaseCrossValidator
+    from sklearn.utils.metadata_routing import MetadataRequest
+except ModuleNotFoundError:
+    raise MissingExtraError(
+        "ltr_harness.sklearn needs scikit-learn; install with: pip install scikit-learn"
+    ) from None
+
+_ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
+
+
+def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
+    """The metric as the `scoring` of `cross_val_score`, `GridSearchCV` and their like.
+
+    A fold with labels and predictions alone would be ranked as one query. So the queries come with it, by metadata
+    routing or in a column of X, which the estimator must then know how to leave out, as `XGBRanker` does. Where
+    `error_score` is left as it is, scikit-learn turns any refusal into NaN with a warning.
+
+    Args:
+        metric: a value such as ``NDCG(k=10)``, or its name.
+        column: of X, that holds each row's query where no `qid` or `groups` are routed: its name, or its number in
+            an array.
+
+    Returns:
+        A callable ``(estimator, X, y, qid=None, groups=None)``: the mean over the queries of what
+        ``estimator.predict(X)`` ranks, higher is better (a metric of which less is better is negated).
+        It can be pickled and copied.
+
+    Raises:
+        MetricError: an unknown metric.
+        UsageError: (when scoring) nothing says which rows form a query.
+        DataError: (when scoring) the metric is undefined for every query.
+
+    Example:
+        >>> import numpy as np
+        >>> class FirstFeature:
+        ...     def predict(self, X):
+        ...         return X[:, 0]
+        >>> X = np.array([[0.3], [0.2], [0.1], [0.9]])
+        >>> scorer("mrr")(FirstFeature(), X, np.array([0, 1, 0, 1]), qid=[7, 7, 8, 8])
+        0.75
+    """
+    return Scorer(parse_metric(metric), column)
+
+
+class Scorer:
+    """What `scorer` returns."""
+
+    def __init__(self, metric: Metric, column: str | int) -> None:
+        self.metric = metric
+        self.column = column
+
+    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:
+        given = qid if qid is not None else groups
+        queries = _queries(X, given, self.column, _ROUTED)
+        mean = evaluate(y, estimator.predict(X), query_ids=queries, metrics=[self.metric]).means[
+            str(self.metric)
+        ]
+        if np.isnan(mean):
+            raise DataError(
+                f"{self.metric} is undefined for every query of the fold; expected at least one relevant document, "
+                "or a metric that says what such a query counts: empty=zero"
+            )
+        return mean if self.metric.higher_is_better else -mean
+
+    def __repr__(self) -> str:
+        return f"scorer({str(self.metric)!r})"
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """That it takes `qid` and `groups` wherever they are given: asked by scikit-learn."""
+        request = MetadataRequest(owner=self)
+        for name in ("qid", "groups"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
+    """Cross-validation that divides no query: the folds of the experiment file's ``folds:``.
+
+    Every query is tested once, in the fold in which an experiment of the same number and seed tests it. An
+    experiment sets one part more aside to stop on; here it belongs to the training rows.
+
+    Args:
+        n_splits: number of folds, at least 2.
+        seed: integer >= 0.
+        column: of X, that holds each row's query where no `groups` are given: its name, or its number.
+
+    Raises:
+        UsageError: (when splitting) nothing says which rows form a query, or fewer than 2 folds.
+        DataError: (when splitting) fewer queries than folds.
+
+    Example:
+        >>> import numpy as np
+        >>> X, queries = np.zeros((6, 1)), ["a", "a", "b", "c", "c", "d"]
+        >>> [test.tolist() for _, test in QueryKFold(2).split(X, groups=queries)]
+        [[3, 4, 5], [0, 1, 2]]
+    """
+
+    # scikit-learn's way to say that groups are asked for unless the user says otherwise
+    __metadata_request__split = {"groups": True}  # noqa: RUF012
+
+    def __init__(self, n_splits: int = 5, *, seed: int = 0, column: str | int = "qid") -> None:
+        self.n_splits = n_splits
+        self.seed = seed
+        self.column = column
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Training and test rows of each fold, int64, each sorted.
+
+        Args:
+            X: the rows.
+            y: not looked at.
+            groups: (n_rows,) each row's query; None where X has the column.
+        """
+        queries, order = QueryGroups.from_ids(_queries(X, groups, self.column, "groups=…"))
+        if self.n_splits < 2:
+            raise UsageError(f"n_splits is {self.n_splits}; expected at least 2")
+        n, folds = queries.n_queries, count_of(self.n_splits, "fold")
+        if n < self.n_splits:
+            raise DataError(f"{folds} of {count_of(n, 'query')}; expected at least one query per fold")
+        part_of = np.empty(n, dtype=np.int64)
+        for number, part in enumerate(fold_parts(n, self.n_splits, self.seed)):
+            part_of[part] = number
+        of_row = np.repeat(part_of, queries.sizes)
+        if order is not None:
+            of_row[order] = of_row.copy()
+        for number in range(self.n_splits):
+            yield np.flatnonzero(of_row != number), np.flatnonzero(of_row == number)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds.
+
+        Args:
+            X: not looked at.
+            y: not looked at.
+            groups: not looked at.
+        """
+        return self.n_splits
+
+
+def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:
+    """Each row's query: what was given, or a column of X."""
+    if given is not None:
+        return given
+    if isinstance(column, str):
+        if column in getattr(X, "columns", ()):
+            return np.asarray(X[column])
+        where = f"a column {column!r} in X"
+    else:
+        if getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
+            return np.asarray(X[:, column])
+        where = f"an array X with a column {column}"
+    raise UsageError(
+        "nothing says which rows form a query, and all rows would be taken for one; "
+        f"expected {where}, or {besides}"
+    )
