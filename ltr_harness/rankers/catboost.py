@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness.boosting.catboost import stages
+from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper
-from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError, Problem
 from ltr_harness.metrics import bind
@@ -170,18 +171,11 @@ class CatBoostRanker(BoostedRanker):
         every = 1 if rule is None else rule.every
         stopper = None if rule is None else Stopper(rule)
         binding = bind(training.watched, training.valid.judgments)
-        stages = booster.staged_predict(
-            _typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_),
-            prediction_type="RawFormulaVal",
-            eval_period=every,
-            thread_count=training.threads,
-        )
+        features = _typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
         history: list[Measured] = []
-        for stage, scores in enumerate(stages, start=1):
-            at = min(stage * every, trained)
+        for at, means in stages(booster, features, binding, every, training.threads):
             if at <= before:
                 continue
-            means = binding.means(scores)
             measured = [
                 Measured(at, VALID, name, float(mean))
                 for name, mean in zip(binding.names, means, strict=True)
