@@ -49,17 +49,17 @@ class MetricObjective:
                 "places; expected a metric with `swap_change`, such as ndcg@10, mrr, map or err@10"
             )
         if isinstance(self.truncation_level, bool) or not isinstance(self.truncation_level, int):
-            raise MetricError(f"objective: truncation_level={self.truncation_level!r}; expected an integer")
+            raise MetricError(f"truncation_level={self.truncation_level!r}; expected an integer")
         if self.truncation_level < 1:
-            raise MetricError(f"objective: truncation_level={self.truncation_level}; expected at least 1")
+            raise MetricError(f"truncation_level={self.truncation_level}; expected at least 1")
         if not (math.isfinite(self.sigma) and self.sigma > 0):
-            raise MetricError(f"objective: sigma={self.sigma}; expected a number above 0, such as 1")
+            raise MetricError(f"sigma={self.sigma}; expected a number above 0, such as 1")
         if self.weighting not in get_args(Weighting):
             expected = " or ".join(get_args(Weighting))
-            raise MetricError(f"objective: weighting={self.weighting!r}; expected {expected}")
+            raise MetricError(f"weighting={self.weighting!r}; expected {expected}")
         if self.weighting == "ndcg_loss2++" and getattr(self.metric, "discount", None) not in NAMED_DISCOUNTS:
             raise MetricError(
-                f"objective: weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
+                f"weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
                 f"{' or '.join(NAMED_DISCOUNTS)}"
             )
 

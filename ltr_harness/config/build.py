@@ -119,6 +119,7 @@ class _Build:
             on_scale = stopping.metric.on_scale(data.max_grade)
             stopping = stopping.model_copy(update={"metric": on_scale})
         metrics = metrics.on_scale(data.max_grade)
+        models = {name: model.on_scale(data.max_grade) for name, model in models.items()}
         return Experiment(
             **dict(header),
             data=data,

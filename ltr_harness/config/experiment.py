@@ -19,16 +19,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
-    PlainValidator,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 
 from ltr_harness.config.search import SweepPoint, TuneConfig
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
+from ltr_harness.rankers.metric_objective import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 from ltr_harness.stats.method import Method
@@ -101,12 +100,6 @@ def _only_valid(value: Any) -> Any:
     return value
 
 
-_METRIC_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "examples": ["ndcg@10", "mrr@10", "ndcg(gain=linear)@5"]},
-        {"type": "object", "properties": {"metric": {"type": "string"}}, "required": ["metric"]},
-    ]
-}
 Name = Annotated[str, AfterValidator(checked_name)]
 _FILE = {"type": "string", "format": "file-path"}
 Files = Annotated[
@@ -116,12 +109,6 @@ Files = Annotated[
     _at_most(10_000),
     AfterValidator(_unique),
     WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
-]
-MetricValue = Annotated[
-    Metric,
-    PlainValidator(parse_metric),
-    PlainSerializer(lambda metric: metric.spelling),
-    WithJsonSchema(_METRIC_SCHEMA),
 ]
 DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
 FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
@@ -283,6 +270,20 @@ class ModelConfig(ModelOptions):
 
     ranker_name: str
     ranker: Ranker
+
+    @property
+    def objective(self) -> str | None:
+        """What it is trained for; None where the ranker has nothing of the kind."""
+        objective = getattr(self.ranker, "objective", None)
+        return None if objective is None else str(objective)
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        """The same, what it optimises having the scale's highest grade if it asks for one.
+
+        Args:
+            max_grade: of the experiment's scale; None where nobody said it.
+        """
+        return self.model_copy(update={"ranker": self.ranker.on_scale(max_grade)})
 
 
 class CompareConfig(_Section):

@@ -36,7 +36,8 @@ def explained(
     schema = kind.model_json_schema(by_alias=True)
     problems: dict[Path, tuple[Place, Problem]] = {}
     from_union: set[Path] = set()
-    details = error.errors(include_url=False)
+    # of a union's members, the one that was read and then refused says more than those that could not be read
+    details = sorted(error.errors(include_url=False), key=lambda detail: "error" not in detail.get("ctx", {}))
     for detail in details[:_LISTED]:
         kind_of_error = detail["type"]
         below = detail["loc"][:-1] if kind_of_error == "missing" else detail["loc"]

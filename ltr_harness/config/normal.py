@@ -16,6 +16,9 @@ from ltr_harness.config.yaml_tree import Node, Place
 from ltr_harness.known_sets import SETS
 from ltr_harness.own_files import is_own_file
 
+PRIMARY = "primary"
+"""As an objective: the metric that decides the experiment."""
+
 
 def normal_form(tree: Node) -> Node:
     """The tree with every short form spelt out."""
@@ -89,13 +92,23 @@ def _metrics(metrics: Node, tree: Node) -> Node:
 
 
 def _models(models: Node, tree: Node) -> Node:
-    spelt_out = {
-        name: model.with_entry("ranker", _own_file(model.mapping["ranker"]))
-        if "ranker" in model.mapping
-        else model
-        for name, model in models.mapping.items()
-    }
-    return replace(models, value=spelt_out)
+    primary = tree.at(("metrics", "primary"))
+    return replace(models, value={name: _model(model, primary) for name, model in models.mapping.items()})
+
+
+def _model(model: Node, primary: Node | None) -> Node:
+    if "ranker" in model.mapping:
+        model = model.with_entry("ranker", _own_file(model.mapping["ranker"]))
+    objective = model.mapping.get("objective")
+    if objective is None:
+        return model
+    if objective.value == PRIMARY and primary is not None:
+        objective = Node({"metric": primary}, objective.place, {"metric": objective.place})
+    elif "metric" in objective.mapping:
+        metric = objective.mapping["metric"]
+        named = primary if metric.value == PRIMARY and primary is not None else _own_file(metric)
+        objective = objective.with_entry("metric", named)
+    return model.with_entry("objective", objective)
 
 
 def _compare(compare: Node, tree: Node) -> Node:

@@ -112,5 +112,5 @@ def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _called(config: ModelConfig) -> str:
-    objective = getattr(config.ranker, "objective", None)
-    return f"the ranker {config.ranker_name}" + (f" with the objective {objective}" if objective else "")
+    with_it = f" with the objective {config.objective}" if config.objective else ""
+    return f"the ranker {config.ranker_name}{with_it}"

@@ -50,8 +50,7 @@ def time_left(tasks: Sequence[Task], job: Job) -> TimeLeft:
 def _like(task: Task, experiment: Experiment, seconds: dict[Hashable, list[float]]) -> float | None:
     config = experiment.models[task.model]
     of = task.model if config.point is None else config.point.of
-    objective = getattr(config.ranker, "objective", None)
-    for likeness in _likenesses(task.model, task.fold, of, config.ranker_name, objective):
+    for likeness in _likenesses(task.model, task.fold, of, config.ranker_name, config.objective):
         if likeness in seconds:
             return statistics.median(seconds[likeness])
     return None

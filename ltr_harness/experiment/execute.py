@@ -111,7 +111,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "experiment": job.experiment.name,
         "model": task.model,
         "ranker": config.ranker_name,
-        "objective": getattr(config.ranker, "objective", None),
+        "objective": config.objective,
         "fold": fold.name,
         "seed": task.seed,
         "deterministic": not task.seed_matters,

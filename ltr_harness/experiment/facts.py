@@ -47,6 +47,7 @@ def other_files(experiment: Experiment) -> dict[str, str]:
     paths = {path for model in experiment.models.values() for path in model.ranker.inputs()}
     names = [experiment.data.reader_name, *(model.ranker_name for model in experiment.models.values())]
     metrics = [*experiment.metrics.metrics, *([experiment.stopping.metric] if experiment.stopping else [])]
+    metrics += [metric for model in experiment.models.values() for metric in model.ranker.metrics()]
     names += [metric.origin or "" for metric in metrics]
     for own in {Path(name.rpartition(":")[0]) for name in names if is_own_file(name)}:
         paths |= {own, *imported_modules(own)}

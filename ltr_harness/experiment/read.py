@@ -57,6 +57,8 @@ def read(
     scale = experiment.data.max_grade
     if scale is None:
         scale = largest_label(reader.read(name) for name in reader.names())
+    models = {name: model.on_scale(scale) for name, model in experiment.models.items()}
+    experiment = experiment.model_copy(update={"models": models})
     wanted = experiment.stopping
     stopping = None
     if wanted is not None:

@@ -6,16 +6,19 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness.boosting.objectives import MetricObjective
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Metric
+from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.objectives import objective_problems
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
@@ -34,7 +37,7 @@ class BoostedRanker(Ranker):
     objectives: ClassVar[Collection[str]]
     """Those of the library that an experiment may name."""
 
-    objective: str
+    objective: str | MetricObjectiveConfig
     params: dict[str, Any] = Field(
         default_factory=dict, description="The library's own parameters, untouched."
     )
@@ -71,10 +74,35 @@ class BoostedRanker(Ranker):
 
     # --- what the fields mean ---
 
+    @property
+    def loss(self) -> str:
+        """The objective's name, of metrics the one they have in common: presets and rules go by it."""
+        return self.objective if isinstance(self.objective, str) else METRIC
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return () if isinstance(self.objective, str) else (self.objective.metric,)
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        if isinstance(self.objective, str):
+            return self
+        return self.model_copy(update={"objective": self.objective.on_scale(max_grade)})
+
+    def resolved_objective(self, train: RankingDataset) -> MetricObjective | None:
+        """The metric to optimise with everything fixed that it takes from data; None for an objective by name."""
+        return None if isinstance(self.objective, str) else self.objective.objective.resolved(train.judgments)
+
+    def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
+        """The library's parameters as the record keeps them, with the metric that is optimised.
+
+        Args:
+            handed: to the library.
+        """
+        return handed if isinstance(self.objective, str) else {**handed, "objective": self.objective.facts()}
+
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Preset, `params` on top, and monotone constraints, which are by position and so need the features' names."""
         given = {self.canonical_name(name) for name in self.params}
-        preset = PRESETS.get((self.library, self.objective), {}).get(self.preset or "", {})
+        preset = PRESETS.get((self.library, self.loss), {}).get(self.preset or "", {})
         params = {name: value for name, value in preset.items() if self.canonical_name(name) not in given}
         params |= self.params
         if self.monotone and names is not None:
@@ -88,10 +116,13 @@ class BoostedRanker(Ranker):
 
     def facts(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
-        return {**super().facts(), "preset": None, "params": self.library_params()}
+        facts = {**super().facts(), "preset": None, "params": self.library_params()}
+        if not isinstance(self.objective, str):
+            facts["objective"] = self.objective.facts()
+        return facts
 
     def search_space(self) -> dict[str, Any]:
-        return SPACES.get((self.library, self.objective), {})
+        return SPACES.get((self.library, self.loss), {})
 
     def inputs(self) -> tuple[Path, ...]:
         return () if self.init_model is None else (self.init_model_file(),)
@@ -197,9 +228,13 @@ class BoostedRanker(Ranker):
 
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
-        problems = objective_problems(self.objective, self.objectives)
+        problems = (
+            objective_problems(self.objective, self.objectives)
+            if isinstance(self.objective, str)
+            else self.objective.problems(facts)
+        )
         is_known = not problems  # what depends on an objective that is none cannot be judged
-        presets = PRESETS.get((self.library, self.objective), {})
+        presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:
             problems.append(
                 Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets))

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ltr_harness.rankers.metric_objective import METRIC
+
 Params = dict[str, Any]
 
 # A bar for a leaf's hessian as in recipes for large sets (100) lets nothing be learned from hundreds of queries.
@@ -90,9 +92,11 @@ PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {
     ("lightgbm", "lambdarank"): _each(_LIGHTGBM, _TOP_LIGHTGBM),
     ("lightgbm", "rank_xendcg"): _each(_LIGHTGBM, {}, {"learning_rate": 0.03}),
     ("lightgbm", "regression"): _each(_LIGHTGBM, {}),
+    ("lightgbm", METRIC): _each(_LIGHTGBM, {}),
     ("xgboost", "rank:ndcg"): _each(_XGBOOST, _TOP_XGBOOST),
     ("xgboost", "rank:pairwise"): _each(_XGBOOST, _TOP_XGBOOST),
     ("xgboost", "rank:map"): _each(_XGBOOST, _TOP_XGBOOST),
+    ("xgboost", METRIC): _each(_XGBOOST, {}),
     ("xgboost", "rank_xendcg"): _each(_XGBOOST, {}, {"eta": 0.03, "min_child_weight": 0.1}),
     ("catboost", "YetiRank"): _CATBOOST,
     ("catboost", "QueryRMSE"): _CATBOOST,

@@ -18,6 +18,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
+from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 
 VALID = "valid"
@@ -121,6 +122,7 @@ class Facts:
         n_blank: queries without a relevant document.
         has_positions: rows know where they were displayed.
         categories: features that are codes of texts.
+        judgments: the labels themselves.
     """
 
     feature_names: tuple[str, ...]
@@ -134,6 +136,7 @@ class Facts:
     n_blank: int = 0
     has_positions: bool = False
     categories: tuple[str, ...] = ()
+    judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, train: RankingDataset, stopping: bool) -> Facts:
@@ -150,6 +153,7 @@ class Facts:
             n_blank=int(np.count_nonzero(np.maximum.reduceat(labels, train.groups.boundaries[:-1]) <= 0)),
             has_positions=train.positions is not None,
             categories=tuple(train.categories),
+            judgments=train.judgments,
         )
 
 
@@ -249,6 +253,18 @@ class Ranker(BaseModel, ABC):
         Option to a list of values or to ``{"low": …, "high": …, "log": …}``, as in ``params.learning_rate``.
         """
         return {}
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics that it learns by; their code is part of a run's identity."""
+        return ()
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        """The same, its metrics having the scale's highest grade if they ask for one.
+
+        Args:
+            max_grade: of the experiment's scale; None where nobody said it.
+        """
+        return self
 
     def inputs(self) -> tuple[Path, ...]:
         """Files that the ranker reads besides the data; their content is part of a run's identity."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ltr_harness.rankers.metric_objective import METRIC
+
 Spaces = dict[str, Any]
 
 
@@ -44,14 +46,21 @@ _CATBOOST: Spaces = {
 # A pair counts where its better row stands within the first so many: a little above the usual K of 10, up to all.
 _TOP_LIGHTGBM: Spaces = {"params.lambdarank_truncation_level": _range(10, 40)}
 
+_METRIC: Spaces = {
+    "objective.truncation_level": _range(10, 40),
+    "objective.sigma": _range(0.5, 2.0, log=True),
+}
+
 SPACES: Final[dict[tuple[str, str], Spaces]] = {
     ("lightgbm", "lambdarank"): {**_LIGHTGBM, **_TOP_LIGHTGBM},
     ("lightgbm", "rank_xendcg"): _LIGHTGBM,
     ("lightgbm", "regression"): _LIGHTGBM,
+    ("lightgbm", METRIC): {**_LIGHTGBM, **_METRIC},
     ("xgboost", "rank:ndcg"): _XGBOOST,
     ("xgboost", "rank:pairwise"): _XGBOOST,
     ("xgboost", "rank:map"): _XGBOOST,
     ("xgboost", "rank_xendcg"): _XGBOOST,
+    ("xgboost", METRIC): {**_XGBOOST, **_METRIC},
     ("catboost", "YetiRank"): _CATBOOST,
     ("catboost", "QueryRMSE"): _CATBOOST,
     ("catboost", "PairLogit"): _CATBOOST,

@@ -251,6 +251,33 @@ WITH_LINES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (
+            "{metric: bpref}",
+            ": bpref cannot be an objective: it does not say by how much it changes when two rows",
+        ),
+        ("{metric: nope}", ".metric: unknown metric 'nope'; known: bpref"),
+        ("{metric: ndcg@10, truncation_level: 0}", ".truncation_level is 0; expected an integer >= 1"),
+        (
+            "{metric: ndcg@10, sigmoid: 2}",
+            "unknown key 'sigmoid' in models.trees.objective; did you mean 'sigma'?",
+        ),
+        ("{metric: ndcg@10, norm: 1}", ".norm is 1; expected true or false"),
+        ("{metric: mrr, weighting: ndcg_loss2++}", ": weighting=ndcg_loss2++ with mrr; expected dcg or ndcg"),
+        ("{sigma: 2}", " has no 'metric'; expected text or a mapping {metric: …}"),
+        ("5", " is 5; expected text or a mapping {metric: …}"),
+    ],
+)
+def test_objectives_that_cannot_be_are_told_with_their_line(
+    messages: Messages, small: str, objective: str, message: str
+) -> None:
+    text = changed(small, "trees: {ranker: lightgbm}", f"trees: {{ranker: lightgbm, objective: {objective}}}")
+    (found,) = messages(text)
+    assert message in found
+
+
 def test_a_mapping_from_python_has_no_lines_but_the_same_words() -> None:
     with pytest.raises(ConfigError) as caught:
         load_experiment({"name": "x", "models": {"a": {"ranker": "rndom"}}, "data": {"reader": "synthetic"}})

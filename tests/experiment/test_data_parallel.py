@@ -122,6 +122,21 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
     }
 
 
+def test_a_metric_is_optimised_across_workers(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    models = across["models"]
+    across["models"] = {
+        name: {**models[name], "objective": {"metric": "err@10"}} for name in ("lgbm-across", "xgb-across")
+    } | {"random": {"ranker": "random"}}
+    across["compare"] = {"baseline": "random"}
+    result = on(cluster, across, tmp_path)
+    assert [run.record.error for run in result.failures] == []
+    mean = {run.record.model: run.record.metrics["err(max_grade=4)@10"].mean for run in result.runs}
+    assert mean["lgbm-across"] > mean["random"] + 0.1
+    assert mean["xgb-across"] > mean["random"] + 0.1
+
+
 @pytest.mark.parametrize("model", ["lgbm-across", pytest.param("xgb-across", marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_the_rounds_of_one_model(
     cluster: Cluster, across: dict[str, Any], tmp_path: Path, model: str

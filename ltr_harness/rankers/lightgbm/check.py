@@ -21,6 +21,7 @@ from ltr_harness.rankers.lightgbm.parameters import (
     complete,
     without_effect,
 )
+from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.parameters import as_number, culprits, name_problems
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.wording import count_of
@@ -84,7 +85,7 @@ def _values(
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     """Limits that depend on the data."""
     problems = []
-    if objective != "regression" and facts.n_fractional:
+    if objective not in ("regression", METRIC) and facts.n_fractional:
         does = "truncates" if objective == "rank_xendcg" else "refuses"
         problems.append(
             Problem(

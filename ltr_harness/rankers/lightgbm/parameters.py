@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.notes import NEVER_REPEATS
 from ltr_harness.rankers.parameters import as_number, is_on
 
@@ -15,6 +16,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank_xendcg": {},
     "regression": {},
 }
+_LOSSES = {**OBJECTIVES, METRIC: {}}
 
 
 _METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
@@ -157,8 +159,8 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
         threads: to train with.
     """
     return {
-        "objective": objective,
-        **OBJECTIVES[objective],
+        "objective": "none" if objective == METRIC else objective,
+        **_LOSSES[objective],
         **params,
         "metric": "None",  # the text; the value None leaves LightGBM's own metrics on
         "seed": seed,

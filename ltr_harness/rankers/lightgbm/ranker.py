@@ -21,6 +21,7 @@ from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.lightgbm import parameters
 from ltr_harness.rankers.lightgbm.check import problems, spoken
 from ltr_harness.rankers.lightgbm.position_bias import position_biases
+from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.openmp import fixed_threads
 from ltr_harness.rankers.ranker import (
@@ -37,14 +38,18 @@ _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
 class LightGBMRanker(DataParallelRanker):
-    """LightGBM's lambdarank or rank_xendcg, or a pointwise regression on the labels for reference."""
+    """LightGBM's lambdarank or rank_xendcg, any metric, or a pointwise regression on the labels for reference."""
 
     packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
     library: ClassVar[str] = "lightgbm"
     objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.txt"
 
-    objective: str = Field("lambdarank", description="lambdarank, rank_xendcg or regression.")
+    objective: str | MetricObjectiveConfig = Field(
+        "lambdarank",
+        description="lambdarank, rank_xendcg or regression; {metric: err@10, …}: any metric; primary: the one that "
+        "decides.",
+    )
 
     @classmethod
     def canonical_name(cls, parameter: str) -> str:
@@ -52,24 +57,24 @@ class LightGBMRanker(DataParallelRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         listed = self.field_problems(facts) + self.across_problems(facts)
-        if self.objective not in self.objectives:
+        if self.loss not in (*self.objectives, METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {
             **({"categorical_feature": True} if self.has_categories(facts) else {}),
             **({"position": True} if self.position_bias else {}),
         }
-        if self.position_bias and self.objective != "lambdarank":
+        if self.position_bias and self.loss != "lambdarank":
             listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
                 )
             )
-        return listed + problems(self.objective, params, facts, besides)
+        return listed + problems(self.loss, params, facts, besides)
 
     @property
     def seed_matters(self) -> bool:
-        return parameters.seed_matters(self.objective, self.library_params())
+        return parameters.seed_matters(self.loss, self.library_params())
 
     @property
     def threads_matter(self) -> bool:
@@ -85,7 +90,7 @@ class LightGBMRanker(DataParallelRanker):
 
         self.require(training)
         params = self.library_params(training.train.feature_names)
-        handed = parameters.complete(self.objective, params, training.seed, training.threads)
+        handed = parameters.complete(self.loss, params, training.seed, training.threads)
         rounds = training.max_rounds
         if self.data_parallel:
             return self._fit_across(training, handed)
@@ -110,9 +115,8 @@ class LightGBMRanker(DataParallelRanker):
                     training.report,
                 )
             booster = lightgbm.train(
-                {**handed, "verbosity": 2}
-                if self.position_bias
-                else handed,  # where LightGBM says its biases
+                # where LightGBM says its biases
+                self._for_training(handed, training) | ({"verbosity": 2} if self.position_bias else {}),
                 train,
                 rounds,
                 init_model=None if self.init_model is None else self.init_model_file(),
@@ -125,7 +129,7 @@ class LightGBMRanker(DataParallelRanker):
         return LightGBMModel(
             booster=booster,
             threads=training.threads,
-            params=handed,
+            params=self.recorded(handed),
             best_round=kept,
             rounds_trained=trained,
             history=history,
@@ -147,7 +151,8 @@ class LightGBMRanker(DataParallelRanker):
         def train(data: Any, stopping: Any) -> Any:
             from ltr_harness.rankers.lightgbm.distributed import train
 
-            plain = {parameters.canonical_names().get(name, name): value for name, value in handed.items()}
+            library = self._for_training(handed, training)
+            plain = {parameters.canonical_names().get(name, name): value for name, value in library.items()}
             return train(data, stopping, plain, names, self.categorical_columns(training.train))
 
         with failures_of(
@@ -160,7 +165,7 @@ class LightGBMRanker(DataParallelRanker):
         return LightGBMModel(
             booster=booster,
             threads=training.threads,
-            params=handed,
+            params=self.recorded(handed),
             best_round=kept,
             rounds_trained=rounds,
             history=trained.history,
@@ -169,6 +174,17 @@ class LightGBMRanker(DataParallelRanker):
                 *self.selection_notes(training.train),
                 *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
             ),
+        )
+
+    def _for_training(self, handed: dict[str, Any], training: Training) -> dict[str, Any]:
+        """The parameters with the metric to optimise, whose gradients LightGBM asks for."""
+        from ltr_harness.boosting.lightgbm import LightGBMObjective
+
+        objective = self.resolved_objective(training.train)
+        return (
+            handed
+            if objective is None
+            else {**handed, "objective": LightGBMObjective(objective, training.threads)}
         )
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:

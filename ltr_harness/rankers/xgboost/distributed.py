@@ -19,6 +19,7 @@ def train(
     stopping: SharedStopping,
     handed: Mapping[str, Any],
     feature_weights: Sequence[float] | None,
+    objective: Any = None,
 ) -> Any:
     """The booster, with all rounds that were trained.
 
@@ -27,6 +28,7 @@ def train(
         stopping: consulted after each round.
         handed: the library's parameters.
         feature_weights: one per feature; None for equal ones.
+        objective: gives the gradients; None where XGBoost has them.
     """
     import dask.array
     from xgboost import dask as across
@@ -44,6 +46,7 @@ def train(
         dict(handed),
         matrix,
         stopping.max_rounds,
+        obj=objective,
         callbacks=[_Callback(stopping)],
         verbose_eval=False,
     )

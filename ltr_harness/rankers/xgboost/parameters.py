@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.parameters import as_number, is_on
 
 _PAIRS: dict[str, Any] = {
@@ -22,6 +23,8 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
 }
 XENDCG = "rank_xendcg"
+_LOSSES = {**OBJECTIVES, METRIC: {"base_score": 0.0}}
+_OURS = (XENDCG, METRIC)
 
 DEFAULT_MAX_BIN = 256
 
@@ -138,7 +141,7 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
         seed: of the run.
         threads: to train with.
     """
-    loss = dict(OBJECTIVES[objective])
+    loss = dict(_LOSSES[objective])
     if params.get("lambdarank_pair_method") == "mean":
         loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
     handed = {
@@ -158,7 +161,7 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
 
 def for_library(handed: Mapping[str, Any]) -> dict[str, Any]:
     """What XGBoost is handed of it: an objective it does not know becomes one whose predictions are raw scores."""
-    return {**handed, "objective": "reg:squarederror"} if handed["objective"] == XENDCG else dict(handed)
+    return {**handed, "objective": "reg:squarederror"} if handed["objective"] in _OURS else dict(handed)
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -190,7 +193,7 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     hist = given.get("tree_method", "hist") in ("hist", "auto")
     conditions: list[tuple[list[str], bool, str]] = [
         (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
-        ([*_PAIRS, "lambdarank_bias_norm"], objective != XENDCG, f"with the objective {objective}"),
+        ([*_PAIRS, "lambdarank_bias_norm"], objective not in _OURS, f"with the objective {objective}"),
         (_OTHER_LOSSES, False, f"with the objective {objective}"),
         (
             ["lambdarank_bias_norm"],

@@ -17,6 +17,7 @@ from ltr_harness.rankers.binned import shared
 from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, learned_bias
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.openmp import fixed_threads
 from ltr_harness.rankers.ranker import (
@@ -32,14 +33,18 @@ from ltr_harness.rankers.xgboost.check import problems, spoken
 
 
 class XGBoostRanker(DataParallelRanker):
-    """XGBoost's rank:ndcg, rank:pairwise, or rank:map with an explicit threshold; and LightGBM's rank_xendcg."""
+    """XGBoost's rank:ndcg, rank:pairwise, or rank:map with an explicit threshold; rank_xendcg; any metric."""
 
     packages: ClassVar[tuple[str, ...]] = ("xgboost",)
     library: ClassVar[str] = "xgboost"
     objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.ubj"
 
-    objective: str = Field("rank:ndcg", description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg.")
+    objective: str | MetricObjectiveConfig = Field(
+        "rank:ndcg",
+        description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg; {metric: err@10, …}: any metric; primary: the "
+        "one that decides.",
+    )
     relevant: int | None = Field(
         None,
         description="For rank:map, which knows only relevant and not: the lowest label that counts as relevant in "
@@ -56,11 +61,11 @@ class XGBoostRanker(DataParallelRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         listed = self.field_problems(facts) + self.across_problems(facts)
-        if self.objective not in self.objectives:
+        if self.loss not in (*self.objectives, METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {"feature_types": True} if self.has_categories(facts) else {}
-        if self.position_bias and self.objective == parameters.XENDCG:
+        if self.position_bias and self.loss in (parameters.XENDCG, METRIC):
             listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
@@ -71,21 +76,21 @@ class XGBoostRanker(DataParallelRanker):
             listed.append(
                 Problem("params.lambdarank_unbiased", "cannot be combined with position_bias", "one of them")
             )
-        return listed + problems(self.objective, params, self.relevant, facts, besides)
+        return listed + problems(self.loss, params, self.relevant, facts, besides)
 
     @property
     def seed_matters(self) -> bool:
-        return parameters.seed_matters(self.objective, self.library_params())
+        return parameters.seed_matters(self.loss, self.library_params())
 
     def fit(self, training: Training) -> XGBoostModel:
         import xgboost
 
-        from ltr_harness.boosting.xgboost import XENDCG, Watch
+        from ltr_harness.boosting.xgboost import Watch
         from ltr_harness.rankers.xgboost.position_bias import LastBias
 
         self.require(training)
         params = self.library_params(training.train.feature_names)
-        handed = parameters.complete(self.objective, params, training.seed, training.threads)
+        handed = parameters.complete(self.loss, params, training.seed, training.threads)
         rounds = training.max_rounds
         if self.data_parallel:
             return self._fit_across(training, handed)
@@ -106,7 +111,7 @@ class XGBoostRanker(DataParallelRanker):
                     {VALID: training.valid.judgments},
                     training.report,
                 )
-            objective = XENDCG(seed=training.seed) if self.objective == parameters.XENDCG else None
+            objective = self._gradients(training)
             bias = LastBias() if handed.get("lambdarank_unbiased") else None
             booster = xgboost.train(
                 parameters.for_library(handed),
@@ -123,7 +128,10 @@ class XGBoostRanker(DataParallelRanker):
         n_splits = int(sum(booster.get_score(importance_type="weight").values()))
         return XGBoostModel(
             booster=booster,
-            params={**handed, **({} if self.relevant is None else {"relevant": self.relevant})},
+            params={
+                **self.recorded(handed),
+                **({} if self.relevant is None else {"relevant": self.relevant}),
+            },
             best_round=kept,
             rounds_trained=trained,
             history=watch.history if watch else [],
@@ -133,6 +141,15 @@ class XGBoostRanker(DataParallelRanker):
             ),
             learned=learned_bias("ti+, tj-", *bias.learned) if bias else {},
         )
+
+    def _gradients(self, training: Training) -> Any:
+        """What gives XGBoost the gradients of an objective that is not its own; None for those that are."""
+        from ltr_harness.boosting.xgboost import XENDCG, XGBoostObjective
+
+        if self.objective == parameters.XENDCG:
+            return XENDCG(seed=training.seed)
+        objective = self.resolved_objective(training.train)
+        return None if objective is None else XGBoostObjective(objective, training.threads)
 
     def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
@@ -162,7 +179,7 @@ class XGBoostRanker(DataParallelRanker):
         def train(data: Any, stopping: Any) -> Any:
             from ltr_harness.rankers.xgboost.distributed import train
 
-            return train(data, stopping, handed, weights)
+            return train(data, stopping, parameters.for_library(handed), weights, self._gradients(training))
 
         def prepared(rows: RankingDataset) -> RankingDataset:
             split = self.prepared(rows)
@@ -184,7 +201,10 @@ class XGBoostRanker(DataParallelRanker):
         n_splits = int(sum(booster.get_score(importance_type="weight").values()))
         return XGBoostModel(
             booster=booster,
-            params={**handed, **({} if self.relevant is None else {"relevant": self.relevant})},
+            params={
+                **self.recorded(handed),
+                **({} if self.relevant is None else {"relevant": self.relevant}),
+            },
             best_round=kept,
             rounds_trained=rounds,
             history=trained.history,

@@ -1,0 +1,81 @@
+"""Experiments whose models optimise a metric: from the YAML to the record, again, side by side, searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.config import as_mapping, load_experiment
+from ltr_harness.errors import UsageError
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.reproduce import reproduce
+
+
+@pytest.fixture
+def optimised(small: dict[str, Any]) -> dict[str, Any]:
+    small["seeds"] = [1]
+    small["models"]["lgbm"]["objective"] = "primary"
+    small["models"]["xgb"]["objective"] = {"metric": "err@3", "truncation_level": 15}
+    del small["data"]["max_grade"]
+    return small
+
+
+def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised: dict[str, Any]) -> None:
+    optimised["metrics"]["primary"] = "ndcg(gain=linear)@3"
+    models = load_experiment(optimised).models
+    assert (models["lgbm"].objective, models["xgb"].objective) == ("ndcg(gain=linear)@3", "err@3")
+    optimised["models"]["xgb"]["objective"]["metric"] = "primary"
+    assert load_experiment(optimised).models["xgb"].objective == "ndcg(gain=linear)@3"
+    optimised["models"]["xgb"]["objective"]["metric"] = "err"
+    job = prepare(optimised).job
+    assert job.experiment.models["xgb"].objective == "err(max_grade=4)"
+    assert load_experiment(as_mapping(job.experiment)) == job.experiment
+    optimised["data"]["max_grade"] = 6
+    assert load_experiment(optimised).models["xgb"].objective == "err(max_grade=6)"
+
+
+def test_a_sweep_may_compare_objectives(optimised: dict[str, Any]) -> None:
+    optimised["sweep"] = {"grid": {"models.lgbm.objective": ["lambdarank", "primary"]}}
+    found = [model.objective for model in load_experiment(optimised).models.values()]
+    assert found == ["lambdarank", "ndcg@10", "err@3", None]
+
+
+def test_labels_that_it_is_not_defined_for_are_refused_before_training(
+    optimised: dict[str, Any], tmp_path: Path
+) -> None:
+    optimised["models"]["xgb"]["objective"]["metric"] = "err(max_grade=2)"
+    with pytest.raises(
+        UsageError, match=r"models\.xgb\.objective: err\(max_grade=2\): label 3 .* is above max_grade"
+    ):
+        prepare(optimised, runs=tmp_path)
+
+
+@pytest.mark.long
+def test_runs_repeat_here_in_workers_and_from_the_record(optimised: dict[str, Any], tmp_path: Path) -> None:
+    result = run_experiment(optimised, runs=tmp_path / "one")
+    assert not result.failures, [run.record.error for run in result.failures]
+    record = next(run.record for run in result.runs if run.record.model == "xgb")
+    assert record.objective == "err(max_grade=4)@3"
+    assert record.params["objective"]["truncation_level"] == 15
+    both = run_experiment(optimised, runs=tmp_path / "two", workers=2)
+    assert {run.path.name: run.record.files for run in both.runs} == {
+        run.path.name: run.record.files for run in result.runs
+    }
+    for run in result.runs:
+        if run.record.model != "random":
+            assert reproduce(run.path).identical
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("one_core")
+def test_its_options_are_searched(optimised: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    optimised["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2}
+    result = run_experiment(optimised, runs=tmp_path)
+    assert not result.failures, [run.record.error for run in result.failures]
+    record = next(run.record for run in result.runs if run.record.model == "lgbm")
+    assert record.tuning is not None
+    assert record.params["objective"]["sigma"] == record.tuning.chosen["objective.sigma"]
