@@ -20,6 +20,7 @@ from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.boosted import TreeModel, by_position
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
+from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
 
@@ -45,11 +46,12 @@ class TestPresets:
     ) -> None:
         kind = LightGBMRanker if library == "lightgbm" else XGBoostRanker
         more: dict[str, Any] = {"relevant": 2} if objective == "rank:map" else {}
+        more["objective"] = {"metric": "err(max_grade=4)@10"} if objective == METRIC else objective
         for name in PRESETS[library, objective]:
-            ranker = kind(objective=objective, preset=name, **more)
+            ranker = kind(preset=name, **more)
             assert ranker.check(replace(facts_of(train), n_rows=10_000, n_queries=500)) == []
             assert ranker.seed_matters
-        small = kind(objective=objective, preset="small", **more)
+        small = kind(preset="small", **more)
         model = small.fit(Training(train=train, rounds=5))
         assert np.ptp(model.score(train.features)) > 0
         assert not any("constant" in note for note in model.notes)
