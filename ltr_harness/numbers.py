@@ -25,3 +25,17 @@ def none_if_undefined(value: float) -> float | None:
         (0.5, None)
     """
     return None if math.isnan(value) else value
+
+
+def json_value(value: object) -> object:
+    """Dictionaries, lists and tuples with None for every NaN in them.
+
+    Example:
+        >>> json_value({"a": (0.5, float("nan")), "b": "c"})
+        {'a': [0.5, None], 'b': 'c'}
+    """
+    if isinstance(value, dict):
+        return {key: json_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
+    return none_if_undefined(value) if isinstance(value, float) else value

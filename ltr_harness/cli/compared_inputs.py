@@ -11,6 +11,7 @@ from ltr_harness.cli import asked_metrics, rankings
 from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
+    from ltr_harness.comparison.cheap_labels import Agreement
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.comparison.result import Entrant
     from ltr_harness.metrics import Metric
@@ -59,10 +60,16 @@ class ComparedInputs:
         metrics: to compare, the deciding one first; None for what the inputs have.
         notes: what was left out or looks odd.
         title: of a report.
+        cheap: the files' entrants by cheap labels, and how far those agree with the others; None without them.
     """
 
     def __init__(
-        self, paths: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+        self,
+        paths: Sequence[Path],
+        texts: Sequence[str],
+        gates: Sequence[Gate],
+        given: dict[str, Any],
+        cheap_labels: Path | None = None,
     ) -> None:
         from ltr_harness.comparison.saved import saved_at
         from ltr_harness.metrics import parse_metric
@@ -83,6 +90,8 @@ class ComparedInputs:
         )
         self.notes: tuple[str, ...] = ()
         self.metrics: list[str] | None = None
+        self.cheap: tuple[list[Entrant], Agreement] | None = None
+        self._cheap_labels = cheap_labels
         self._rankings: rankings.Rankings | None = None
         entrants: dict[Path, Entrant] = {}
         if given["data"] is not None or given["qrels"] is not None:
@@ -127,13 +136,26 @@ class ComparedInputs:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
         asked = asked_metrics.asked(texts)
         kind = "scores" if given["data"] is not None else "run_files"
-        loaded = rankings.load_rankings(**{**given, kind: files})
+        options = {**given, kind: files}
+        wide = None
+        if self._cheap_labels is None:
+            loaded = rankings.load_rankings(**options)
+        else:
+            wide, loaded = rankings.load_cheap(self._cheap_labels, options)
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
         scaled, notes = loaded.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
         self._rankings = loaded
         self.notes = (*loaded.notes, *notes)
         self.metrics = [str(metric) for metric in scaled]
+        if wide is not None:
+            from ltr_harness.comparison.cheap_labels import agreement_of, rows_among
+
+            rows = rows_among(loaded.judgments, wide.judgments)
+            self.cheap = (
+                [wide.entrant(scored, scored.evaluate(scaled)) for scored in wide.all],
+                agreement_of(loaded.judgments, wide.judgments, rows),
+            )
         return {
             path: loaded.entrant(scored, scored.evaluate(scaled))
             for path, scored in zip(files, loaded.all, strict=True)
@@ -187,6 +209,11 @@ class ComparedInputs:
     def _refuse_alone(self, given: dict[str, Any]) -> None:
         """Options that mean something only beside --data or --qrels."""
         unused = [name for name, value in given.items() if value]
+        if self._cheap_labels is not None:
+            raise UsageError(
+                "--cheap-labels without --data or --qrels; stored runs and tables have values of the queries that they "
+                "were tested on alone: `predict` scores more queries with a stored run, for --data"
+            )
         if unused:
             option = rankings.option(unused[0])
             raise UsageError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source
 from ltr_harness.compression import bare_name
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.result import Entrant
@@ -237,6 +237,42 @@ def load_rankings(
         return _from_scores(data, dataset, scores, max_grade)
     assert qrels is not None  # or the options would have been refused
     return _from_runs(qrels, run_files, max_grade, complete=all_queries, judged_only=judged_only, depth=depth)
+
+
+def load_cheap(cheap: Path, options: Mapping[str, Any]) -> tuple[Rankings, Rankings]:
+    """The rankings by cheap labels of many queries, and by the labels of some of them.
+
+    Args:
+        cheap: labels of another hand, in the form of the `data` or the `qrels`; scores are of its rows.
+        options: of `load_rankings`, about the labels that count.
+
+    Raises:
+        UsageError: the options do not go together.
+        DataError: every problem of every file; with data, rows that have no cheap labels.
+    """
+    from ltr_harness.comparison.cheap_labels import rows_among
+
+    if options["data"] is None:
+        return load_rankings(**{**options, "qrels": cheap}), load_rankings(**options)
+    wide = load_rankings(**{**options, "data": cheap})
+    source = options["data"]
+    dataset = data_source.read_files([source], options["reader_name"], options["reader_options"])
+    judgments = dataset.judgments
+    rows = rows_among(judgments, wide.judgments)
+    lacking = np.flatnonzero(rows < 0)
+    if lacking.size:
+        boundaries = judgments.groups.boundaries
+        queries = np.unique(np.searchsorted(boundaries, lacking, side="right") - 1)
+        found = (
+            f"{queries.size:,} of {judgments.groups.ids.size:,} queries are not there, or have other rows, such as "
+            f"{str(judgments.groups.ids[queries[0]])!r}"
+        )
+        raise DataError(
+            Problem(str(cheap), found, f"the rows of {source} and those of more queries, with cheap labels")
+        )
+    some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
+    notes = (*wide.notes, *dataset.notes)
+    return wide, Rankings(some, judgments, source, wide.max_grade, notes, dataset.query_attributes)
 
 
 def _check_options(

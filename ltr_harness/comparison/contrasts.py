@@ -83,7 +83,7 @@ def contrast(
             detectable=float(found.detectable[j]),
             seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
             skewness=float(facts.skewness[j]),
-            verdict=_verdict(
+            verdict=verdict_of(
                 found.p_corrected[j], low[j], high[j], directions[metric], method, found.p_equivalence[j]
             ),
             relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
@@ -106,18 +106,26 @@ def largest_difference(one: Entrant, other: Entrant, metric: str) -> float:
     return float(np.ptp(values[~np.isnan(values)])) if not np.isnan(values).all() else np.inf
 
 
-def _verdict(
+def verdict_of(
     p_corrected: float,
     low: float,
     high: float,
     higher_is_better: bool,
     method: Method,
-    p_equivalence: float,
+    p_equivalence: float = float("nan"),
 ) -> Verdict:
     """The word for a difference; NaN anywhere proves nothing.
 
     With a margin the reader has said what does not matter: a difference proven to lie inside it is
     "equivalent" even where, with thousands of queries, it is significantly different from 0.
+
+    Args:
+        p_corrected: within its family.
+        low: end of the interval.
+        high: the other end.
+        higher_is_better: the metric's direction.
+        method: level and margin.
+        p_equivalence: against the margin; NaN without one.
     """
     inside = method.margin is not None and -method.margin < low and high < method.margin
     if inside and p_equivalence < method.alpha:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ltr_harness.comparison.power import Plan, Planned
-from ltr_harness.numbers import none_if_undefined
+from ltr_harness.numbers import json_value
 from ltr_harness.report.blocks import (
     Block,
     Bullets,
@@ -53,15 +53,7 @@ def report(planned: Planned) -> Report:
 
 def document(planned: Planned) -> str:
     """All numbers as JSON; null where no number finds the difference, or none is at hand."""
-
-    def known(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: known(part) for key, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [known(part) for part in value]
-        return none_if_undefined(value) if isinstance(value, float) else value
-
-    return json.dumps(known(asdict(planned)), indent=2)
+    return json.dumps(json_value(asdict(planned)), indent=2)
 
 
 def _needs(planned: Planned) -> Table:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
-from ltr_harness.comparison.contrasts import _verdict, contrast
+from ltr_harness.comparison.contrasts import contrast, verdict_of
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats import paired
@@ -227,9 +227,9 @@ class TestByHand:
         ],
     )
     def test_words(self, p: float, low: float, high: float, margin: float | None, word: str) -> None:
-        assert _verdict(p, low, high, True, Method(margin=margin), 0.0) == word
+        assert verdict_of(p, low, high, True, Method(margin=margin), 0.0) == word
         turned = {"better": "worse", "worse": "better"}.get(word, word)
-        assert _verdict(p, low, high, False, Method(margin=margin), 0.0) == turned
+        assert verdict_of(p, low, high, False, Method(margin=margin), 0.0) == turned
 
 
 class TestMethodIsFollowed:

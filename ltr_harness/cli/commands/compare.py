@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,12 @@ from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means
 from ltr_harness.errors import GateError, Problem, UsageError
+from ltr_harness.numbers import json_value
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
+    from ltr_harness.report.data import ReportData
 
 
 @click.command(
@@ -32,6 +34,7 @@ Examples:
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
   ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
+  ltr-harness compare a.run b.run --qrels human.txt --cheap-labels llm.txt   # human labels for some queries
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
 
 \b
@@ -69,6 +72,13 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     is_flag=True,
     help="The input is a log of interleaved lists: session_id, team and click in every row.",
 )
+@click.option(
+    "--cheap-labels",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same "
+    "form; scores are of its rows.",
+)
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -79,6 +89,7 @@ def command(
     convention: str | None,
     output: Path | None,
     interleaving: bool,
+    cheap_labels: Path | None,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -98,7 +109,9 @@ def command(
         return _votes(inputs, method.confidence, as_json)
     conditions = _parsed(gates)
     paths, notes = expanded(inputs)
-    compared = ComparedInputs(paths, metrics, conditions, given)
+    if conditions and cheap_labels is not None:
+        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
+    compared = ComparedInputs(paths, metrics, conditions, given, cheap_labels)
     comparison = compare(
         *compared.items,
         metrics=compared.metrics,
@@ -107,17 +120,14 @@ def command(
         convention=convention,
         **asdict(method),
     )
+    comparison, cheap = _with_cheap_labels(comparison, compared)
     failures = _failures(conditions, comparison)
     complete = [run for run in compared.runs if run.record.status == "complete"]
     failed = [run.record for run in compared.runs if run.record.status == "failed"]
     data = ReportData(comparison, complete, failed, None, compared.title)
     if as_json:
-        from ltr_harness.report.json_document import document
-
-        body = document(data) | {
-            "gates": [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
-        }
-        say(json.dumps(body, indent=2))
+        held = [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
+        _say_json(data, {"gates": held, **cheap})
     else:
         from ltr_harness.report.terminal import show
 
@@ -133,6 +143,23 @@ def command(
         say(f"note: {note}", err=True)
     _refuse_failures(failures)
     return 0
+
+
+def _say_json(data: ReportData, more: dict[str, Any]) -> None:
+    from ltr_harness.report.json_document import document
+
+    say(json.dumps(document(data) | more, indent=2))
+
+
+def _with_cheap_labels(comparison: Comparison, compared: ComparedInputs) -> tuple[Comparison, dict[str, Any]]:
+    """The comparison with what cheap labels add among its notes, and the same as JSON."""
+    if compared.cheap is None:
+        return comparison, {}
+    from ltr_harness.comparison.cheap_labels import with_cheap_labels
+
+    found = with_cheap_labels(comparison, *compared.cheap)
+    noted = replace(comparison, notes=(*found.lines(), *comparison.notes))
+    return noted, {"cheap_labels": json_value(asdict(found))}
 
 
 def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:

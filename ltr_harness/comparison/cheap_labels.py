@@ -1,0 +1,270 @@
+"""Human labels for some queries, cheap ones for many: what both say together, and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import verdict_of
+from ltr_harness.comparison.result import Entrant, Verdict
+from ltr_harness.comparison.sentence import p_text
+from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.groups import Judgments
+from ltr_harness.numbers import plain_number
+from ltr_harness.stats.families import corrected, of_one_sign
+from ltr_harness.stats.method import Method
+from ltr_harness.stats.paired import paired_differences
+from ltr_harness.stats.prediction_powered import PoweredMean, powered_mean
+from ltr_harness.wording import count_of
+
+
+@dataclass(frozen=True)
+class GradeAgreement:
+    """Rows of one human grade: how many, the share with the same cheap grade, and their mean cheap grade."""
+
+    grade: float
+    rows: int
+    same: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far cheap labels agree with human ones, over the rows that have both.
+
+    Attributes:
+        rows: that have both.
+        kappa: Cohen's, unweighted; NaN where one of the two has a single grade.
+        grades: the same for each human grade.
+    """
+
+    rows: int
+    kappa: float
+    grades: tuple[GradeAgreement, ...]
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no row has both a human and a cheap label"
+        by_grade = "; ".join(
+            f"{plain_number(one.grade)}: {one.same:.0%} the same, mean {one.mean:.2f} ({one.rows:,})"
+            for one in self.grades
+        )
+        kappa = f"{self.kappa:.2f}" if self.kappa == self.kappa else "n/a"
+        over = count_of(self.rows, "row")
+        return f"cheap and human labels agree with kappa {kappa} over {over}; by human grade {by_grade}"
+
+
+@dataclass(frozen=True)
+class CheapPair:
+    """One model against the baseline by human and cheap labels together.
+
+    Attributes:
+        model: its name.
+        difference, ci_low, ci_high, p, p_corrected, verdict: as in `Paired`.
+        weight: how much the cheap labels count: lambda, 0 where they tell nothing.
+        queries_saved: how many more human-labelled queries would have said as much.
+        human_difference, human_ci_low, human_ci_high, human_verdict: by the human labels alone.
+    """
+
+    model: str
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_corrected: float
+    verdict: Verdict
+    weight: float
+    queries_saved: float
+    human_difference: float
+    human_ci_low: float
+    human_ci_high: float
+    human_verdict: Verdict
+
+
+@dataclass(frozen=True)
+class CheapLabels:
+    """What human and cheap labels say together at the primary metric.
+
+    Attributes:
+        metric, baseline: what is compared.
+        n_human, n_cheap: queries with human labels, and with cheap ones alone.
+        pairs: one for each model but the baseline.
+        agreement: of the labels.
+    """
+
+    metric: str
+    baseline: str
+    n_human: int
+    n_cheap: int
+    pairs: tuple[CheapPair, ...]
+    agreement: Agreement
+
+    def lines(self) -> list[str]:
+        """One sentence for each model, and how far the labels agree."""
+        over = (
+            f"{count_of(self.n_human, 'query')} with human labels and {self.n_cheap:,} with cheap ones alone"
+        )
+        said = []
+        for pair in self.pairs:
+            against = {"better": "better than", "worse": "worse than", "equivalent": "equivalent to"}
+            word = against.get(pair.verdict, "not distinguishable from")
+            said.append(
+                f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "
+                f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, p = {p_text(pair.p_corrected)}), "
+                f"over {over}, which say as much as {pair.queries_saved:,.0f} more with human labels would. Human "
+                f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
+                f"{pair.human_ci_high:+.4f})"
+            )
+        return [*said, str(self.agreement)]
+
+
+def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreement: Agreement) -> CheapLabels:
+    """What cheap labels of more queries add to a comparison by human labels, at its primary metric.
+
+    Args:
+        comparison: by human labels.
+        cheap: the same models by cheap labels, over the same queries and more.
+        agreement: of the labels.
+
+    Raises:
+        UsageError: a test, a correction or units that this is not known for.
+        NotComparableError: a query of the comparison has no cheap labels.
+    """
+    method, metric = comparison.method, comparison.primary
+    _check(method)
+    values = {entrant.name: entrant.per_query(metric) for entrant in cheap}
+    place = {query: at for at, query in enumerate(cheap[0].query_ids.tolist())}
+    own = comparison.entrants[0].query_ids.tolist()
+    lacking = [query for query in own if query not in place]
+    if lacking:
+        raise NotComparableError(
+            Problem(
+                "cheap labels",
+                f"{count_of(len(lacking), 'query')} of {len(own):,} with human labels without any, such as "
+                f"{str(lacking[0])!r}",
+                "cheap labels of all queries",
+            )
+        )
+    at = np.array([place[query] for query in own])
+    rest = np.ones(len(place), bool)
+    rest[at] = False
+    rivals = [model for model in comparison.ranking if model != comparison.baseline]
+    found: list[PoweredMean] = []
+    for model in rivals:
+        d = paired_differences(values[model], values[comparison.baseline])
+        found.append(powered_mean(comparison.query_differences(model), d[at], d[rest]))
+    return CheapLabels(
+        metric=metric,
+        baseline=comparison.baseline,
+        n_human=len(own),
+        n_cheap=int(rest.sum()),
+        pairs=_pairs(comparison, rivals, found),
+        agreement=agreement,
+    )
+
+
+def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) -> Agreement:
+    """How far labels agree.
+
+    Args:
+        human: the human labels.
+        cheap: the cheap ones.
+        rows: int64 (n human rows,), where each stands among the cheap; -1 where it does not.
+    """
+    both = rows >= 0
+    if human.judged is not None:
+        both = both & human.judged
+    if cheap.judged is not None:
+        both[both] = cheap.judged[rows[both]]
+    one, other = human.labels[both], cheap.labels[rows[both]]
+    if not one.size:
+        return Agreement(0, float("nan"), ())
+    grades = []
+    for grade in np.unique(one):
+        theirs = other[one == grade]
+        same = float((theirs == grade).mean())
+        grades.append(GradeAgreement(float(grade), theirs.size, same, float(theirs.mean())))
+    same = float((one == other).mean())
+    chance = sum(float((one == grade).mean() * (other == grade).mean()) for grade in np.unique(one))
+    return Agreement(one.size, (same - chance) / (1 - chance) if chance < 1 else float("nan"), tuple(grades))
+
+
+def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
+    """int64 (n human rows,): where each human-labelled row stands among the cheap; -1 where it does not.
+
+    By document where rows have names, else by their place in the query, if it has as many rows in both.
+
+    Args:
+        human: the human labels.
+        cheap: the cheap ones.
+    """
+    place = {str(query): number for number, query in enumerate(cheap.groups.ids.tolist())}
+    starts, wide = human.groups.boundaries, cheap.groups.boundaries
+    found = np.full(human.labels.size, -1, dtype=np.int64)
+    for number, query in enumerate(human.groups.ids.tolist()):
+        there = place.get(str(query))
+        if there is None:
+            continue
+        own, theirs = slice(starts[number], starts[number + 1]), np.arange(wide[there], wide[there + 1])
+        if human.document_ids is not None and cheap.document_ids is not None:
+            by_name: Mapping[str, int] = {str(cheap.document_ids[row]): int(row) for row in theirs}
+            found[own] = [by_name.get(str(name), -1) for name in human.document_ids[own].tolist()]
+        elif theirs.size == own.stop - own.start:
+            found[own] = theirs
+    return found
+
+
+def _check(method: Method) -> None:
+    problems = []
+    if method.test not in ("skew-adjusted", "t"):
+        problems.append(Problem("test", f"{method.test} with cheap labels", "test skew-adjusted or t"))
+    if method.correction == "max-t":
+        problems.append(Problem("correction", "max-t with cheap labels", "holm, bonferroni, bh or none"))
+    if method.interval not in ("skew-adjusted", "t"):
+        problems.append(Problem("interval", f"{method.interval} with cheap labels", "skew-adjusted or t"))
+    if method.margin is not None:
+        problems.append(Problem("margin", "equivalence with cheap labels", "no margin"))
+    if method.unit is not None:
+        problems.append(Problem("unit", f"{method.unit!r} with cheap labels", "no unit"))
+    if problems:
+        raise UsageError(problems)
+
+
+def _pairs(
+    comparison: Comparison, models: Sequence[str], found: Sequence[PoweredMean]
+) -> tuple[CheapPair, ...]:
+    """What is made of the estimates, corrected as one family."""
+    method = comparison.method
+    p = np.array([one.p(method.test == "skew-adjusted") for one in found])
+    p_corrected = corrected(p, method)
+    confidence = 1 - method.level(len(found)) if method.simultaneous else method.confidence
+    ends = np.array([one.interval(confidence, method.interval == "skew-adjusted") for one in found])
+    low, high = ends.reshape(-1, 2).T
+    if method.simultaneous:
+        low, high = of_one_sign(low, high, p_corrected < method.alpha)
+    higher = comparison.higher_is_better[comparison.primary]
+    pairs = []
+    for at, (model, one) in enumerate(zip(models, found, strict=True)):
+        human = comparison.paired(model)
+        pairs.append(
+            CheapPair(
+                model=model,
+                difference=one.mean,
+                ci_low=float(low[at]),
+                ci_high=float(high[at]),
+                p=float(p[at]),
+                p_corrected=float(p_corrected[at]),
+                verdict=verdict_of(p_corrected[at], low[at], high[at], higher, method),
+                weight=one.weight,
+                queries_saved=max(one.worth - one.n, 0.0),
+                human_difference=human.difference,
+                human_ci_low=human.ci_low,
+                human_ci_high=human.ci_high,
+                human_verdict=human.verdict,
+            )
+        )
+    return tuple(pairs)

@@ -1,0 +1,97 @@
+"""Sound labels for some queries and cheap ones for many: by hand, and what the intervals cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ltr_harness.stats.intervals import skew_adjusted_t_interval
+from ltr_harness.stats.paired import paired_t_p
+from ltr_harness.stats.prediction_powered import powered_mean
+
+
+def test_what_the_queries_are_off_by_in_cheap_values_is_taken_off() -> None:
+    """lambda = cov / var / (1 + n / M) = 1 / (1 + 4 / 8) = 2 / 3; the rest's cheap mean is .3 above."""
+    sound = np.array([0.1, 0.2, 0.3, 0.4])
+    rest = np.array([0.4, 0.6, 0.5, 0.5, 0.6, 0.8, 0.3, 0.7])
+    found = powered_mean(sound, sound, rest)
+    assert found.weight == pytest.approx(2 / 3)
+    assert found.mean == pytest.approx(0.25 + 2 / 3 * 0.3)
+    # a third of the sound spread over n - 2, and two thirds of the rest's
+    left, far = ((sound / 3 - sound.mean() / 3) ** 2).sum() / 2 / 4, (2 / 3) ** 2 * rest.var(ddof=1) / 8
+    assert found.error == pytest.approx(np.sqrt(left + far))
+
+
+@pytest.mark.parametrize("rest", [np.zeros(0), np.full(30, 0.2)])
+def test_cheap_labels_that_tell_nothing_leave_the_sound_ones(rest: np.ndarray) -> None:
+    sound = np.random.default_rng(1).exponential(size=30) - 0.8
+    found = powered_mean(sound, np.full(30, 0.2), rest)
+    assert (found.weight, found.mean, found.worth) == (0.0, pytest.approx(sound.mean()), pytest.approx(30))
+    low, high = skew_adjusted_t_interval(sound)
+    assert found.interval(0.95) == pytest.approx((float(low), float(high)))
+    assert found.p(adjusted=False) == pytest.approx(float(paired_t_p(sound)))
+
+
+def test_an_undefined_value_is_of_no_query() -> None:
+    """Two of six have none: with cheap values that tell nothing it is the mean and the error of the four."""
+    sound = np.array([0.1, np.nan, 0.2, 0.4, np.nan, 0.5])
+    found = powered_mean(sound, np.zeros(6), np.zeros(9))
+    kept = sound[~np.isnan(sound)]
+    assert found.mean == pytest.approx(kept.mean())
+    assert found.error == pytest.approx(np.sqrt(((kept - kept.mean()) ** 2).sum() / 5 / 6) * 6 / 4)
+    assert np.isnan(powered_mean(np.array([0.1, np.nan, 0.3]), np.zeros(3), np.ones(5)).mean)
+
+
+def world(rng: np.random.Generator, kind: str, n: int) -> np.ndarray:
+    return {
+        "normal": lambda: rng.normal(0, 0.1, n),
+        "exponential": lambda: 0.1 * (rng.exponential(size=n) - 1),
+        "70 % ties": lambda: np.where(rng.random(n) < 0.7, 0, rng.normal(0, 0.18, n)),
+        "undefined": lambda: np.where(rng.random(n) < 0.3, np.nan, rng.normal(0, 0.1, n)),
+    }[kind]()
+
+
+def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[float, float, float]:
+    """The share of intervals that hold 0; their width against that of the sound labels alone: mean, 99 of 100."""
+    rng = np.random.default_rng(int(10 * together) + n)
+    held, widths = 0, []
+    for _ in range(runs):
+        d = world(rng, kind, n + rest)
+        # where the sound value is undefined the cheap one mostly is as well, and it is off by .05 in the mean
+        known = (
+            np.where(np.isnan(d) ^ (rng.random(n + rest) < 0.1), np.nan, 0.0) if kind == "undefined" else 0.0
+        )
+        c = (
+            0.05
+            + known
+            + together * np.nan_to_num(d)
+            + np.sqrt(1 - together**2) * rng.normal(0, 0.1, n + rest)
+        )
+        low, high = powered_mean(d[:n], c[:n], c[n:]).interval(0.95)
+        held += low < 0 < high
+        alone = skew_adjusted_t_interval(d[:n])
+        widths.append((high - low) / float(alone[1] - alone[0]))
+    return held / runs, float(np.mean(widths)), float(np.quantile(widths, 0.99))
+
+
+@pytest.mark.parametrize("kind", ["normal", "undefined"])
+def test_intervals_cover_and_noise_costs_nothing(kind: str) -> None:
+    held, width, most = covered(kind, 0.0, 100, 1000, 300)
+    assert held > 0.9
+    assert width < 1.005
+    assert most < 1.02
+    held, width, _ = covered(kind, 0.9, 100, 1000, 300)
+    assert held > 0.9
+    assert width < 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "exponential", "70 % ties", "undefined"])
+@pytest.mark.parametrize("together", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(("n", "rest"), [(50, 500), (200, 2000), (200, 200)])
+def test_intervals_cover_in_every_world(kind: str, together: float, n: int, rest: int) -> None:
+    held, _, most = covered(kind, together, n, rest, 4000)
+    # the intervals of fifty values that mostly tie cover less without cheap labels, too
+    assert held > (0.89 if n == 50 and "ties" in kind else 0.92 if n == 50 else 0.935)
+    assert held < 0.965
+    assert together or most < 1.02
