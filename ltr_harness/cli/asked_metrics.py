@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -35,10 +35,20 @@ def split(texts: Sequence[str]) -> list[str]:
 
 
 class Asked(NamedTuple):
-    """The metrics, each once, and the one that decides where rankings are compared."""
+    """The metrics, each once, the one that decides where rankings are compared, and how they were typed."""
 
     metrics: list[Metric]
     primary: Metric
+    typed: Mapping[Metric, str]
+
+    def names(self, evaluated: Sequence[Metric]) -> dict[str, str]:
+        """Canonical name to the name that was typed, where they differ.
+
+        Args:
+            evaluated: the metrics in their order, with everything fixed that they took from the data.
+        """
+        pairs = zip(self.metrics, map(str, evaluated), strict=True)
+        return {name: text for metric, name in pairs if (text := self.typed.get(metric, name)) != name}
 
 
 def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
@@ -59,23 +69,27 @@ def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
         families = [
             metric for name in preset["report"] for metric in parse_metric(name).at(preset["cutoffs"])
         ]
-        return _from_grade([*families, parse_metric(preset["primary"])], relevant, primary=-1)
+        return _from_grade([*families, parse_metric(preset["primary"])], relevant, [], primary=-1)
     metrics: list[Metric] = []
     problems: list[Problem] = []
-    for text in split(texts):
+    typed = split(texts)
+    for text in typed:
         try:
             metrics.append(parse_metric(text))
         except MetricError as error:
             problems += error.problems
     if problems:
         raise MetricError(problems)
-    return _from_grade(metrics, relevant, primary=0)
+    return _from_grade(metrics, relevant, typed, primary=0)
 
 
-def _from_grade(metrics: Sequence[Metric], relevant: float | None, primary: int) -> Asked:
+def _from_grade(
+    metrics: Sequence[Metric], relevant: float | None, typed: Sequence[str], primary: int
+) -> Asked:
     if relevant is not None:
         metrics = [with_relevant(metric, relevant) for metric in metrics]
-    return Asked(list(dict.fromkeys(metrics)), metrics[primary])
+    texts = dict(zip(metrics, typed, strict=True)) if typed else {}
+    return Asked(list(dict.fromkeys(metrics)), metrics[primary], texts)
 
 
 def with_relevant(metric: Metric, grade: float) -> Metric:

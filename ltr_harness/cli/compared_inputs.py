@@ -134,6 +134,8 @@ class ComparedInputs:
         record = self.runs[0].record if self.runs else None
         if record is not None and not texts:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
+        from ltr_harness.metrics.core.grammar import with_tool
+
         asked = asked_metrics.asked(texts)
         kind = "scores" if given["data"] is not None else "run_files"
         options = {**given, kind: files}
@@ -146,7 +148,9 @@ class ComparedInputs:
         scaled, notes = loaded.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
         self._rankings = loaded
-        self.notes = (*loaded.notes, *notes)
+        typed = asked.names(loaded.on_scale(asked.metrics)[0])
+        named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
+        self.notes = (*loaded.notes, *notes, *named)
         self.metrics = [str(metric) for metric in scaled]
         if wide is not None:
             from ltr_harness.comparison.cheap_labels import agreement_of, rows_among

@@ -10,6 +10,7 @@ from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics.core.grammar import whose, with_tool
 from ltr_harness.numbers import plain_number
 from ltr_harness.text_tables import html_table, text_table
 from ltr_harness.wording import count_of
@@ -119,10 +120,16 @@ def evaluate_runs(
     from ltr_harness.readers.forms import qrels_of
     from ltr_harness.readers.trec import join
 
-    asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
+    given = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    asked = [parse_metric(metric) for metric in given]
     judged = qrels_of(qrels)
     rankings = _named_runs(runs)
     scaled, notes = _on_scale(asked, judged, max_grade)
+    notes += [
+        f"{with_tool(text)} is {metric}"
+        for text, metric in zip(given, scaled, strict=True)
+        if isinstance(text, str) and whose(text) is not None
+    ]
     fingerprint = fingerprint_judgments(judged.judgments)
     evaluations: dict[str, Evaluation] = {}
     for name, run in rankings.items():

@@ -14,8 +14,8 @@ from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
+from ltr_harness.metrics.core.grammar import MetricName, metric_named
+from ltr_harness.metrics.core.tool_names import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.column_names import column_of
@@ -198,8 +198,8 @@ class _Columns:
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
     """The name to compare a column under, and whether higher is better; None for what is no metric.
 
-    Names that our grammar would read in capitals or by an alias are another tool's: ``nDCG@5`` and ``AP`` are not
-    what `ndcg@5` and `map` are here.
+    Names that our grammar would read in capitals, by an alias or as a tool's own are another tool's: ``nDCG@5``, ``AP``
+    and ``ndcg_cut_5`` are not what `ndcg@5` and `map` are here.
     """
     if convention is not None:
         theirs = metric_named(convention, column)
@@ -213,7 +213,7 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
     except MetricError:
         return None
     name = MetricName.of(text).name.strip()
-    ours = built_in(name) in (name, None)
+    ours = built_in(name) in (name, None) and own_name(name) is None
     return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
 
 

@@ -48,7 +48,6 @@ ALIASES = {
     "r": "recall",
     "r_precision": "rprec",
     "rank_biased_precision": "rbp",
-    "recip_rank": "mrr",
     "reciprocal_rank": "mrr",
     "rprecision": "rprec",
     "rr": "mrr",

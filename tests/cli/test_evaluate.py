@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -282,6 +283,31 @@ def test_table_csv_and_json_hold_the_same_numbers(ltr: Cli) -> None:
         f"9,1,{1 / np.log2(3)!r},0.5".replace("np.float64(", "").replace(")", ""),
         "11,0,,",
     ]
+
+
+def test_the_name_asked_for_stands_beside_the_canonical_one(ltr: Cli) -> None:
+    asked = "ndcg_cut_2,err@2,nDCG@2,mrr"
+    code, out, _ = ltr("evaluate", "--qrels", "qrels", "--run", "good.run", "-m", asked)
+    assert code == 0
+    lines = [re.fullmatch(r"(\S+) +\d\.\d{4} *(.*?)(?: *over .*)?", line) for line in out.splitlines()]
+    found = {line[1]: line[2].strip() for line in lines if line}
+    assert found == {
+        "ndcg(empty=zero,gain=linear,ties=id)@2": "ndcg_cut_2 of trec_eval",
+        "err(max_grade=2)@2": "err@2",
+        "ndcg(empty=zero,gain=linear,score_precision=float32,ties=id)@2": "nDCG@2 of ir_measures",
+        "mrr": "",
+    }
+    code, out, _ = ltr("evaluate", "--qrels", "qrels", "--run", "good.run", "-m", asked, "--json")
+    (ranking,) = json.loads(out)["rankings"]
+    assert [values.get("asked") for values in ranking["metrics"].values()] == [
+        "ndcg_cut_2",
+        "err@2",
+        "nDCG@2",
+        None,
+    ]
+    for command in ("evaluate --run good.run --run bad.run", "compare good.run bad.run"):
+        code, _, err = ltr(*command.split(), "--qrels", "qrels", "-m", "P_1")
+        assert (code, "note: P_1 of trec_eval is precision(empty=zero,ties=id)@1" in err) == (0, True)
 
 
 def test_per_query_table(ltr: Cli) -> None:

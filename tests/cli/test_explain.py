@@ -55,8 +55,8 @@ def test_rows_ideal_result_and_other_tools(ltr: Cli) -> None:
     assert lines[4].split() == ["2", "1-2", "0", "1", "1", "1", "0.63093", "0.3155"]
     assert "(1 more document below the cutoff)" in out
     assert "ideal order of labels: 1 0" in out
-    assert "lightgbm     1.0000  equal scores keep row order" in out
-    assert "sklearn      0.8155  the same" in out
+    assert "lightgbm      1.0000  equal scores keep row order" in out
+    assert "sklearn       0.8155  the same" in out
 
 
 @pytest.mark.long
@@ -120,7 +120,7 @@ def test_unlisted_and_unjudged_rows_of_a_trec_run(ltr: Cli, tmp_path: Path) -> N
     lines = [line.split() for line in out.splitlines()]
     assert lines[2][:7] == ["rank", "tied", "ranks", "document", "label", "score", "judged"]
     assert (lines[3][:4], lines[4][:5]) == (["1", "x", "0", "3"], ["2", "a", "1", "2", "yes"])
-    assert "trec_eval    0.2500  the same" in out
+    assert "trec_eval     0.2500  the same" in out
     assert " b " not in out  # it has no rank
 
 
@@ -165,7 +165,7 @@ def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:
     (folder,) = (tmp_path / "runs" / "tiny").glob("first--*")
     _, out, _ = ltr("explain", "mrr@2", "--query", "7", folder)
     assert out.startswith("first, query 7: mrr@2 = 0.7500\n")
-    assert "trec_eval    1.0000  equal scores: by document id, descending" in out
+    assert "trec_eval     1.0000  equal scores: by document id, descending" in out
 
 
 @pytest.mark.parametrize(

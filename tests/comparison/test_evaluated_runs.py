@@ -123,6 +123,14 @@ def test_every_form_gives_the_same_numbers(
     assert all(one == means[0] for one in means)
 
 
+def test_whose_metric_it_is_is_said() -> None:
+    ev = evaluate_runs(QRELS, RUN, ["P_2", "mrr"])
+    assert ev.metrics[0] == "precision(empty=zero,ties=id)@2"
+    assert ev["run"].means["P_2"] == ev["run"]["precision(as=trec_eval)@2"].mean
+    assert ev.notes[0] == "P_2 of trec_eval is precision(empty=zero,ties=id)@2"
+    assert len(ev.notes) == 3  # and the two of queries
+
+
 def test_names(tmp_path: Path) -> None:
     (tmp_path / "a.run").write_text("q1 Q0 d1 1 1.0 mine\n")
     (tmp_path / "b.run").write_text("q1 Q0 d2 1 1.0 mine\n")

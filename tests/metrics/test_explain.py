@@ -248,6 +248,10 @@ def test_each_tool_with_its_reason() -> None:
         "letor",
         "ranx",
         "ranklib",
+        "ntcir",
+        "opensearch",
+        "mlflow",
+        "torchmetrics",
     }
     assert found["lightgbm"].reason == "equal scores keep row order"
     assert found["sklearn"].reason == "a label gains its grade, not 2^grade - 1"
@@ -366,17 +370,19 @@ def test_as_a_terminal_shows_it() -> None:
         "ideal order of labels: 2 1",
         "sum of contributions = 0.5000",
         "",
-        "as            value  why",
-        "catboost     0.5000  the same",
-        "trec_eval    0.5000  the same",
-        "pytrec_eval  0.5000  the same",
-        "ranx         0.5000  the same",
-        "ranklib      0.5000  the same",
+        "as             value  why",
+        "catboost      0.5000  the same",
+        "trec_eval     0.5000  the same",
+        "pytrec_eval   0.5000  the same",
+        "ranx          0.5000  the same",
+        "ranklib       0.5000  the same",
+        "ntcir         0.5000  the same",
+        "torchmetrics  0.5000  the same",
     ]
     html = explanation._repr_html_()
     assert "<td>12.346</td><td></td><td>1</td><td>0.0000</td></tr>" in html
     assert "<p>1 more document below the cutoff</p>" in html
-    assert html.endswith("<tr><td>ranklib</td><td>0.5000</td><td>the same</td></tr></tbody></table>")
+    assert html.endswith("<tr><td>torchmetrics</td><td>0.5000</td><td>the same</td></tr></tbody></table>")
 
 
 def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:

@@ -233,7 +233,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ("ndcg(as=lightgmb)@10", r"unknown preset 'lightgmb'; did you mean 'lightgbm'\?"),
         (
             "err(as=sklearn)",
-            r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost, gdeval, ranklib",
+            r"sklearn computes no err.*as=sklearn is for dcg, ndcg; err is known as catboost, gdeval, ntcir, ranklib",
         ),
         ("tau_ap(walk=up)", r"tau_ap: walk='up'; expected one of both, scores, labels"),
         (7, r"7 is not a metric; expected name"),
@@ -275,3 +275,45 @@ def test_tables_by_grade_begin_at_0_and_by_rank_at_1() -> None:
         DCG(gain={1: 1, 2: 5})
     with pytest.raises(MetricError, match="expected a value for every integer from 1 on"):
         DCG(discount={0: 1, 1: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("ndcg_cut_10", "ndcg(as=trec_eval)@10"),
+        ("ndcg_cut.10", "ndcg(as=trec_eval)@10"),
+        ("P_5", "precision(as=trec_eval)@5"),
+        ("P.5", "precision(as=trec_eval)@5"),
+        ("map_cut_100", "map(as=trec_eval)@100"),
+        ("recall_1000", "recall(as=trec_eval)@1000"),
+        ("relative_P_5", "recall(as=trec_eval,denominator=min_rk)@5"),
+        ("success_1", "success(as=trec_eval)@1"),
+        ("recip_rank", "mrr(as=trec_eval)"),
+        ("recip_rank(ties=expected)@10", "mrr(as=trec_eval,ties=expected)@10"),
+        ("set_F", "f1(as=trec_eval)"),
+        ("nDCG@10", "ndcg(as=ir_measures)@10"),
+        ("nDCG", "ndcg(as=ir_measures)"),
+        ("nDCG(gain=exp)@10", "ndcg(as=ir_measures,gain=exp)@10"),
+        ("nDCG(as=lightgbm)@10", "ndcg(as=lightgbm)@10"),
+        ({"metric": "nDCG", "k": 10}, "ndcg(as=ir_measures)@10"),
+        ("SetP", "precision(as=ir_measures)"),
+        ("ndcg_burges@10", "ndcg(as=ranx,gain=exp)@10"),
+        ("NDCG@10", "ndcg@10"),  # papers write these for no tool's in particular
+        ("Ndcg@10", "ndcg@10"),
+        ("AP", "map"),
+        ("RR@10", "mrr@10"),
+        ("R@10", "recall@10"),
+        ("Rprec", "rprec"),
+        ("mrr", "mrr"),
+    ],
+)
+def test_a_name_that_one_tool_alone_writes_is_its_metric(typed: Any, meant: str) -> None:
+    assert parse_metric(typed) == parse_metric(meant)
+
+
+def test_names_of_tools_have_one_cutoff_and_are_spelt_as_they_are_there() -> None:
+    with pytest.raises(MetricError, match="P_5 of trec_eval has a cutoff already; leave out @10"):
+        parse_metric("P_5@10")
+    for name in ("P_0", "ndcg_cut", "ndcg_cut_", "nDcG@10x", "gm_map"):
+        with pytest.raises(MetricError):
+            parse_metric(name)

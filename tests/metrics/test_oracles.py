@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness import evaluate
+from ltr_harness import evaluate, evaluate_runs
 from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.core.tool_names import TOOLS, metric_named
+from ltr_harness.metrics.core.grammar import metric_named
+from ltr_harness.metrics.core.tool_names import TOOLS
 
 
 @dataclass(frozen=True)
@@ -342,6 +344,174 @@ def test_names_that_stand_for_nothing_here(tool: str, name: str) -> None:
 def test_names_of_ranx() -> None:
     for theirs, ours in RANX.items():
         assert metric_named("ranx", theirs) == parse_metric(ours)
+
+
+# PyTerrier, whose measures are those of ir-measures
+
+
+def test_pyterrier(rankings: Rankings) -> None:
+    pyterrier = pytest.importorskip("pyterrier", reason="needs python-terrier")
+    from ir_measures import AP, RR, P, nDCG
+
+    qrels, run = as_trec(rankings)
+    names = {
+        nDCG @ 5: "ndcg(as=pyterrier)@5",
+        AP: "map(as=pyterrier)",
+        RR: "mrr(as=pyterrier)",
+        P @ 5: "precision(as=pyterrier)@5",
+    }
+    judged = pd.DataFrame(
+        [(q, d, g) for q in qrels for d, g in qrels[q].items()], columns=["qid", "docno", "label"]
+    )
+    scored = pd.DataFrame(
+        [(q, d, s) for q in run for d, s in run[q].items()], columns=["qid", "docno", "score"]
+    )
+    found = pyterrier.Evaluate(scored, judged, metrics=list(names), perquery=True)
+    for measure, ours in names.items():
+        expected = [found[query][str(measure)] for query in qrels]
+        np.testing.assert_allclose(rankings.per_query(ours), expected, rtol=0, atol=1e-12, err_msg=ours)
+
+
+# NTCIREVAL, through its port to Python
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_ntcir(ties: bool) -> None:
+    metrics = pytest.importorskip("pyNTCIREVAL.metrics", reason="needs pyNTCIREVAL")
+    rankings = draw(4, ties)
+    rankings = rankings.keep(
+        np.array([part.any() for part in rankings.split(rankings.labels)])
+    )  # it divides by 0
+    theirs = {
+        "ndcg(as=ntcir)@5": lambda counts: metrics.MSnDCG(counts, [1, 2, 3, 4], 5),
+        "nerr(as=ntcir,max_grade=4)@5": lambda counts: metrics.nERR(counts, [1, 2, 3, 4], 5),
+        "err(as=ntcir,max_grade=4)": lambda counts: metrics.ERR(counts, [1, 2, 3, 4]),
+        "q(as=ntcir)": lambda counts: metrics.QMeasure(counts, [1, 2, 3, 4], 1.0),
+        "q(as=ntcir)@5": lambda counts: metrics.QMeasure(counts, [1, 2, 3, 4], 1.0, 5),
+        "map(as=ntcir)": lambda counts: metrics.AP(counts, [1, 2, 3, 4]),
+        "map(as=ntcir)@5": lambda counts: metrics.AP(counts, [1, 2, 3, 4], 5),
+        "mrr(as=ntcir)": lambda counts: metrics.RR(),
+        "precision(as=ntcir)@5": lambda counts: metrics.Precision(5),
+        "success(as=ntcir)@5": lambda counts: metrics.Hit(5),
+    }
+    expected: dict[str, list[float]] = {name: [] for name in theirs}
+    columns = (rankings.labels.astype(int), rankings.scores, rankings.documents)
+    for labels, scores, documents in zip(*map(rankings.split, columns), strict=True):
+        by_id = np.argsort(documents)[::-1]
+        order = by_id[np.argsort(-scores[by_id], kind="stable")]
+        ranked = [(str(documents[row]), int(labels[row])) for row in order]
+        counts = np.bincount(labels, minlength=5).tolist()
+        for name, make in theirs.items():
+            expected[name].append(make(counts).compute(ranked))
+    for name, values in expected.items():
+        np.testing.assert_allclose(rankings.per_query(name), values, rtol=0, atol=1e-12, err_msg=name)
+
+
+# MLflow
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated since:FutureWarning")  # as they have been since 3.4
+def test_mlflow(untied: Rankings) -> None:
+    mlflow = pytest.importorskip("mlflow.metrics", reason="needs mlflow (the extra `mlflow`)")
+    binary = Rankings((untied.labels >= 1).astype(float), untied.scores, untied.sizes, untied.documents)
+    qrels, run = as_trec(binary)
+    targets = [[document for document, grade in qrels[query].items() if grade] for query in qrels]
+    ranked = [sorted(run[query], key=lambda document: -run[query][document]) for query in qrels]
+    for k in (1, 5, 40):
+        for make, ours in (
+            (mlflow.ndcg_at_k, f"ndcg(as=mlflow)@{k}"),
+            (mlflow.precision_at_k, f"precision(as=mlflow)@{k}"),
+            (mlflow.recall_at_k, f"recall(as=mlflow)@{k}"),
+        ):
+            found = make(k).eval_fn(pd.Series(ranked), pd.Series(targets)).scores
+            np.testing.assert_allclose(binary.per_query(ours), found, rtol=0, atol=1e-12, err_msg=ours)
+
+
+# torchmetrics, which computes in float32
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_torchmetrics(k: int, untied: Rankings) -> None:
+    retrieval = pytest.importorskip(
+        "torchmetrics.functional.retrieval", reason="needs torch and torchmetrics"
+    )
+    import torch
+
+    positive = Rankings(
+        untied.labels, untied.scores - untied.scores.min() + 1, untied.sizes, untied.documents
+    )
+    binary = Rankings(
+        (positive.labels >= 1).astype(float), positive.scores, positive.sizes, positive.documents
+    )
+    for function, ours, given in (
+        (retrieval.retrieval_normalized_dcg, f"ndcg(as=torchmetrics)@{k}", positive),
+        (retrieval.retrieval_average_precision, f"map(as=torchmetrics)@{k}", binary),
+        (retrieval.retrieval_reciprocal_rank, f"mrr(as=torchmetrics)@{k}", binary),
+        (retrieval.retrieval_precision, f"precision(as=torchmetrics)@{k}", binary),
+        (retrieval.retrieval_recall, f"recall(as=torchmetrics)@{k}", binary),
+        (retrieval.retrieval_hit_rate, f"success(as=torchmetrics)@{k}", binary),
+        (retrieval.retrieval_r_precision, "rprec(as=torchmetrics)", binary),
+    ):
+        options = {} if "rprec" in ours else {"top_k": k}
+        found = [
+            float(function(torch.tensor(scores), torch.tensor(labels.astype(int)), **options))
+            for labels, scores in zip(given.split(given.labels), given.split(given.scores), strict=True)
+        ]
+        np.testing.assert_allclose(given.per_query(ours), found, rtol=0, atol=1e-6, err_msg=ours)
+
+
+def test_torchmetrics_ndcg_of_equal_scores(rankings: Rankings) -> None:
+    retrieval = pytest.importorskip(
+        "torchmetrics.functional.retrieval", reason="needs torch and torchmetrics"
+    )
+    import torch
+
+    found = [
+        float(
+            retrieval.retrieval_normalized_dcg(
+                torch.tensor(scores), torch.tensor(labels.astype(int)), top_k=5
+            )
+        )
+        for labels, scores in zip(
+            rankings.split(rankings.labels), rankings.split(rankings.scores), strict=True
+        )
+    ]
+    np.testing.assert_allclose(rankings.per_query("ndcg(as=torchmetrics)@5"), found, rtol=0, atol=1e-6)
+
+
+# OpenSearch's Search Relevance Workbench: its arithmetic, written anew from its definition, because it is Java
+
+
+def workbench(grades: dict[str, int], listed: Sequence[str], k: int) -> dict[str, float]:
+    """NDCG over 2^g - 1 and the ideal of all judgments, precision over min(K, n), AP over all that is relevant."""
+    first = [grades.get(document, 0) for document in listed[:k]]
+    hits = [grade > 0 for grade in first]
+    precisions = [sum(hits[: rank + 1]) / (rank + 1) for rank in range(len(hits)) if hits[rank]]
+    dcg, ideal = (
+        sum((2**grade - 1) / np.log2(rank + 2) for rank, grade in enumerate(ranked[:k]))
+        for ranked in (first, sorted(grades.values(), reverse=True))
+    )
+    n_relevant = sum(grade > 0 for grade in grades.values())
+    return {
+        "ndcg": dcg / ideal if ideal else 0.0,
+        "precision": sum(hits) / min(k, len(listed)),
+        "map": sum(precisions) / n_relevant if n_relevant else 0.0,
+    }
+
+
+def test_opensearch(untied: Rankings) -> None:
+    qrels, run = as_trec(untied)
+    listed = {query: sorted(run[query], key=lambda document: -run[query][document])[:12] for query in run}
+    shown = {query: {document: run[query][document] for document in listed[query]} for query in run}
+    ours = {
+        "ndcg": "ndcg(as=opensearch)@10",
+        "precision": "precision(as=opensearch)@10",
+        "map": "map(as=opensearch)@10",
+    }
+    ev = evaluate_runs(qrels, shown, list(ours.values()))["run"]
+    for name, metric in ours.items():
+        expected = [workbench(qrels[query], listed[query], 10)[name] for query in qrels]
+        np.testing.assert_allclose(ev[metric].per_query, expected, rtol=0, atol=1e-12, err_msg=name)
 
 
 # ranx

@@ -99,7 +99,7 @@ def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
         ]
         expected = np.mean([next(iter(one.means.values())) for one in means])
         assert first.means["lgbm"][by_name[tool]] == pytest.approx(expected, abs=1e-12)
-    assert {"trec_eval", "pytrec_eval", "gdeval"} == {
+    assert {"trec_eval", "pytrec_eval", "gdeval", "ntcir"} == {
         reason.partition(":")[0] for reason in first.refused
     }  # no document ids
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,15 +93,20 @@ def command(
             baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
         )
+    from ltr_harness.metrics.core.grammar import with_tool
+
+    typed = asked.names(scaled)
     notes = [*loaded.notes, *notes]
+    if comparison is not None:
+        notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
     if form != "csv":
         notes += [*_cautions(evaluations[0]), *_ties(loaded.all, primary)]
     if form == "json":
-        say(json.dumps(_document(loaded, evaluations, comparison, per_query, notes), indent=2))
+        say(json.dumps(_document(loaded, evaluations, comparison, per_query, notes, typed), indent=2))
     elif form == "csv":
         _write_csv(loaded, evaluations, per_query)
     else:
-        _print(loaded, evaluations, comparison, per_query)
+        _print(loaded, evaluations, comparison, per_query, typed)
     if form != "json":
         for note in notes:
             say(f"note: {note}", err=True)
@@ -131,6 +136,7 @@ def _print(
     evaluations: Sequence[Evaluation],
     comparison: Comparison | None,
     per_query: bool,
+    typed: Mapping[str, str],
 ) -> None:
     from ltr_harness.report import formats
     from ltr_harness.report.data import ReportData
@@ -157,11 +163,12 @@ def _print(
         say()
         print_means(comparison)
         return
-    _print_one(loaded.all[0].name, evaluations[0])
+    _print_one(loaded.all[0].name, evaluations[0], typed)
 
 
-def _print_one(name: str, evaluation: Evaluation) -> None:
-    """Each mean with the queries it is over; said once where all are over the same."""
+def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
+    """Each mean with the name it was asked for by and the queries it is over; said once where all are over the same."""
+    from ltr_harness.metrics.core.grammar import with_tool
     from ltr_harness.report import formats
 
     groups = evaluation.judgments.groups
@@ -169,9 +176,11 @@ def _print_one(name: str, evaluation: Evaluation) -> None:
     say()
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
     width = max(len(metric) for metric in evaluation.metrics)
-    for metric, over in zip(evaluation.metrics, said, strict=True):
+    asked = [with_tool(typed[name]) if name in typed else "" for name in evaluation.metrics]
+    for metric, text, over in zip(evaluation.metrics, asked, said, strict=True):
         line = f"{metric:<{width}}  {formats.metric(evaluation[metric].mean):>8}"
-        say(line if len(set(said)) == 1 else f"{line}  {over}")
+        line += f"  {printable(text):<{max(map(len, asked))}}" if typed else ""
+        say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
     if len(set(said)) == 1:
         say(f"\n{said[0]}")
 
@@ -248,6 +257,7 @@ def _document(
     comparison: Comparison | None,
     per_query: bool,
     notes: Sequence[str],
+    typed: Mapping[str, str],
 ) -> dict[str, Any]:
     """The same numbers for programs; undefined values are null."""
     body: dict[str, Any] = {"judgments": str(loaded.source), "rankings": [], "notes": list(notes)}
@@ -260,6 +270,7 @@ def _document(
                 "n_queries": values.n_queries,
                 "n_undefined": values.n_undefined,
                 "higher_is_better": values.metric.higher_is_better,
+                **({"asked": typed[name]} if name in typed else {}),
             }
         if per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]

@@ -12,6 +12,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
+from ltr_harness.metrics.core.tool_names import own_name, spelling
 from ltr_harness.metrics.table import OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
@@ -61,7 +62,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
 
     Args:
         metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
-            ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins.
+            ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins. A name that only one
+            tool writes (``ndcg_cut_10`` of trec_eval, ``nDCG@10`` of ir_measures) is that tool's metric.
 
     Raises:
         MetricError: no such metric or parameter, a value it does not take, or text of another form.
@@ -74,6 +76,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         'ndcg@10'
         >>> str(parse_metric("ndcg(as=lightgbm)@10"))
         'ndcg(empty=one,ties=stable)@10'
+        >>> str(parse_metric("ndcg_cut_10"))
+        'ndcg(empty=zero,gain=linear,ties=id)@10'
     """
     if isinstance(metric, Metric):
         return metric
@@ -89,6 +93,58 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         return _build(name, fields)
     if not isinstance(metric, str):
         raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
+    return _build(*_taken_apart(metric))
+
+
+def metric_named(tool: str, name: str) -> Metric | None:
+    """Our metric that gives the number which the tool prints under this name; None where there is none.
+
+    Args:
+        tool: a tool whose names are known.
+        name: as the tool writes it.
+
+    Raises:
+        UsageError: a tool whose names are not known here.
+
+    Example:
+        >>> str(metric_named("ir_measures", "P(rel=2)@5")), str(metric_named("ranx", "hit_rate@10"))
+        ('precision(empty=zero,relevant=2,score_precision=float32,ties=id)@5', 'success(empty=zero)@10')
+    """
+    spelt = spelling(tool, name)
+    try:
+        return None if spelt is None else parse_metric(spelt)
+    except MetricError:  # a threshold for a metric that takes none
+        return None
+
+
+def whose(metric: str) -> str | None:
+    """The tool that a metric's name stands for a metric of; None where it is ours.
+
+    Example:
+        >>> whose("ndcg_cut_10"), whose("ndcg(as=lightgbm)@10"), whose("ndcg@10")
+        ('trec_eval', 'lightgbm', None)
+    """
+    form = _FORM.fullmatch(metric)
+    if form is None or is_own_file(form["name"]):
+        return None
+    said = dict(part.strip().split("=", 1) for part in (form["parameters"] or "").split(",") if "=" in part)
+    own = own_name(form["name"])
+    return said.get("as", None if own is None else own[0])
+
+
+def with_tool(typed: str) -> str:
+    """A metric as somebody typed it, and whose name that is where it is another tool's.
+
+    Example:
+        >>> with_tool("ndcg_cut_10"), with_tool("ndcg(as=lightgbm)@10"), with_tool("P@5")
+        ('ndcg_cut_10 of trec_eval', 'ndcg(as=lightgbm)@10', 'P@5')
+    """
+    tool = whose(typed)
+    return typed if tool is None or f"as={tool}" in typed else f"{typed} of {tool}"
+
+
+def _taken_apart(metric: str) -> tuple[str, dict[str, Any]]:
+    """A metric's name and its parameters as they are written, the cutoff among them."""
     form = _FORM.fullmatch(metric)
     if form is None:
         raise MetricError(f"{metric!r} cannot be read as a metric; expected {_EXPECTED}")
@@ -110,10 +166,16 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         parameters["k"] = form["k"].strip()
     if "k" in parameters:
         parameters["k"] = _cutoff(metric, parameters["k"])
-    return _build(form["name"], parameters)
+    return form["name"], parameters
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
+    own = None if is_own_file(name) else own_name(name)
+    if own is not None:
+        meant, theirs = _taken_apart(own[1])
+        if "k" in theirs and "k" in parameters:
+            raise MetricError(f"{name} of {own[0]} has a cutoff already; leave out @{parameters['k']}")
+        return _build(meant, {**theirs, **parameters})
     target = _class_or_function(name)
     if not isinstance(target, type):
         return _from_function(target, name, parameters)

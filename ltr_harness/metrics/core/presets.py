@@ -35,6 +35,16 @@ _LETOR = {"ties": "stable", "empty": "zero"}
 _RANX = {"empty": "zero"}
 # -gmax, the scale of its ERR, is 4 unless said otherwise. Gains by integer shift: wrong above grade 31.
 _RANKLIB = {"ties": "stable", "empty": "zero"}
+# NTCIREVAL, MSnDCG for NDCG, with the gain of level Lx being x. Runs of NTCIR break ties by document id.
+_NTCIR = {"ties": "id"}
+# The Search Relevance Workbench, as of 2025; prints two decimals. A list ranks as the engine returned it.
+_OPENSEARCH = {"ties": "stable", "empty": "zero"}
+# Ranked lists of ids against sets of ids, so labels are 0 or 1 and nothing ties. Its ideal list is no longer than
+# the ranking: equal where K documents or all of a query are ranked.
+_MLFLOW = {"empty": "zero"}
+# Computes in float32, so equal to six digits. Scores of 0 and below are not retrieved in all but its NDCG; ties in
+# all but its NDCG come in any order: equal without them only.
+_TORCHMETRICS = {"empty": "zero", "score_precision": "float32"}
 
 PRESETS: Mapping[str, Mapping[str, Conventions]] = {
     "lightgbm": {
@@ -113,10 +123,44 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "precision": {**_RANKLIB, "denominator": "min_kn"},
         "err": {**_RANKLIB, "max_grade": 4},
     },
+    "ntcir": {
+        "ndcg": {**_NTCIR, "gain": "linear"},
+        "err": {**_NTCIR, "stop": "linear"},
+        "nerr": {**_NTCIR, "stop": "linear"},
+        "q": _NTCIR,
+        "map": _NTCIR,
+        "mrr": _NTCIR,
+        "precision": _NTCIR,
+        "success": _NTCIR,
+    },
+    "opensearch": {
+        "ndcg": _OPENSEARCH,
+        "map": {**_OPENSEARCH, "denominator": "total"},
+        "precision": {**_OPENSEARCH, "denominator": "min_kn"},
+    },
+    "mlflow": {
+        "ndcg": {**_MLFLOW, "gain": "linear"},
+        "precision": {**_MLFLOW, "denominator": "min_kn"},
+        "recall": _MLFLOW,
+    },
+    "torchmetrics": {
+        "ndcg": {**_TORCHMETRICS, "gain": "linear"},
+        "map": {**_TORCHMETRICS, "denominator": "retrieved"},
+        "mrr": _TORCHMETRICS,
+        "precision": _TORCHMETRICS,
+        "recall": _TORCHMETRICS,
+        "success": _TORCHMETRICS,
+        "rprec": _TORCHMETRICS,
+    },
 }
 
 # Tools and versions whose numbers are another's.
-SAME_TOOLS = {"ir_measures": "pytrec_eval", "trec_eval_9": "pytrec_eval", "trec_eval_10": "trec_eval"}
+SAME_TOOLS = {
+    "ir_measures": "pytrec_eval",
+    "pyterrier": "pytrec_eval",
+    "trec_eval_9": "pytrec_eval",
+    "trec_eval_10": "trec_eval",
+}
 
 
 def conventions(tool: str, metric: str) -> Conventions:

@@ -5,15 +5,13 @@ Left out is what no choice of ours reproduces, such as ``RR@10`` of ir_measures,
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.metrics.core.grammar import parse_metric
-from ltr_harness.metrics.core.metric import BinaryMetric, Metric
 from ltr_harness.metrics.core.presets import SAME_TOOLS
+from ltr_harness.metrics.table import built_in
 
 # {k} stands for a cutoff.
 TREC_EVAL = {
@@ -80,15 +78,19 @@ TOOLS: Mapping[str, Mapping[str, str]] = {
 _RELEVANT = {"ir_measures": r"\(rel=(\d+)\)", "ranx": r"-l(\d+)$"}
 
 
-def metric_named(tool: str, name: str) -> Metric | None:
-    """Our metric that gives the number which the tool prints under this name; None where there is none.
+def spelling(tool: str, name: str) -> str | None:
+    """How our grammar spells what the tool calls by this name; None where the name stands for nothing here.
+
+    Args:
+        tool: a key of `TOOLS`, or of the tools whose names are theirs.
+        name: as the tool writes it.
 
     Raises:
         UsageError: a tool whose names are not known here.
 
     Example:
-        >>> str(metric_named("ir_measures", "P(rel=2)@5")), str(metric_named("ranx", "hit_rate@10"))
-        ('precision(empty=zero,relevant=2,score_precision=float32,ties=id)@5', 'success(empty=zero)@10')
+        >>> spelling("ir_measures", "P(rel=2)@5"), spelling("ranx", "hit_rate@10")
+        ('precision(as=ir_measures,relevant=2)@5', 'success(as=ranx)@10')
     """
     tool = tool if tool in TOOLS else SAME_TOOLS.get(tool, tool)
     if tool not in TOOLS:
@@ -97,14 +99,32 @@ def metric_named(tool: str, name: str) -> Metric | None:
     bare = name if threshold is None else name.replace(threshold[0], "")
     for theirs, ours in TOOLS[tool].items():
         form = re.fullmatch(re.escape(theirs).replace(r"\{k\}", r"(?P<k>[1-9]\d*)"), bare)
-        if form is None:
-            continue
-        metric = parse_metric(ours.format(**form.groupdict()))
-        if threshold is None:
-            return metric
-        return (
-            dataclasses.replace(metric, relevant=int(threshold[1]))
-            if isinstance(metric, BinaryMetric)
-            else None
-        )
+        if form is not None:
+            spelt = ours.format(**form.groupdict())
+            return spelt if threshold is None else spelt.replace(")", f",relevant={threshold[1]})", 1)
+    return None
+
+
+def own_name(name: str) -> tuple[str, str] | None:
+    """The tool that alone writes this name, and how our grammar spells it; None where the name is ours.
+
+    A metric's name of ours, in small letters, capitals or with a capital first, stays ours: papers write ``NDCG@10``,
+    ``P@5`` and ``AP`` for no tool's metric in particular.
+
+    Args:
+        name: without cutoff and parameters; trec_eval's own cutoffs are part of its names.
+
+    Example:
+        >>> own_name("ndcg_cut_10"), own_name("P.5")
+        (('trec_eval', 'ndcg(as=trec_eval)@10'), ('trec_eval', 'precision(as=trec_eval)@5'))
+        >>> own_name("nDCG"), own_name("NDCG"), own_name("mrr")
+        (('ir_measures', 'ndcg(as=ir_measures)'), None, None)
+    """
+    if built_in(name) is not None and name in (name.lower(), name.upper(), name.capitalize()):
+        return None
+    typed = re.sub(r"\.(\d+)$", r"_\1", name)  # trec_eval's -m takes ndcg_cut.10
+    for tool in ("trec_eval", "ir_measures", "ranx"):
+        spelt = spelling(tool, typed)
+        if spelt is not None:
+            return tool, spelt
     return None
