@@ -24,6 +24,7 @@ from ltr_harness.config.experiment import (
     MetricsConfig,
     ModelConfig,
     ModelOptions,
+    ReportConfig,
     SplitConfig,
     StoppingConfig,
     checked_name,
@@ -39,7 +40,7 @@ from ltr_harness.rankers.ranker import Ranker
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
@@ -48,6 +49,7 @@ _EXPECTED = {
     "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
     "tune": "a mapping such as {models: {lgb: built-in}, trials: 50}",
     "compare": "a mapping such as {baseline: …}",
+    "report": "a mapping such as {formats: [html, json]}",
 }
 
 
@@ -98,6 +100,7 @@ class _Build:
         if self.section(SweepConfig, "sweep", required=False) is not None:
             self.found += sweep.problems_of(self.tree)
         compare = self.compare()
+        report = self.section(ReportConfig, "report", required=False)
         searched = self.section(TuneConfig, "tune", required=False)
         has_stopping = (
             self.tree.at(("stopping",)) is not None and self.tree.mapping["stopping"].value is not None
@@ -128,6 +131,7 @@ class _Build:
             models=models,
             compare=compare,
             tune=searched,
+            report=report or ReportConfig(),
         )
 
     def problems(self) -> list[Problem]:

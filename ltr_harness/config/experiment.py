@@ -321,6 +321,22 @@ def _with_options(section: type[CompareConfig]) -> type[CompareConfig]:
 
 CompareSection = _with_options(CompareConfig)
 
+ReportFormat = Literal["html", "md", "json", "tex", "svg", "png"]
+
+
+class ReportConfig(_Section):
+    """What `run` writes of the comparison."""
+
+    formats: Annotated[
+        tuple[ReportFormat, ...],
+        BeforeValidator(_one_or_many),
+        AfterValidator(_not_empty),
+        AfterValidator(_unique),
+    ] = Field(
+        default=("html", "md", "json", "tex", "svg"),
+        description="Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it.",
+    )
+
 
 class Header(_Section):
     """What stands at the top level beside the sections."""
@@ -338,6 +354,7 @@ class Experiment(Header):
         stopping: None where each model says its own number of rounds.
         models: by the name that tables call them, in the order of the file; the points of a sweep among them.
         tune: None where nothing is searched for.
+        report: what is written of the comparison; no run depends on it.
     """
 
     data: DataConfig
@@ -346,3 +363,4 @@ class Experiment(Header):
     models: dict[Name, ModelConfig]
     compare: CompareConfig
     tune: TuneConfig | None = None
+    report: ReportConfig = ReportConfig()

@@ -71,6 +71,7 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
     if experiment.tune is not None:
         plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
+    plain["report"] = experiment.report.model_dump(mode="json")
     return plain
 
 

@@ -20,6 +20,7 @@ from ltr_harness.config.experiment import (
     Header,
     MetricsConfig,
     ModelOptions,
+    ReportConfig,
     StoppingConfig,
 )
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
@@ -36,7 +37,8 @@ def json_schema() -> Schema:
     reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
     ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
     sections = [
-        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection
+        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection,
+        ReportConfig,
     ]  # fmt: skip
     kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
@@ -62,7 +64,7 @@ def json_schema() -> Schema:
     }
     stopping = taken(StoppingConfig)
     sweep, tune = taken(SweepConfig), taken(TuneConfig)
-    compare = taken(CompareSection)
+    compare, report = taken(CompareSection), taken(ReportConfig)
     for section in (metrics, stopping, tune, compare):
         section.pop("required", None)
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
@@ -88,6 +90,7 @@ def json_schema() -> Schema:
         "sweep": _or_null(sweep),
         "tune": _or_null(tune),
         "compare": compare,
+        "report": _or_null(report),
     }
     return _experiment(properties, definitions)
 

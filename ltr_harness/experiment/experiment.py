@@ -190,7 +190,7 @@ def run_prepared(
     path = None
     if data is not None:
         progress.compared(data)
-        path = write_report(data, job.folder / "report")
+        path = write_report(data, job.folder / "report", job.experiment.report.formats)
     wait_for_shutdowns()
     return ExperimentResult(
         runs=tuple(run for run in finished if run.record.status == "complete"),
@@ -205,7 +205,7 @@ def run_prepared(
 def _execute(todo: Sequence[Task], job: Job, progress: Progress, fail_fast: bool) -> None:
     """Train and score what is not done: on a cluster, in processes, or here."""
     if todo:
-        threading.Thread(target=warm_up).start()
+        threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
     workers = min(job.workers, len(todo))
     if job.cluster is not None:
         finished = run_on_cluster(todo, job, job.cluster, progress)

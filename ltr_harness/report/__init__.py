@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 from ltr_harness.atomic import whole_files
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.comparison import saved
+from ltr_harness.config.experiment import ReportConfig, ReportFormat
 from ltr_harness.errors import UsageError
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
@@ -51,20 +53,24 @@ SECTIONS = {
 
 catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
 
-FORMATS = ("html", "md", "json", "tex", "svg", "png")
-DEFAULT_FORMATS = ("html", "md", "json", "tex", "svg")
+FORMATS: tuple[str, ...] = get_args(ReportFormat)
+DEFAULT_FORMATS = ReportConfig().formats
 _PICTURES = ("svg", "png")
 
 
-def warm_up() -> None:
+def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
     """Load and compile whatever a report needs, a second's work, while something else is being done.
 
     What fails here fails again where it is needed, and is told there.
+
+    Args:
+        formats: what `write_report` will be asked for.
     """
     with suppress(Exception):
-        from ltr_harness.report import engine, html
+        if any(name in formats for name in _PICTURES):
+            from ltr_harness.report import engine
 
-        engine.warm_up()
+            engine.warm_up()
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
@@ -72,7 +78,10 @@ def warm_up() -> None:
 
         for name in SECTIONS:
             catalog.load(name)
-        html.warm_up()
+        if "html" in formats:
+            from ltr_harness.report import html
+
+            html.warm_up()
         other_tools.warm_up()
 
 

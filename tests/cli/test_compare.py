@@ -26,6 +26,7 @@ CONFIG = {
     "data": {"reader": "letor", "splits": {"train": "train.txt", "test": "data.txt"}},
     "metrics": {"cutoffs": [1, 3], "report": ["ndcg", "mrr"], "primary": "ndcg@3"},
     "models": {"good": {"ranker": "feature", "feature": 1}, "chance": {"ranker": "random"}},
+    "report": {"formats": ["json"]},
 }
 
 

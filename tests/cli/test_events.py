@@ -28,6 +28,7 @@ SMALL: dict[str, Any] = {
     "metrics": {"cutoffs": [5], "report": ["ndcg", "mrr"], "primary": "ndcg@5"},
     "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 6},
     "models": {"xgb": {"ranker": "xgboost", "params": {"max_depth": 2}}, "random": {"ranker": "random"}},
+    "report": {"formats": ["json"]},
 }
 
 VALIDATOR = jsonschema.Draft202012Validator(

@@ -27,6 +27,7 @@ SMALL: dict[str, Any] = {
         },
         "random": {"ranker": "random"},
     },
+    "report": {"formats": ["json"]},
 }
 
 

@@ -197,6 +197,9 @@ def changed(small: str, old: str, new: str) -> str:
             "exp.yaml:7:47: models.trees.monotone.price is '1'; expected -1 or 1; write it without quotes",
         ),
         ("name: small", "name: s\nseeds: ['1']", "exp.yaml:2:9: seeds.0 is '1'; expected an integer >= 0 and < 2147483648; write it without quotes"),
+        ("models:", "report: {formats: [pdf]}\nmodels:", "exp.yaml:6:20: report.formats.0 is 'pdf'; known: html, json, md, png, svg, tex"),
+        ("models:", "report: {formats: []}\nmodels:", "exp.yaml:6:19: report.formats is []; expected at least one"),
+        ("models:", "report: html\nmodels:", "exp.yaml:6:9: report is 'html'; expected a mapping such as {formats: [html, json]}"),
         ("models:", "compare: {confidence: 1}\nmodels:", "exp.yaml:6:23: compare.confidence is 1; expected a number >= 0.5"),
     ],
 )  # fmt: skip

@@ -40,6 +40,9 @@ SMALL: dict[str, Any] = {
         },
         "random": {"ranker": "random"},
     },
+    "report": {
+        "formats": ["json"]
+    },  # pages and charts cost as much as the trainings; what reads them asks for them
 }
 
 

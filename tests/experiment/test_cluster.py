@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -261,7 +262,11 @@ def test_ctrl_c_in_a_terminal_is_answered_once(small_file: Path, tmp_path: Path,
             time.sleep(0.02)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
+    try:
+        said = process.communicate(timeout=60)[1]
+    finally:  # what does not answer must not train beside the tests that follow
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said
     assert said.count("interrupted; finished runs are kept") == 1

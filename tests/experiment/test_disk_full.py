@@ -56,6 +56,7 @@ def numbers(runs: Path) -> dict[str, Any]:
 def test_a_disk_that_fills_at_many_points(
     small: dict[str, Any], disk: SmallDisk, tmp_path: Path, points: int
 ) -> None:
+    del small["report"]
     undisturbed = run_experiment(small, runs=tmp_path / "undisturbed")
     runs = sum(path.stat().st_size for run in undisturbed.runs for path in run.path.iterdir()) // 1024
     kept = 0
@@ -90,6 +91,7 @@ def test_a_report_that_does_not_fit_costs_the_report_alone(
     small: dict[str, Any], disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small["models"] = {"random": {"ranker": "random"}, "feature": {"ranker": "feature", "feature": "match_1"}}
+    del small["report"]
     (tmp_path / "e.yaml").write_text(json.dumps(small))
     command = ["run", str(tmp_path / "e.yaml"), "--runs", str(disk.folder), "--workers", "1"]
     disk.resize(600)  # the page alone has more

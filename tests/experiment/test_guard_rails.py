@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 def notes_of(config: dict[str, Any], tmp_path: Path) -> tuple[list[str], str]:
     """The notes beside the result, and the report."""
-    result = run_experiment(config, runs=tmp_path)
+    result = run_experiment({**config, "report": {"formats": ["html"]}}, runs=tmp_path)
     assert not result.failures
     assert result.comparison is not None
     assert result.report_path is not None

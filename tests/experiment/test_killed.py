@@ -193,6 +193,7 @@ def test_a_killed_worker_costs_one_run_which_starts_again(
 def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_next_command(
     small: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
+    small["report"] = {"formats": ["html", "json"]}
     killer.write_text("9")
     result = run_experiment(small, runs=tmp_path / "runs", workers=2)
     assert killer.read_text() == "5"  # two runs, two workers each

@@ -44,6 +44,7 @@ def numbers(runs: tuple[Run, ...]) -> dict[str, Any]:
 
 
 def test_the_folder_is_laid_out_as_documented(small: dict[str, Any], tmp_path: Path) -> None:
+    del small["report"]
     result = run_experiment(small, runs=tmp_path)
     folder = tmp_path / "small"
     assert result.report_path == folder / "report" / "report.html"
@@ -116,6 +117,7 @@ def test_the_stored_model_is_the_best_round_of_the_curve(
 def test_a_second_run_trains_nothing_and_writes_the_same_report(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
+    del small["report"]
     first = run_experiment(small, runs=tmp_path)
     assert first.report_path is not None
     pages = {path: path.read_bytes() for path in first.report_path.parent.rglob("*") if path.is_file()}
@@ -218,6 +220,7 @@ class Broken(RandomRanker):
 def test_one_failing_model_does_not_cost_the_others(small: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text(BROKEN_RANKER)
+    small["report"] = {"formats": ["html", "json"]}
     small["models"]["broken"] = {"ranker": f"{file}:Broken"}
     result = run_experiment(small, runs=tmp_path)
     assert len(result.runs) == 6
@@ -250,6 +253,7 @@ def test_fail_fast_stops_at_the_first(small: dict[str, Any], tmp_path: Path) -> 
 
 
 def test_seeds_that_cannot_matter_run_once(small: dict[str, Any], tmp_path: Path) -> None:
+    small["report"] = {"formats": ["html", "json"]}
     small["models"] = {
         "fixed": {"ranker": "lightgbm", "objective": "lambdarank", "params": {"num_leaves": 7}},
         "random": {"ranker": "random"},

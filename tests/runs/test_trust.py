@@ -27,6 +27,7 @@ SMALL: dict[str, Any] = {
     "data": {"reader": "synthetic", "n_queries": {"train": 20, "valid": 10, "test": 20}, "n_features": 12},
     "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
     "models": {"random": {"ranker": "random"}, "one": {"ranker": "feature", "feature": "match_1"}},
+    "report": {"formats": ["json"]},
 }
 
 PAYLOAD = """
