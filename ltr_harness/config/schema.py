@@ -29,6 +29,11 @@ from ltr_harness.known_sets import SETS
 
 Schema = dict[str, Any]
 
+_SECTIONS = (
+    Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection,
+    ReportConfig,
+)  # fmt: skip
+
 
 def json_schema() -> Schema:
     """The schema of an experiment file with the readers and rankers that come with the harness."""
@@ -36,11 +41,7 @@ def json_schema() -> Schema:
 
     reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
     ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
-    sections = [
-        Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection,
-        ReportConfig,
-    ]  # fmt: skip
-    kinds = [*sections, *reader_kinds.values(), *ranker_kinds.values()]
+    kinds = [*_SECTIONS, *reader_kinds.values(), *ranker_kinds.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
     definitions: dict[str, Schema] = everything["$defs"]
 

@@ -216,7 +216,7 @@ def of_rows(
     try:
         columns = [pa.chunked_array([pa.array(ids, pa.large_string())]) for ids in (queries, documents)]
     except UnicodeEncodeError:
-        raise DataError(Problem(source, "an id is no Unicode text (a lone surrogate)", "text")) from None
+        raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
     at = place or (lambda row: f"{source}: row {row + 1}")
     return Listing(source, form, columns[0], columns[1], np.array(values, dtype=np.float64), at, name)
 

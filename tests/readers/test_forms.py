@@ -244,7 +244,7 @@ def test_lz4_files_as_ranx_writes_them(tmp_path: Path) -> None:
         ({1.5: {"d": 1}}, "qrels: a query is 1.5, a float; expected ids: text or integers"),
         ({"q": {"a\0": 1}}, "the document is 'a\\x00', with a NUL byte; expected an id"),
         ({"q": {"x" * 1001: 1}}, "x…', 1,001 characters long; expected an id"),
-        ({"q": {"\ud800": 1}}, "qrels: an id is no Unicode text (a lone surrogate); expected text"),
+        ({"q": {"\ud800": 1}}, "qrels: an id is not Unicode text (a lone surrogate); expected text"),
         ({"q": 3}, "qrels['q']: holds int where documents should be; expected {query: {document: grade}}"),
         (
             {1: {"d": 1}, "1": {"d": 2}},
