@@ -1,4 +1,4 @@
-"""One query's arithmetic, document by document, and why another tool's number differs."""
+"""One query's arithmetic, document by document, or many queries' mean, and why another tool's number differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ltr_harness.explanation.conventions import as_measured_by, differing, in_wo
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
-from ltr_harness.metrics.core.explanation import Explanation, PresetValue, number
+from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
@@ -45,7 +45,7 @@ def explain(
         raise DataError("labels is empty; expected the documents of one query")
     groups = QueryGroups.from_sizes([size])
     judgments = Judgments.checked(labels, groups, document_ids=document_ids, judged=judged)
-    query = _Query(judgments, as_column(scores, "scores"), retrieved)
+    query = _Asked(judgments, as_column(scores, "scores"), retrieved)
     metric = metric.resolved(judgments)
     ranking = query.ranked(metric)
     value = query.value(metric)
@@ -79,8 +79,40 @@ def explain(
     )
 
 
+def explain_mean(
+    metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
+) -> MeanExplanation:
+    """The mean over a whole set of queries, every tool's, and why they differ.
+
+    Args:
+        metric: any, also one of your own.
+        judgments: the queries.
+        scores: (n_rows,), higher ranks first.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> judgments = Judgments.checked([1, 0, 0, 0], QueryGroups.from_sizes([2, 2]))
+        >>> print(explain_mean(NDCG(), judgments, [0.1, 0.2, 0.3, 0.4]).preset_texts[0])
+        ['lightgbm', '0.8155', '2', 'no relevant document counts 1 (+0.1845)']
+    """
+    whole = _Asked(judgments, as_column(scores, "scores"), retrieved)
+    metric = metric.resolved(judgments)
+    mean = whole.value(metric)
+    presets = tuple(_presets(metric, mean, whole, effects=True))
+    theirs = {one.tool: as_measured_by(one.tool, metric) for one in presets if one.value is not None}
+    # whatever breaks ties: the ids it may take are not needed to know which queries count
+    counts = {tool: whole.n_defined(dataclasses.replace(one, ties="stable")) for tool, one in theirs.items()}
+    n_queries = judgments.groups.n_queries
+    return MeanExplanation(
+        metric, mean, n_queries, whole.n_defined(metric), presets, counts, _interval(metric, whole)
+    )
+
+
 @dataclass(frozen=True, eq=False)
-class _Query:
+class _Asked:
+    """One query, or many: what is said of one's value is said of many's mean."""
+
     judgments: Judgments
     scores: NDArray[Any]
     retrieved: ArrayLike | None
@@ -91,7 +123,12 @@ class _Query:
         return whole if self.retrieved is None or metric.whole_order else without_unlisted(whole)
 
     def value(self, metric: Metric) -> float:
-        return float(Binding([metric], self.judgments).per_query(self.scores, self.retrieved)[0, 0])
+        binding = Binding([metric], self.judgments)
+        return float(binding.means_of(binding.per_query(self.scores, self.retrieved))[0])
+
+    def n_defined(self, metric: Metric) -> int:
+        values = Binding([metric], self.judgments).per_query(self.scores, self.retrieved)
+        return int(np.count_nonzero(~np.isnan(values)))
 
 
 def _table(
@@ -170,18 +207,18 @@ def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, valu
     return (first, f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}")
 
 
-def _interval(metric: Metric, query: _Query) -> tuple[float, float] | None:
+def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
     ends = _worst_and_best(metric, query)
     return None if ends is None or _same(*ends) else (min(ends), max(ends))
 
 
-def _whatever_ties(metric: Metric, query: _Query) -> float | None:
+def _whatever_ties(metric: Metric, query: _Asked) -> float | None:
     """The value where no order of equal scores matters, so that document ids, for one, need not be known."""
     ends = _worst_and_best(metric, query)
     return ends[0] if ends is not None and _same(*ends) else None
 
 
-def _worst_and_best(metric: Metric, query: _Query) -> tuple[float, float] | None:
+def _worst_and_best(metric: Metric, query: _Asked) -> tuple[float, float] | None:
     try:
         worst, best = (query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best"))
     except MetricError:  # a metric without a worst and a best order
@@ -189,7 +226,7 @@ def _worst_and_best(metric: Metric, query: _Query) -> tuple[float, float] | None
     return worst, best
 
 
-def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
+def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False) -> list[PresetValue]:
     values = []
     for tool, metrics in PRESETS.items():
         if metric.name not in metrics:
@@ -203,13 +240,13 @@ def _presets(metric: Metric, value: float, query: _Query) -> list[PresetValue]:
                 values.append(PresetValue(tool, str(theirs), None, str(problem)))
                 continue
             other = settled
-        reason = "" if _same(value, other) else _reason(metric, theirs, value, query)
+        reason = "" if _same(value, other) else _reason(metric, theirs, value, query, effects)
         values.append(PresetValue(tool, str(theirs), other, reason))
     return values
 
 
-def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
-    """The conventions that move this query's value, each on its own; all that differ where only together."""
+def _reason(metric: Metric, theirs: Metric, value: float, query: _Asked, effects: bool) -> str:
+    """The conventions that move the value, each on its own; all that differ where only together."""
     differ = differing(metric, theirs)
     alone = {}
     for name, choice in differ.items():
@@ -218,8 +255,11 @@ def _reason(metric: Metric, theirs: Metric, value: float, query: _Query) -> str:
         except MetricError:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
-            alone[name] = choice
-    return "; ".join(in_words(name, choice) for name, choice in (alone or differ).items())
+            by = moved - value
+            alone[in_words(name, choice)] = f" ({by:+.4f})" if effects and math.isfinite(by) else ""
+    if alone:
+        return "; ".join(f"{words}{by}" for words, by in alone.items())
+    return "; ".join(in_words(name, choice) for name, choice in differ.items())
 
 
 def _same(one: float, other: float) -> bool:

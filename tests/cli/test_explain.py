@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ltr_harness import run_experiment
@@ -173,7 +174,6 @@ def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:
     [
         (("ndcg@2", "--query", "70", *FILES), "scores.txt: no query '70' among its 2; there is 7"),
         (("ndgc@2", "--query", "7", *FILES), "did you mean 'ndcg'?"),
-        (("ndcg@2", *FILES), "Missing option '--query'"),
         (("ndcg@2", "--query", "7"), "neither --data nor --qrels"),
         (("ndcg@2", "--query", "7", "nowhere"), "nowhere: no such run folder"),
         (("ndcg@2", "--query", "7", "."), "has no record.json"),
@@ -184,3 +184,68 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
     code, out, err = ltr("explain", *arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+# --- without a query: the whole set
+
+
+def test_the_whole_set_in_one_table(ltr: Cli) -> None:
+    """Query 9 ties a 1 with a 0 at the top; query 7 is 1/log2(3) of its ideal, graded 2 and 0."""
+    code, out, _ = ltr("explain", "ndcg@2", "--data", "data.txt", "--scores", "scores.txt")
+    assert code == 0
+    head, rest = out.split("\n\n")
+    columns, *rows = rest.splitlines()
+    mean = (1 / np.log2(3) + (1 + 1 / np.log2(3)) / 2) / 2
+    assert head.startswith(
+        f"scores: ndcg@2 = {mean:.4f} over 2 of 2 queries; from 0.6309 to 0.8155 over the orders"
+    )
+    assert columns.split() == ["as", "mean", "queries", "why"]
+    found = {row.split()[0]: row.split(maxsplit=3)[1:] for row in rows if not row.startswith(" ")}
+    stable = (1 / np.log2(3) + 1) / 2
+    assert found["lightgbm"] == [f"{stable:.4f}", "2", f"equal scores keep row order ({stable - mean:+.4f})"]
+    assert found["sklearn"] == [f"{mean:.4f}", "2", "the same"]
+    assert found["trec_eval"][:2] == ["-", "-"]
+    assert "expected document_ids, one per row" in " ".join(out.split())
+
+
+def test_what_a_convention_does_to_the_mean_is_said_with_its_size(ltr: Cli) -> None:
+    Path("two.txt").write_text("2 qid:1 1:0\n0 qid:1 1:0\n1 qid:1 1:0\n0 qid:2 1:0\n0 qid:2 1:0\n")
+    Path("two.scores").write_text("1\n3\n2\n2\n1\n")
+    code, out, _ = ltr("explain", "ndcg@3", "--data", "two.txt", "--scores", "two.scores", "--json")
+    assert code == 0
+    body = json.loads(out)
+    d2, d3 = 1 / np.log2(3), 0.5
+    exponential, linear = (d2 + 3 * d3) / (3 + d2), (d2 + 2 * d3) / (2 + d2)
+    assert (body["mean"], body["n_queries"], body["n_undefined"]) == (
+        pytest.approx(exponential, abs=1e-15),
+        2,
+        1,
+    )
+    tools = {preset["as"]: preset for preset in body["presets"]}
+    assert tools["lightgbm"]["mean"] == pytest.approx((exponential + 1) / 2, abs=1e-15)
+    assert tools["lightgbm"]["n_queries"] == 2
+    assert tools["gdeval"]["n_queries"] == 1  # nothing ties, so ids are not needed; it drops query 2
+    assert tools["sklearn"]["mean"] == pytest.approx(linear / 2, abs=1e-15)
+    assert tools["sklearn"]["why"] == (
+        f"no relevant document counts 0 ({-exponential / 2:+.4f}); a label gains its grade, not 2^grade - 1 "
+        f"({linear - exponential:+.4f})"
+    )
+
+
+def test_the_whole_set_of_runs_and_of_a_metric_without_relatives(ltr: Cli, tmp_path: Path) -> None:
+    Path("q").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n")
+    Path("t.run").write_text("1 Q0 b 1 2 t\n1 Q0 a 2 1 t\n2 Q0 a 1 1 t\n")
+    Path("u.run").write_text("1 Q0 a 1 2 u\n2 Q0 a 1 1 u\n")
+    code, out, _ = ltr("explain", "mrr", "--qrels", "q", "--run", "t.run", "--run", "u.run")
+    assert code == 0
+    assert [line for line in out.splitlines() if "mrr" in line] == [
+        "t: mrr = 0.7500 over 2 of 2 queries",
+        "u: mrr = 1.0000 over 2 of 2 queries",
+    ]
+    code, out, _ = ltr("explain", "tau_ap", "--data", "data.txt", "--scores", "scores.txt")
+    assert (code, out.splitlines()[2:]) == (
+        0,
+        ["tau_ap is no metric of any tool whose conventions are known"],
+    )
+    code, _, err = ltr("explain", "mrr", "--data", "data.txt", "--scores", "scores.txt", "--rows", "5")
+    assert (code, "--rows without --query; the whole set is shown tool by tool" in err) == (2, True)

@@ -1,4 +1,4 @@
-"""`ltr-harness explain`: the arithmetic of one query."""
+"""`ltr-harness explain`: the arithmetic of one query, or every tool's mean over all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.groups import QueryGroups
-    from ltr_harness.metrics.core.explanation import Explanation
+    from ltr_harness.metrics import Metric
+    from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
 
 
 @click.command(
@@ -27,34 +28,73 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   ltr-harness explain ndcg@10 --query 1234 --data test.txt --scores scores.txt
+  ltr-harness explain ndcg@10 --data test.txt --scores scores.txt
   ltr-harness explain map --query 301 --qrels qrels.txt --run a.run
   ltr-harness explain err@10 --query 1234 runs/mq2008/lgbm--fold1--s1--0123456789ab
 """,
 )
 @click.argument("metric")
 @click.argument("run_folder", required=False, type=click.Path(path_type=Path))
-@click.option("--query", required=True, metavar="ID", help="The query, as the data names it.")
+@click.option("--query", metavar="ID", help="The query, as the data names it; without it, the whole set.")
 @rankings.options("all_queries")
-@click.option("--rows", default=100, show_default=True, help="Rows to show at most; 0 for all.")
+@click.option("--rows", type=int, help="Rows of a query to show at most; 0 for all.  [default: 100]")
 @options.as_json
-def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json: bool, **given: Any) -> int:
+def command(
+    metric: str, run_folder: Path | None, query: str | None, rows: int | None, as_json: bool, **given: Any
+) -> int:
     """The arithmetic of one query: every document in rank order, what it contributes, the ideal order, the result.
 
-    Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ.
+    Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ. Without
+    --query: every tool's mean over the whole set, and what each of its conventions does to the mean by itself.
     """
     from ltr_harness.metrics import parse_metric
 
-    if rows < 0:
+    if rows is not None and rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
+    if rows is not None and query is None:
+        raise UsageError("--rows without --query; the whole set is shown tool by tool, not row by row")
     parsed = parse_metric(metric)
     loaded = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
     (scaled,), notes = loaded.on_scale([parsed])
+    notes = [*loaded.notes, *notes]
+    if query is None:
+        _say_means(scaled, loaded, as_json)
+    else:
+        _say_query(scaled, loaded, query, 100 if rows is None else rows, as_json)
+    if not as_json:
+        for note in notes:
+            say(f"note: {note}", err=True)
+    return 0
+
+
+def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None:
+    from ltr_harness.explanation.explain import explain_mean
+    from ltr_harness.metrics.core.explanation import MEAN_COLUMNS
+
+    means = [(one.name, explain_mean(metric, one.judgments, one.scores, one.retrieved)) for one in loaded.all]
+    if as_json:
+        body = [_mean_document(name, explained) for name, explained in means]
+        say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
+        return
+    texts = []
+    for name, explained in means:
+        page = _Page()
+        page.console.print(f"{printable(name)}: {explained.heading}\n")
+        if explained.presets:
+            page.table(MEAN_COLUMNS, explained.preset_texts)
+        else:
+            page.console.print(f"{metric.name} is no metric of any tool whose conventions are known")
+        texts.append(page.text)
+    say("\n\n".join(texts))
+
+
+def _say_query(metric: Metric, loaded: rankings.Rankings, query: str, rows: int, as_json: bool) -> None:
     explained = []
     for scored in loaded.all:
         judgments = scored.judgments
         at = _query_number(query, judgments.groups, str(scored.path))
         part = slice(int(judgments.groups.boundaries[at]), int(judgments.groups.boundaries[at + 1]))
-        explanation = scaled.explain(
+        explanation = metric.explain(
             judgments.labels[part],
             scored.scores[part],
             None if judgments.document_ids is None else judgments.document_ids[part],
@@ -62,16 +102,11 @@ def command(metric: str, run_folder: Path | None, query: str, rows: int, as_json
             retrieved=None if scored.retrieved is None else scored.retrieved[part],
         )
         explained.append((scored.name, explanation))
-    notes = [*loaded.notes, *notes]
     if as_json:
         body = [_document(name, query, explanation) for name, explanation in explained]
         say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
-        return 0
-    texts = [_text(name, query, explanation, rows, _width()) for name, explanation in explained]
-    say("\n\n".join(texts))
-    for note in notes:
-        say(f"note: {note}", err=True)
-    return 0
+        return
+    say("\n\n".join(_text(name, query, explanation, rows) for name, explanation in explained))
 
 
 def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
@@ -98,27 +133,30 @@ def _query_number(query: str, groups: QueryGroups, source: str) -> int:
     raise UsageError(f"{source}: no query {query!r} among its {len(names):,}; there is {', '.join(close)}")
 
 
-def _text(name: str, query: str, explanation: Explanation, limit: int, width: int) -> str:
-    """Tables and steps; long reasons and document ids wrap."""
-    import io
+class _Page:
+    """Lines and tables as wide as the terminal; long reasons and document ids wrap."""
 
-    from rich.console import Console
-    from rich.table import Table
+    def __init__(self) -> None:
+        import io
 
-    from ltr_harness.metrics.core.explanation import LEFT, PRESET_COLUMNS
+        from rich.console import Console
 
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=width,
-        force_terminal=False,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+        self._buffer = io.StringIO()
+        self.console = Console(
+            file=self._buffer,
+            width=_width(),
+            force_terminal=False,
+            color_system=None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
 
-    def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        from rich.table import Table
+
+        from ltr_harness.metrics.core.explanation import LEFT
+
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
             may_wrap = column in ("why", "document", "tied ranks")
@@ -126,8 +164,19 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
             grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
         for row in rows:
             grid.add_row(*map(printable, row))
-        console.print(grid)
+        self.console.print(grid)
 
+    @property
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self._buffer.getvalue().splitlines())
+
+
+def _text(name: str, query: str, explanation: Explanation, limit: int) -> str:
+    """Tables and steps."""
+    from ltr_harness.metrics.core.explanation import PRESET_COLUMNS
+
+    page = _Page()
+    console, table = page.console, page.table
     result = explanation.text_of(explanation.value)
     console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")
     shown = explanation.texts[: limit or None]
@@ -144,7 +193,7 @@ def _text(name: str, query: str, explanation: Explanation, limit: int, width: in
     if explanation.presets:
         console.print()
         table(PRESET_COLUMNS, explanation.preset_texts)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+    return page.text
 
 
 def _width() -> int:
@@ -155,25 +204,47 @@ def _width() -> int:
     return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
 
 
-def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            return None if math.isnan(value) else str(value)
-        return value
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
+
+def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
+    return {
+        "ranking": name,
+        "metric": str(explained.metric),
+        "mean": _plain(explained.mean),
+        "n_queries": explained.n_queries,
+        "n_undefined": explained.n_queries - explained.n_defined,
+        "interval_over_ties": None if explained.interval is None else list(explained.interval),
+        "presets": [
+            {
+                "as": preset.tool,
+                "name": preset.name,
+                "mean": _plain(preset.value),
+                "n_queries": explained.counts.get(preset.tool),
+                "why": preset.reason,
+            }
+            for preset in explained.presets
+        ],
+    }
+
+
+def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]:
     return {
         "ranking": name,
         "query": query,
         "metric": str(explanation.metric),
-        "value": plain(explanation.value),
+        "value": _plain(explanation.value),
         "columns": list(explanation.columns),
-        "rows": [[plain(cell) for cell in row] for row in explanation.rows],
+        "rows": [[_plain(cell) for cell in row] for row in explanation.rows],
         "n_hidden": explanation.n_hidden,
         "ideal": list(explanation.ideal),
         "steps": list(explanation.steps),
         "interval_over_ties": None if explanation.interval is None else list(explanation.interval),
         "presets": [
-            {"as": preset.tool, "name": preset.name, "value": plain(preset.value), "why": preset.reason}
+            {"as": preset.tool, "name": preset.name, "value": _plain(preset.value), "why": preset.reason}
             for preset in explanation.presets
         ],
     }

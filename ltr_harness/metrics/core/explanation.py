@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Protocol
@@ -120,6 +120,57 @@ class Explanation:
         return f"ideal order of labels: {labels}" + (f" … ({rest:,} more)" if rest else "")
 
 
+@dataclass(frozen=True)
+class MeanExplanation:
+    """What a metric says of a whole set of queries, and what the tools say of the same.
+
+    Attributes:
+        metric: the metric, with everything it takes from the data fixed.
+        mean: over the queries it is defined for, weighted where they have weights; NaN where it is for none.
+        n_queries: all queries.
+        n_defined: those in the mean.
+        presets: the same under every tool that computes the metric; a reason names each convention with what it
+            does to the mean by itself.
+        counts: tool to the number of queries in its mean.
+        interval: the smallest and the largest mean over the orders of equal scores; None where none matters.
+    """
+
+    metric: Explained
+    mean: float
+    n_queries: int
+    n_defined: int
+    presets: tuple[PresetValue, ...]
+    counts: Mapping[str, int]
+    interval: tuple[float, float] | None
+
+    @property
+    def heading(self) -> str:
+        """The mean, the queries it is over and what ties could make of it, in one line."""
+        over = f"over {self.n_defined:,} of {count_of(self.n_queries, 'query')}"
+        text = f"{self.metric} = {number(self.mean)} {over}"
+        if self.interval is None:
+            return text
+        low, high = map(number, self.interval)
+        return f"{text}; from {low} to {high} over the orders of equal scores"
+
+    @property
+    def preset_texts(self) -> list[list[str]]:
+        """`presets` for people, under `MEAN_COLUMNS`."""
+        return [
+            [
+                preset.tool,
+                number(preset.value),
+                f"{self.counts[preset.tool]:,}" if preset.tool in self.counts else "-",
+                preset.reason or "the same",
+            ]
+            for preset in self.presets
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([self.heading, "", *_lines(MEAN_COLUMNS, self.preset_texts)])
+
+
+MEAN_COLUMNS = ("as", "mean", "queries", "why")
 PRESET_COLUMNS = ("as", "value", "why")
 LEFT = ("as", "why", "document")
 """Columns of words."""
