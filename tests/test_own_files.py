@@ -161,6 +161,7 @@ def config(**changes: Any) -> dict[str, Any]:
             "n_features": 12,
         },
         "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
+        "report": {"formats": ["json"]},
         "models": {"one": {"ranker": "feature", "feature": "match_1"}},
         **changes,
     }

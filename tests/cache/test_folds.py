@@ -23,6 +23,7 @@ def config(root: Path, **data: Any) -> dict[str, Any]:
         "data": {"reader": "letor", "root": str(root), **data},
         "metrics": {"report": ["ndcg"], "cutoffs": [5], "primary": "ndcg@5"},
         "stopping": {"metric": "ndcg@5", "patience": 5},
+        "report": {"formats": ["json"]},
         "models": {"first": {"ranker": "feature", "feature": 1}},
     }
 

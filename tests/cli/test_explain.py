@@ -136,6 +136,7 @@ def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
             "splits": {"train": "train.txt", "test": "data.txt"},
         },
         "metrics": {"cutoffs": [2], "report": ["err", "mrr"], "primary": "mrr@2"},
+        "report": {"formats": ["json"]},
         "models": {"first": {"ranker": "feature", "feature": 1}},
     }
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
@@ -160,6 +161,7 @@ def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:
             "splits": {"train": "train.txt", "test": "test.txt"},
         },
         "metrics": {"cutoffs": [2], "report": ["mrr"], "primary": "mrr@2"},
+        "report": {"formats": ["json"]},
         "models": {"first": {"ranker": "feature", "feature": 1}},
     }
     run_experiment(config, runs=tmp_path / "runs")

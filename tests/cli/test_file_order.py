@@ -92,6 +92,7 @@ def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
                 "splits": {"train": "train.txt", "test": "d.txt"},
             },
             "metrics": {"cutoffs": [2], "report": ["ndcg"], "primary": "ndcg@2"},
+            "report": {"formats": ["json"]},
             "models": {
                 "theirs": {"ranker": "scores", "file": str(tmp_path / file)},
                 "upside-down": {"ranker": "feature", "feature": "1"},
@@ -130,6 +131,7 @@ def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp
             "splits": {"train": "train.txt", "test": "d.txt"},
         },
         "metrics": {"cutoffs": [2], "report": ["ndcg"], "primary": "ndcg@2"},
+        "report": {"formats": ["json"]},
         "models": {"theirs": {"ranker": "scores", "file": str(tmp_path / "s.txt")}},
     }
 
@@ -152,6 +154,7 @@ def test_a_run_cannot_hold_ids_with_blanks(ltr: Cli, tmp_path: Path) -> None:
             "splits": {"train": "train.txt", "test": "other.txt"},
         },
         "metrics": {"cutoffs": [2], "report": ["ndcg"], "primary": "ndcg@2"},
+        "report": {"formats": ["json"]},
         "models": {"random": {"ranker": "random"}},
     }
     Path("other.txt").write_text("1 qid:z 1:1\n0 qid:z 1:3\n")

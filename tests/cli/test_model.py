@@ -51,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             },
             "metrics": {"cutoffs": [3], "report": ["ndcg", "mrr"], "primary": "ndcg@3"},
             "stopping": {"metric": "ndcg@3", "patience": 5, "max_rounds": 30},
+            "report": {"formats": ["json"]},
             "models": {
                 "lgbm": {"ranker": "lightgbm", "params": lgbm, "exclude": ["noise"]},
                 "xgb": {"ranker": "xgboost", "objective": "rank_xendcg", "params": {"max_depth": 3}},

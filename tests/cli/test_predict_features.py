@@ -21,6 +21,7 @@ def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.Capt
         "name": "e",
         "data": {**data, "features": ["bm25", "user_id"]},
         "metrics": {"cutoffs": [1], "report": ["ndcg"], "primary": "ndcg@1"},
+        "report": {"formats": ["json"]},
         "models": {"user": {"ranker": "feature", "feature": "user_id"}},
     }
     result = run_experiment(configuration, runs=tmp_path / "runs", workers=1)

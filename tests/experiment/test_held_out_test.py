@@ -40,6 +40,7 @@ def configuration(log: Path, **sides: Any) -> dict[str, Any]:
             "splits": {"train": "log.csv", **sides},
         },
         "stopping": {"metric": "ndcg@10"} if "valid" in sides else None,
+        "report": {"formats": ["json"]},
         "models": {"random": {"ranker": "random"}},
     }
 

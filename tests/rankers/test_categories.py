@@ -62,6 +62,7 @@ def _configuration(folder: Path, models: dict[str, Any], **options: Any) -> dict
             **options,
         },
         "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
+        "report": {"formats": ["json"]},
         "models": models,
     }
 

@@ -37,6 +37,7 @@ def biased(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
             "data": {"reader": "csv", "root": str(root), "position": "shown", "splits": splits},
             "metrics": {"cutoffs": [5], "report": ["mrr"], "primary": "mrr@5"},
             "stopping": {"metric": "mrr@5", "patience": 5, "max_rounds": 15},
+            "report": {"formats": ["json"]},
             "models": {
                 "plain": {"ranker": "lightgbm"},
                 "lgbm": {

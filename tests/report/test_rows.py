@@ -64,6 +64,7 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
             "root": str(tmp_path),
             "splits": {"one": {**parts, "test": "test1.txt"}, "two": {**parts, "test": "test2.txt"}},
         },
+        "report": {"formats": ["json"]},
         "models": {**SMALL["models"], "a-feature": {"ranker": "feature", "feature": "1"}},
     }
     run_experiment(config, runs=tmp_path)
