@@ -198,9 +198,8 @@ def test_the_whole_set_in_one_table(ltr: Cli) -> None:
     head, rest = out.split("\n\n")
     columns, *rows = rest.splitlines()
     mean = (1 / np.log2(3) + (1 + 1 / np.log2(3)) / 2) / 2
-    assert head.startswith(
-        f"scores: ndcg@2 = {mean:.4f} over 2 of 2 queries; from 0.6309 to 0.8155 over the orders"
-    )
+    over = "over 2 of 2 queries; from 0.6309 to 0.8155 over the orders of equal scores"
+    assert " ".join(head.split()) == f"scores: ndcg@2 = {mean:.4f} {over}"
     assert columns.split() == ["as", "mean", "queries", "why"]
     found = {row.split()[0]: row.split(maxsplit=3)[1:] for row in rows if not row.startswith(" ")}
     stable = (1 / np.log2(3) + 1) / 2
@@ -245,7 +244,7 @@ def test_the_whole_set_of_runs_and_of_a_metric_without_relatives(ltr: Cli, tmp_p
         "u: mrr = 1.0000 over 2 of 2 queries",
     ]
     code, out, _ = ltr("explain", "tau_ap", "--data", "data.txt", "--scores", "scores.txt")
-    assert (code, out.splitlines()[2:]) == (
+    assert (code, out.splitlines()[-1:]) == (
         0,
         ["tau_ap is no metric of any tool whose conventions are known"],
     )
