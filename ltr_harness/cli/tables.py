@@ -11,6 +11,7 @@ from ltr_harness.text_tables import text_table
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
+    from ltr_harness.report.blocks import Report
 
 
 def print_means(comparison: Comparison) -> None:
@@ -38,3 +39,26 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     shown = [[printable(cell) for cell in row] for row in (head, *rows)]
     for line in text_table(shown[0], shown[1:]):
         say(line)
+
+
+def show_page(page: Report) -> None:
+    """A page's words and tables."""
+    from ltr_harness.report.blocks import Bullets, Paragraph, Table, plain
+    from ltr_harness.report.formats import cell_text
+
+    for section in page.sections:
+        for block in section.blocks:
+            if isinstance(block, Table):
+                say(plain(block.caption))
+                rows = [
+                    [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
+                    for row in block.rows
+                ]
+                print_table([column.label for column in block.columns], rows)
+                say()
+            elif isinstance(block, Bullets):
+                for item in block.items:
+                    say(plain(item))
+                say()
+            elif isinstance(block, Paragraph):
+                say(f"{plain(block.text)}.\n" if block.tone == "lead" else f"Note: {plain(block.text)}")

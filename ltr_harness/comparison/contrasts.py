@@ -27,6 +27,10 @@ class Contrast(NamedTuple):
     other: Entrant
     metric: str
 
+    def differences(self) -> Floats:
+        """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
+        return paired.paired_differences(self.model.per_query(self.metric), self.other.per_query(self.metric))
+
 
 def contrast(
     families: Sequence[Sequence[Contrast]],
@@ -45,17 +49,12 @@ def contrast(
     cells = [cell for family in families for cell in family]
     if not cells:
         return ()
-    d = np.column_stack(
-        [
-            paired.paired_differences(one.per_query(metric), other.per_query(metric))
-            for one, other, metric in cells
-        ]
-    )
+    d = np.column_stack([cell.differences() for cell in cells])
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
     largest = np.array([largest_difference(*cell) for cell in cells])
     trained = outcomes_by_unit(d, largest, parts, method, units)
-    seeds = seeds_by_unit([_over_seeds(cell) for cell in cells], d, units)
+    seeds = seeds_by_unit([over_seeds(cell) for cell in cells], d, units)
     found = with_seeds(trained, seeds, parts, method)
     low, high = found.low, found.high
     facts = moments(d)
@@ -147,7 +146,8 @@ def _relative(difference: float, other: Floats, d: Floats) -> float:
     return float(difference) / mean if mean > 0 else float("nan")
 
 
-def _over_seeds(cell: Contrast) -> MethodDifference | None:
+def over_seeds(cell: Contrast) -> MethodDifference | None:
+    """The difference of two methods over queries and seeds; None where nothing is known of seeds."""
     return method_difference(
         cell.model.values[cell.metric],
         cell.other.values[cell.metric],

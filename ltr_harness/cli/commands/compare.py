@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import asked_metrics, options, rankings
+from ltr_harness.cli import asked_metrics, options, rankings, several_data_sets
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.report.data import ReportData
+    from ltr_harness.stats.method import Method
 
 
 @click.command(
@@ -35,6 +36,7 @@ Examples:
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
   ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
   ltr-harness compare a.run b.run --qrels human.txt --cheap-labels llm.txt   # human labels for some queries
+  ltr-harness compare runs/mq2008 runs/web --data-sets   # the same models on several data sets
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
 
 \b
@@ -73,6 +75,12 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     help="The input is a log of interleaved lists: session_id, team and click in every row.",
 )
 @click.option(
+    "--data-sets",
+    is_flag=True,
+    help="Each input is a data set: the same models on all, by their average and on each.",
+)
+@click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
+@click.option(
     "--cheap-labels",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -103,14 +111,17 @@ def command(
     from ltr_harness.report.data import ReportData
 
     method = options.taken_method(given)
-    if interleaving and method.unit is not None:
-        raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
+    data_sets, weights = given.pop("data_sets"), given.pop("weights")
+    if data_sets:
+        _refuse_with_data_sets(gates, convention, cheap_labels, interleaving)
+        given |= {"baseline": baseline, "common_queries": common_queries, "weights": weights}
+        return several_data_sets.compared(inputs, metrics, method, given, output, as_json)
+    if weights is not None:
+        raise UsageError("--weights without --data-sets; the weights are those of data sets")
     if interleaving:
-        return _votes(inputs, method.confidence, as_json)
-    conditions = _parsed(gates)
+        return _votes(inputs, method, as_json)
+    conditions = _parsed(gates, cheap_labels)
     paths, notes = expanded(inputs)
-    if conditions and cheap_labels is not None:
-        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
     compared = ComparedInputs(paths, metrics, conditions, given, cheap_labels)
     comparison = compare(
         *compared.items,
@@ -145,6 +156,12 @@ def command(
     return 0
 
 
+def _refuse_with_data_sets(*values: Any) -> None:
+    names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving")
+    for name in (name for name, value in zip(names, values, strict=True) if value):
+        raise UsageError(f"{name} with --data-sets; {name} is about one data set")
+
+
 def _say_json(data: ReportData, more: dict[str, Any]) -> None:
     from ltr_harness.report.json_document import document
 
@@ -172,21 +189,25 @@ def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:
         raise GateError(problems)
 
 
-def _votes(inputs: Sequence[str], confidence: float, as_json: bool) -> int:
+def _votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
     from ltr_harness.monitoring.analysis.interleaving import interleaved
 
+    if method.unit is not None:
+        raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
     if len(inputs) != 1:
         raise UsageError(
             f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
         )
-    votes = interleaved(Path(inputs[0]), confidence)
+    votes = interleaved(Path(inputs[0]), method.confidence)
     say(json.dumps(asdict(votes)) if as_json else str(votes))
     return 0
 
 
-def _parsed(texts: Sequence[str]) -> list[Gate]:
+def _parsed(texts: Sequence[str], cheap_labels: Path | None) -> list[Gate]:
     from ltr_harness.comparison.gates import parse_gate
 
+    if texts and cheap_labels is not None:
+        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
     gates = []
     problems: list[Problem] = []
     for text in texts:

@@ -12,13 +12,12 @@ import click
 from ltr_harness.cli import options, rankings
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import print_table
+from ltr_harness.cli.tables import show_page
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.power import Planned
-    from ltr_harness.report.blocks import Report
 
 
 @click.command(
@@ -101,7 +100,7 @@ def command(
     if as_json:
         say(document(planned))
     else:
-        _show(page)
+        show_page(page)
     if output is not None:
         say(
             f"report: {write_report(page, output, [part.strip() for part in formats.split(',')])}",
@@ -228,26 +227,3 @@ def _of_votes(
         )
     )
     return dataclasses.replace(planned, notes=tuple(notes))
-
-
-def _show(page: Report) -> None:
-    """The page's words and tables."""
-    from ltr_harness.report.blocks import Bullets, Paragraph, Table, plain
-    from ltr_harness.report.formats import cell_text
-
-    for section in page.sections:
-        for block in section.blocks:
-            if isinstance(block, Table):
-                say(plain(block.caption))
-                rows = [
-                    [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
-                    for row in block.rows
-                ]
-                print_table([column.label for column in block.columns], rows)
-                say()
-            elif isinstance(block, Bullets):
-                for item in block.items:
-                    say(plain(item))
-                say()
-            elif isinstance(block, Paragraph):
-                say(f"{plain(block.text)}.\n" if block.tone == "lead" else f"Note: {plain(block.text)}")

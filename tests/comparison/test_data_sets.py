@@ -1,0 +1,216 @@
+"""The same models on several data sets: `across_data_sets` and `compare --data-sets`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison.data_sets import across_data_sets
+from ltr_harness.comparison.saved import FILE, to_parquet
+from ltr_harness.errors import NotComparableError, UsageError
+from ltr_harness.report import write_report
+from ltr_harness.report.data import ReportData
+
+Cli = Callable[..., tuple[int, str, str]]
+
+SIZES = {"small": 80, "web": 400}
+GAINS = {"old": (0.0, 0.0), "new": (0.03, 0.02), "mixed": (0.05, -0.05), "bad": (-0.04, -0.03)}
+
+
+def measured(name: str, models: tuple[str, ...] = tuple(GAINS), **options: object) -> Comparison:
+    """The gains of each model on a data set, over queries of their own."""
+    n, at = SIZES[name], list(SIZES).index(name)
+    rng = np.random.default_rng(at)
+    hard = rng.normal(0.5, 0.1, n)
+    tables = {}
+    for model, gains in GAINS.items():
+        values = hard + gains[at] + rng.normal(0, 0.04, n)
+        columns = {"query_id": [f"{name}{q}" for q in range(n)], "mrr": values, "user_id": np.arange(n) // 4}
+        tables[model] = pd.DataFrame(columns)
+    return compare({model: tables[model] for model in models}, draws=500, **options)
+
+
+@pytest.fixture(scope="module")
+def both() -> dict[str, Comparison]:
+    return {name: measured(name) for name in SIZES}
+
+
+def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str, Comparison]) -> None:
+    found = across_data_sets(both)
+    models = {one.model: one for one in found.models}
+    each = {model: [one.summary(model).mean for one in both.values()] for model in GAINS}
+    for model, own in models.items():
+        assert own.means == tuple(each[model])
+        assert own.mean == pytest.approx(np.mean(each[model]))
+    new, mixed = models["new"].average, models["mixed"].average
+    assert new is not None
+    assert mixed is not None
+    assert new.difference == pytest.approx(np.mean([one.paired("new").difference for one in both.values()]))
+    assert (new.verdict, mixed.verdict) == ("better", "not distinguishable")
+    assert [part.verdict for part in models["mixed"].by_data_set] == ["better", "worse"]
+    assert (models["new"].same_sign, models["mixed"].same_sign) == (2, 1)
+    assert models["old"].average is None
+    assert (models["new"].first_rank, models["new"].last_rank) == (1, 1)
+    assert (models["bad"].first_rank, models["bad"].last_rank) == (4, 4)
+    assert {(models[name].first_rank, models[name].last_rank) for name in ("old", "mixed")} == {(2, 3)}
+    assert found.lines()[-1] == "Best on average may be: new."
+    assert found.models[0].model == "new"
+
+
+def test_each_data_set_is_corrected_among_all(both: dict[str, Comparison]) -> None:
+    """Three models on two data sets are six comparisons."""
+    for one in across_data_sets(both).models:
+        if one.average is None:
+            continue
+        for part, comparison in zip(one.by_data_set, both.values(), strict=True):
+            alone = comparison.paired(one.model)
+            assert part.p == alone.p
+            assert part.p_corrected >= part.p
+            assert part.difference == pytest.approx(alone.difference)
+            assert part.ci_low <= alone.ci_low
+            assert part.ci_high >= alone.ci_high
+
+
+def test_weights(both: dict[str, Comparison]) -> None:
+    small, web = (one.paired("mixed").difference for one in both.values())
+    found = across_data_sets(both, {"web": 3.0, "small": 1.0})
+    assert found.weights == (0.25, 0.75)
+    (mixed,) = (one.average for one in found.models if one.model == "mixed")
+    assert mixed is not None
+    assert mixed.difference == pytest.approx(0.25 * small + 0.75 * web)
+    assert mixed.verdict == "worse"
+    for wrong in ({"web": 1.0}, {"web": 1.0, "small": 0.0}, {"web": 1.0, "small": 1.0, "more": 1.0}):
+        with pytest.raises(UsageError, match="weights: none above 0 for "):
+            across_data_sets(both, wrong)
+
+
+def test_lower_may_be_better() -> None:
+    def turned(one: Comparison) -> Comparison:
+        return compare(*(Entrant(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
+                         for e in one.entrants), draws=500)  # fmt: skip
+
+    plain = across_data_sets({name: measured(name) for name in SIZES})
+    other = across_data_sets({name: turned(measured(name)) for name in SIZES})
+    assert [one.model for one in other.models] == [one.model for one in plain.models]
+    for one, own in zip(plain.models, other.models, strict=True):
+        assert (one.first_rank, one.last_rank) == (own.first_rank, own.last_rank)
+        assert (one.average and one.average.verdict) == (own.average and own.average.verdict)
+
+
+def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison]) -> None:
+    by_user = across_data_sets({name: measured(name, unit="user_id") for name in SIZES})
+    assert by_user.method.startswith("skewness-adjusted sign-flip test by user_id within data sets")
+    assert by_user.models[0].average is not None
+    rng = np.random.default_rng(9)
+
+    def seeded(n: int, sd: float) -> Comparison:
+        hard, noise = rng.normal(0.5, 0.1, n), rng.normal(0, 0.02, n)
+        return compare(*(
+            Entrant(name, np.array([f"{n}-{q}" for q in range(n)]),
+                    {"mrr": hard + gain + noise * (gain > 0) + rng.normal(0, sd, (3, 1)) + rng.normal(0, 1e-3, (3, n))},
+                    ("1", "2", "3"), {"mrr": True}, seeded=True)
+            for name, gain in (("old", 0.0), ("new", 0.01))), draws=500)  # fmt: skip
+
+    still, moody = ({"a": seeded(100, sd), "b": seeded(200, sd)} for sd in (1e-4, 0.03))
+    (calm,) = (one.average for one in across_data_sets(still).models if one.average)
+    (loud,) = (one.average for one in across_data_sets(moody).models if one.average)
+    assert calm.verdict == "better"
+    assert loud.ci_high - loud.ci_low > 5 * (calm.ci_high - calm.ci_low)
+
+
+def test_what_is_not_complete_is_refused(both: dict[str, Comparison]) -> None:
+    with pytest.raises(
+        NotComparableError, match="web: has no mixed, bad; expected every model on every data set"
+    ):
+        across_data_sets({"small": both["small"], "web": measured("web", ("old", "new"))})
+    with pytest.raises(
+        NotComparableError, match="web: the baseline is new, old on small; expected one baseline"
+    ):
+        across_data_sets({"small": both["small"], "web": measured("web", baseline="new")})
+    with pytest.raises(NotComparableError, match="again: is small again: the same queries and values"):
+        across_data_sets({"small": both["small"], "again": both["small"]})
+    with pytest.raises(UsageError, match="1 data set; several are compared"):
+        across_data_sets({"small": both["small"]})
+    for options in ({"test": "sign"}, {"correction": "max-t"}, {"interval": "bca"}, {"margin": 0.1}):
+        with pytest.raises(UsageError, match="over several data sets"):
+            across_data_sets({name: measured(name, **options) for name in SIZES})
+
+
+@pytest.fixture
+def ltr(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    both: dict[str, Comparison],
+) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    for name, one in both.items():
+        write_report(ReportData(one, [], [], None, name), tmp_path / name / "report", ("json",))
+        assert (tmp_path / name / "report" / FILE).read_bytes() == to_parquet(one)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = run_command(cli, ["compare", *arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+def test_the_command(ltr: Cli) -> None:
+    inputs = ("small/report", "web/report/report.json", "--data-sets")
+    code, out, _ = ltr(*inputs, "-o", "page")
+    assert code == 0
+    assert out.startswith(
+        "mrr against old: skewness-adjusted sign-flip test within data sets, Holm, 95 % intervals."
+    )
+    head, first = next(
+        (line.split(), below.split()[0])
+        for line, below in zip(out.splitlines(), out.splitlines()[1:], strict=False)
+        if line.startswith("model ")
+    )
+    assert head == ["model", "small", "web", "average", "change", "rank"]
+    assert first == "new"
+    assert "new is better than old at mrr on average over 2 data sets: +0.0" in out
+    assert "the sign is the same on 1 of 2: small +0.0" in out
+    assert "Best on average may be: new." in out
+    assert "Several data sets" in Path("page/report.html").read_text()
+    weighted = json.loads(ltr(*inputs, "--weights", "small=1,web=3", "--json")[1])
+    assert weighted["weights"] == [0.25, 0.75]
+    assert [one["model"] for one in weighted["models"]] == ["new", "old", "mixed", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("small/report", "web/report"), "The same models on several data sets: --data-sets"),
+        (("small/report", "--data-sets"), "1 data set; several are compared"),
+        (("small/report", "web/report", "--weights", "small=1"), "--weights without --data-sets"),
+        (
+            ("small/report", "web/report", "--data-sets", "--weights", "small"),
+            "--weights small; expected NAME=NUMBER",
+        ),
+        (
+            ("small/report", "web/report", "--data-sets", "--fail-if", "mrr < baseline"),
+            "--fail-if with --data-sets",
+        ),
+        (
+            ("small/report", "web/report", "--data-sets", "--cheap-labels", "x"),
+            "--cheap-labels with --data-sets",
+        ),
+        (("small/report", "web/report", "--data-sets", "--interleaving"), "--interleaving with --data-sets"),
+        (("small/report", "web/report", "--data-sets", "--baseline", "nobody"), "no model 'nobody'"),
+    ],
+)
+def test_what_the_command_refuses(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = ltr(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
