@@ -55,6 +55,14 @@ def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["LTR_HARNESS_CACHE"] = str(tmp_path_factory.mktemp("data-cache"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _in_this_process() -> None:
+    """Experiments of tests train where they are asked for, unless the test says otherwise."""
+    from ltr_harness.experiment.experiment import run_experiment
+
+    run_experiment.__kwdefaults__["workers"] = 1
+
+
 @pytest.fixture(scope="module")
 def quick_workers() -> Iterator[None]:
     """Processes of Dask clusters start as the harness's own do: as copies of one that has loaded everything."""

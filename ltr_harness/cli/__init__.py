@@ -114,11 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
     _open_closed_streams()
     from ltr_harness.cli.ending import run_command
+    from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
 
-    # Read by both boosters' OpenMP when they load: wait for each other a little while (small trees need that),
-    # then sleep. By default they spin so long that small trainings take ten times as long on a busy machine.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    let_idle_threads_sleep()
     os.environ["OMP_DYNAMIC"] = "false"  # or how busy the machine is would decide on the number of threads
     # Loading makes a million objects of which hardly one is garbage: by default they are searched hundreds of times.
     gc.set_threshold(50_000, 20, 100)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ltr_harness.atomic import sweep_unfinished, write_whole
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import outline_of, resolved_yaml
-from ltr_harness.errors import TrainingError
+from ltr_harness.errors import Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check
 from ltr_harness.experiment.cluster import Cluster, chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.findings import refuse_errors
+from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
+from ltr_harness.experiment.in_memory import with_files
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.plan import list_tasks
@@ -23,6 +26,7 @@ from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.search import require_optuna
 from ltr_harness.experiment.task import Plan, Task
+from ltr_harness.experiment.terminal_progress import where_somebody_looks
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
 from ltr_harness.report import ReportData, warm_up, write_report
@@ -116,39 +120,45 @@ def run_experiment(
     *,
     overrides: Sequence[str] = (),
     runs: str | Path = "runs",
-    workers: int | str | None = 1,
+    workers: int | str | None = None,
     dask: str | None = None,
     force: bool = False,
     fail_fast: bool = False,
+    on_failure: Literal["raise", "keep"] = "raise",
     accept: Collection[str] = (),
     progress: Progress | None = None,
 ) -> ExperimentResult:
-    """Train what is missing, compare, report.
+    """Train what is missing, compare, report: `ltr-harness run` in Python.
 
     Args:
-        config: an experiment file, or the same as a mapping.
+        config: an experiment file, or the same as a mapping, whose ``data`` may hold `RankingDataset` s as ``train``,
+            ``valid``, ``test`` or ``files``: they are kept as Parquet beside the runs.
         overrides: ``"a.b=value"`` texts, applied last.
         runs: folder under which the experiment's folder of runs is kept.
-        workers: processes; each gets its share of the cores. None: as many as finish first. ``"dask:4"``: a Dask
-            cluster of so many processes on this machine. With other than 1 in a script of your own, call this below
-            ``if __name__ == "__main__":``, because new processes import the script.
+        workers: processes; each gets its share of the cores. None: as many as finish first, as the command has it;
+            1: this process. ``"dask:4"``: a Dask cluster of so many processes on this machine; in a script of your
+            own, call that below ``if __name__ == "__main__":``, because its processes import the script.
         dask: address of a Dask cluster's scheduler, or its scheduler file, to train there.
         force: train everything again.
         fail_fast: stop at the first model that fails; otherwise the others go on.
+        on_failure: whether a model that failed is an error once the others are compared, or is found in `failures`.
         accept: data lints whose errors are meant, such as ``["leaking-feature"]``: they stand in the records and
             beside the result instead of ending it.
-        progress: told what happens.
+        progress: told what happens; None shows it on a terminal and in a notebook. ``Progress()`` is silent.
 
     Raises:
         UsageError: configuration, data or models are wrong, or a data lint finds an error; nothing was run.
-        TrainingError: with `fail_fast`, the first failure.
+        TrainingError: runs failed; those that finished are kept, compared and reported.
     """
+    if on_failure not in ("raise", "keep"):
+        raise UsageError(f"on_failure={on_failure!r}; expected 'raise' or 'keep'")
     if workers != 1:
         refuse_in_worker()
-    with chosen_cluster(workers, dask) as cluster:
+    in_time = let_idle_threads_sleep()
+    with chosen_cluster(workers, dask) as cluster, _shown(progress) as shown:
         n_workers = workers if isinstance(workers, int) else None
         prepared = prepare(
-            config,
+            with_files(config, runs),
             overrides=overrides,
             runs=runs,
             force=force,
@@ -156,11 +166,33 @@ def run_experiment(
             cluster=cluster,
             accept=accept,
         )
-        return run_prepared(prepared, fail_fast=fail_fast, progress=progress)
+        apart = workers is None and not in_time
+        result = run_prepared(prepared, fail_fast=fail_fast, progress=shown, apart=apart)
+    if result.failures and on_failure == "raise":
+        raise TrainingError(
+            [
+                Problem(
+                    f"{run.record.model}, {run.record.fold}, seed {run.record.seed}", str(run.record.error)
+                )
+                for run in result.failures
+            ]
+        )
+    return result
+
+
+@contextmanager
+def _shown(progress: Progress | None) -> Iterator[Progress]:
+    """What was given, or what shows it where somebody looks."""
+    shown = where_somebody_looks() if progress is None else None
+    if shown is None:
+        yield progress or Progress()
+        return
+    with shown:
+        yield shown
 
 
 def run_prepared(
-    prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None
+    prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains.
 
@@ -168,6 +200,7 @@ def run_prepared(
         prepared: from `prepare`.
         fail_fast: stop at the first model that fails.
         progress: told of what happens.
+        apart: train in a process of its own even where one is enough.
     """
     progress = progress or Progress()
     job, plan = prepared.job, prepared.plan
@@ -183,7 +216,7 @@ def run_prepared(
         progress.planned(job, plan)
     write_plan(job.folder, [task.folder.name for task in plan.tasks])
     todo = [task for task in plan.tasks if task.state != "done"]
-    _execute(todo, job, progress, fail_fast)
+    _execute(todo, job, progress, fail_fast, apart)
     progress.reporting()
     finished = [load_run(task.folder) for task in plan.tasks]
     data = experiment_data(outline_of(job.experiment), finished)
@@ -202,14 +235,14 @@ def run_prepared(
     )
 
 
-def _execute(todo: Sequence[Task], job: Job, progress: Progress, fail_fast: bool) -> None:
+def _execute(todo: Sequence[Task], job: Job, progress: Progress, fail_fast: bool, apart: bool) -> None:
     """Train and score what is not done: on a cluster, in processes, or here."""
     if todo:
         threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
     workers = min(job.workers, len(todo))
     if job.cluster is not None:
         finished = run_on_cluster(todo, job, job.cluster, progress)
-    elif workers > 1:
+    elif workers > 1 or (apart and todo):
         finished = run_in_workers(todo, job, workers, progress)
     else:
         finished = run_here(todo, job, progress)

@@ -23,6 +23,7 @@ from typing import Any
 from ltr_harness.errors import MAIN_GUARD, UsageError
 
 _shutdowns: list[threading.Thread] = []
+_script_lock = threading.Lock()
 
 
 @contextmanager
@@ -49,10 +50,27 @@ def _set_safe_path(value: str | None) -> None:
         os.environ[_SAFE_PATH] = value
 
 
+@contextmanager
+def without_script() -> Iterator[None]:
+    """Processes that start within do not import the script that this one runs: they need nothing of it.
+
+    They would run it once more otherwise, up to where it starts them, unless it guards that by `__name__`.
+    """
+    script = vars(sys.modules["__main__"])
+    with _script_lock:
+        before: dict[str, Any] = {name: script[name] for name in ("__spec__", "__file__") if name in script}
+        script.pop("__file__", None)
+        script["__spec__"] = None
+        try:
+            yield
+        finally:
+            script.update(before)
+
+
 class _IsolatedProcess(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802  # multiprocessing's name
-        with isolated():
+        with isolated(), without_script():
             return SpawnProcess._Popen(process_obj)
 
 
@@ -60,6 +78,21 @@ class Isolated(SpawnContext):
     """New processes that import nothing from the current folder."""
 
     Process = _IsolatedProcess
+
+
+if sys.platform == "linux":
+    from multiprocessing.context import ForkServerContext, ForkServerProcess
+
+    class _CopiedProcess(ForkServerProcess):
+        @staticmethod
+        def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802
+            with without_script():
+                return ForkServerProcess._Popen(process_obj)
+
+    class Copied(ForkServerContext):
+        """New processes that are copies of one that has loaded everything."""
+
+        Process = _CopiedProcess
 
 
 def new_pool(
@@ -99,7 +132,7 @@ def worker_context() -> BaseContext:
     _start_resource_tracker()
     if sys.platform != "linux":
         return Isolated()
-    context = multiprocessing.get_context("forkserver")
+    context = Copied()
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded"])
     _start_forkserver()
     return context

@@ -195,7 +195,7 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
 ) -> None:
     small["report"] = {"formats": ["html", "json"]}
     killer.write_text("9")
-    result = run_experiment(small, runs=tmp_path / "runs", workers=2)
+    result = run_experiment(small, runs=tmp_path / "runs", workers=2, on_failure="keep")
     assert killer.read_text() == "5"  # two runs, two workers each
     assert {run.record.model for run in result.runs} == {"xgb", "random"}
     assert [run.record.model for run in result.failures] == ["lgbm", "lgbm"]

@@ -222,7 +222,7 @@ def test_one_failing_model_does_not_cost_the_others(small: dict[str, Any], tmp_p
     file.write_text(BROKEN_RANKER)
     small["report"] = {"formats": ["html", "json"]}
     small["models"]["broken"] = {"ranker": f"{file}:Broken"}
-    result = run_experiment(small, runs=tmp_path)
+    result = run_experiment(small, runs=tmp_path, on_failure="keep")
     assert len(result.runs) == 6
     assert [run.record.error for run in result.failures] == ["ZeroDivisionError: the seventh tree"] * 2
     assert result.report_path is not None

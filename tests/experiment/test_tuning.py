@@ -384,7 +384,7 @@ def test_a_trial_that_fails_costs_itself_alone(tuned: dict[str, Any], tmp_path: 
 def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
     tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    result = run_experiment(fragile(tuned, tmp_path, limit=0), runs=tmp_path)
+    result = run_experiment(fragile(tuned, tmp_path, limit=0), runs=tmp_path, on_failure="keep")
     assert [run.record.model for run in result.runs] == ["chance"]
     (failed,) = result.failures
     error = failed.record.error
@@ -392,7 +392,9 @@ def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
     assert error.startswith("tuning found nothing: none of 5 trials could be trained (size ")
     # what is not tuned any more is not taken for what failed
     del tuned["tune"]
-    assert len(run_experiment(tuned, runs=tmp_path).failures) == 1  # limit 0 refuses size 1 as well
+    assert (
+        len(run_experiment(tuned, runs=tmp_path, on_failure="keep").failures) == 1
+    )  # limit 0 refuses size 1 as well
 
 
 def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(

@@ -82,32 +82,31 @@ def test_what_is_loaded_before_the_fork_is_no_work_for_the_garbage_collector() -
 UNGUARDED = """
 from ltr_harness import run_experiment
 
+print("once")
 result = run_experiment({path!r}, runs={runs!r}, workers={workers!r})
-print("comparison", result.comparison)
+print("comparison", result.comparison.models)
 """
 
 
+@pytest.mark.parametrize("workers", [2, None])
 @pytest.mark.parametrize(
     "tuned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["runs", "searches"]
 )
-def test_a_script_without_a_main_guard_is_told_so(small: dict[str, Any], tmp_path: Path, tuned: bool) -> None:
-    """Each new process imports the script and would run the experiment again; every run was recorded as failed."""
+def test_a_script_needs_no_main_guard(
+    small: dict[str, Any], tmp_path: Path, tuned: bool, workers: int | None
+) -> None:
+    """Processes that import the script which starts them would run the experiment again."""
     if tuned:
         small["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
     file = tmp_path / "script.py"
-    file.write_text(UNGUARDED.format(path=str(path), runs=str(tmp_path / "runs"), workers=2))
+    file.write_text(UNGUARDED.format(path=str(path), runs=str(tmp_path / "runs"), workers=workers))
     said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False)
-    assert said.returncode == 1
-    assert "comparison" not in said.stdout
-    last = said.stderr.strip().splitlines()[-1]
-    assert last.startswith("ltr_harness.errors.UsageError: the worker processes ended while they started")
-    assert (
-        'below `if __name__ == "__main__":`, because new processes import the script; or use workers=1'
-        in last
-    )
-    assert not list((tmp_path / "runs").glob("small/*--*")), "a run was recorded as failed"
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("once\ncomparison (")
+    assert said.stdout.count("once") == 1
+    assert said.stderr == ""
 
 
 @pytest.mark.slow

@@ -89,10 +89,10 @@ def command(
     if local and workers != 1 and not dry_run:
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
-    from ltr_harness.cli.watching import TerminalProgress
     from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared
     from ltr_harness.experiment.findings import refuse_errors
+    from ltr_harness.experiment.terminal_progress import TerminalProgress
 
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,

@@ -79,12 +79,24 @@ class LiveRun:
         self._text = f"{self._head}: {', '.join(parts)}, {elapsed:.0f} s{left}"
 
 
-class TerminalProgress(Progress):
-    """Says what is planned, what runs and how each run ended."""
+def where_somebody_looks() -> TerminalProgress | None:
+    """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
+    progress = TerminalProgress(quiet=False, table=False)
+    return progress if progress.is_watched else None
 
-    def __init__(self, quiet: bool) -> None:
+
+class TerminalProgress(Progress):
+    """Says what is planned, what runs and how each run ended.
+
+    Args:
+        quiet: say nothing but the table.
+        table: print the comparison at the end.
+    """
+
+    def __init__(self, quiet: bool, table: bool = True) -> None:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._quiet = quiet
+        self._table = table
         self._live: Live | None = None
         self._watched = ""
         self._rule: StoppingRule | None = None
@@ -102,6 +114,11 @@ class TerminalProgress(Progress):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop_live()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a terminal or a notebook."""
+        return self._console.is_terminal or self._console.is_jupyter
 
     def say(self, text: str) -> None:
         """A plain line."""
@@ -203,6 +220,8 @@ class TerminalProgress(Progress):
         self.say("comparing and writing the report")
 
     def compared(self, data: ReportData) -> None:
+        if not self._table:
+            return
         from ltr_harness.report.terminal import show
 
         show(data)
