@@ -95,6 +95,37 @@ class Scorer:
         return request
 
 
+def flaml_metric(metric: Metric | str) -> FlamlMetric:
+    """The metric as the `metric` of FLAML's ``AutoML.fit(task="rank", groups=…)``.
+
+    FLAML minimises: it is given the negated mean, and the mean itself under the metric's name.
+
+    Args:
+        metric: a value such as ``NDCG(k=10)``, or its name.
+
+    Raises:
+        MetricError: an unknown metric.
+        UsageError: (while searching) FLAML was given no groups.
+    """
+    return FlamlMetric(scorer(metric))
+
+
+class FlamlMetric:
+    """What `flaml_metric` returns."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    def __call__(
+        self, X_val: Any, y_val: Any, estimator: Any, *others: Any
+    ) -> tuple[float, dict[str, float]]:
+        # labels, X_train, y_train, weight_val, weight_train, config, groups_val, groups_train
+        groups = others[6] if len(others) > 6 else None
+        value = self.scorer(estimator, X_val, y_val, groups=groups)
+        sign = 1 if self.scorer.metric.higher_is_better else -1
+        return -value, {str(self.scorer.metric): sign * value}
+
+
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
     """Cross-validation that divides no query: the folds of the experiment file's ``folds:``.
 

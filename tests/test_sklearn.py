@@ -21,7 +21,7 @@ sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn")
 from sklearn.linear_model import Ridge  # noqa: E402
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score  # noqa: E402
 
-from ltr_harness.sklearn import QueryKFold, scorer  # noqa: E402
+from ltr_harness.sklearn import QueryKFold, flaml_metric, scorer  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +208,43 @@ def test_copies_pickles_and_names() -> None:
         repr(sklearn.base.clone(QueryKFold(3, seed=4), safe=False))
         == "QueryKFold(column='qid', n_splits=3, seed=4)"
     )
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_flaml_searches_by_the_metric(rows: Any) -> None:
+    automl = pytest.importorskip("flaml.automl.automl", reason="needs flaml")
+    X, labels, queries = rows
+    seen: list[tuple[float, float]] = []
+    metric = flaml_metric("ndcg@5")
+
+    def checked(*given: Any) -> Any:
+        loss, logged = metric(*given)
+        X_val, y_val, estimator, groups = *given[:3], given[9]
+        found = evaluate(y_val, estimator.predict(X_val), query_ids=groups, metrics=["ndcg@5"]).means[
+            "ndcg@5"
+        ]
+        seen.append((logged["ndcg@5"], found))
+        assert loss == -found
+        return loss, logged
+
+    search = automl.AutoML()
+    search.fit(
+        X_train=X.to_numpy(),
+        y_train=labels.astype(int),
+        groups=queries,
+        task="rank",
+        metric=checked,
+        estimator_list=["lgbm"],
+        max_iter=2,
+        time_budget=20,
+        verbose=0,
+        n_jobs=1,
+    )
+    assert seen
+    assert all(one == other for one, other in seen)
+    with pytest.raises(UsageError, match="nothing says which rows form a query"):
+        metric(X, labels, Ridge().fit(X, labels), None, X, labels, None, None, {}, None, None)
 
 
 def test_a_metric_is_no_scorer_and_says_what_is(rows: Any) -> None:
