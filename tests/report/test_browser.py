@@ -50,25 +50,46 @@ def report_path(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> P
     return write_report(data, tmp_path_factory.mktemp("report"), ["html"])
 
 
+SCREEN = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def usual_page(browser: Any) -> Iterator[Any]:
+    """The page of tests that ask for nothing special: a window of its own for each costs a second."""
+    context = browser.new_context(offline=True, viewport=SCREEN)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+def open_page(browser: Any, usual_page: Any) -> Iterator[Callable[..., Any]]:
     """Open a file without a network; when the test ends, the console must have been silent."""
     contexts: list[Any] = []
+    ends: list[Callable[[], None]] = []
     said: list[str] = []
 
+    def listen(page: Any, event: str, listener: Callable[[Any], None]) -> None:
+        page.on(event, listener)
+        ends.append(lambda: page.remove_listener(event, listener))
+
     def open_it(path: Path, **options: Any) -> Any:
-        options.setdefault("viewport", {"width": 1280, "height": 900})
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.on("request", lambda request: said.extend([request.url] if request.url != path.as_uri() else []))
+        if options:
+            contexts.append(browser.new_context(offline=True, **{"viewport": SCREEN, **options}))
+            page = contexts[-1].new_page()
+        else:
+            page = usual_page
+            page.set_viewport_size(SCREEN)
+            page.emulate_media(media="null", color_scheme="null")
+        listen(page, "console", lambda message: said.append(f"{message.type}: {message.text}"))
+        listen(page, "pageerror", lambda error: said.append(f"error: {error}"))
+        listen(page, "request", lambda asked: said.extend([asked.url] if asked.url != path.as_uri() else []))
         page.goto(path.as_uri())
         until(page, DRAWN)
         return page
 
     yield open_it
+    for end in ends:
+        end()
     for context in contexts:
         context.close()
     assert [line for line in said if not line.startswith("data:")] == []
