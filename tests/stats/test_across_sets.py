@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from ltr_harness.stats.across_sets import critical_of_pairs, flips_within_p, rank_intervals, spread_of_models
 from ltr_harness.stats.estimates import Estimate, weighted_sum
+from ltr_harness.stats.moments import moments
 from ltr_harness.stats.paired import sign_flip_p
 from ltr_harness.stats.units import unit_means
 
@@ -124,3 +127,42 @@ def test_ranks_are_covered_at_length(sizes: tuple[int, ...]) -> None:
     assert held >= 0.935
     assert false <= 0.065
     assert 0.935 <= covered <= 0.965
+
+
+NULLS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "70 % ties": lambda rng, n: np.where(rng.random(n) < 0.7, 0, rng.normal(size=n)),
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1,
+    "lognormal": lambda rng, n: rng.lognormal(size=n) - np.exp(0.5),
+    "5 % large gains": lambda rng, n: (
+        np.where(rng.random(n) < 0.05, rng.uniform(0.5, 1, n), 0) + rng.normal(0, 0.02, n) - 0.0375
+    ),
+}
+
+
+def called_different(world: str, sizes: tuple[int, ...], runs: int) -> float:
+    """How often the average over data sets of a mean of 0 is called different, by flips and t together."""
+    rng, false, weights = np.random.default_rng(31), 0, [1 / len(sizes)] * len(sizes)
+    for _ in range(runs):
+        parts = [NULLS[world](rng, n)[:, None] for n in sizes]
+        estimates = []
+        for part in parts:
+            own = moments(part)
+            error, lean = float(own.standard_error[0]), float(own.skewness[0]) / np.sqrt(len(part))
+            estimates.append(Estimate(float(own.mean[0]), error, len(part) - 1, lean))
+        average = weighted_sum(estimates, weights)
+        flips = float(flips_within_p(parts, weights, draws=300, seed=1)[0])
+        low, high = average.interval(0.95)
+        false += max(flips, average.p()) < 0.05 and not low < 0 < high
+    return false / runs
+
+
+@pytest.mark.parametrize("world", ["exponential", "5 % large gains"])
+def test_equal_models_are_called_different_in_few_cases(world: str) -> None:
+    assert called_different(world, (50, 200), 60) <= 0.13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", list(NULLS))
+@pytest.mark.parametrize("sizes", [(50, 50), (50, 200), (100, 100, 100)])
+def test_equal_models_are_called_different_in_5_percent(world: str, sizes: tuple[int, ...]) -> None:
+    assert called_different(world, sizes, 600) <= 0.085  # 6.5 and twice its Monte Carlo error

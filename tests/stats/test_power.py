@@ -9,6 +9,7 @@ import pytest
 
 from ltr_harness.stats.by_unit import outcomes_by_unit, seeds_by_unit
 from ltr_harness.stats.method import Method
+from ltr_harness.stats.moments import moments
 from ltr_harness.stats.over_seeds import with_seeds
 from ltr_harness.stats.paired import detectable_difference
 from ltr_harness.stats.power import Spread
@@ -82,6 +83,21 @@ def test_the_plan_finds_the_difference_in_every_world(
     world: str, ratio: float, low: float, high: float
 ) -> None:
     assert low < share_found(world, ratio, 1000)[1] < high
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", ["normal", "exponential gains"])
+def test_a_plan_from_400_queries(world: str) -> None:
+    """The standard deviation and the skewness are those of a sample; the numbers planned differ by 15 and 33 %."""
+    draw, sd, _ = WORLDS[world]
+    rng, method, there = np.random.default_rng(21), Method(draws=500), 0
+    for _ in range(800):
+        sample = moments(draw(rng, 400))
+        spread = Spread(float(sample.sd) ** 2, n=400, skewness=float(sample.skewness))
+        n = spread.needed(0.1 * sd, alpha=0.05, power=0.8)
+        assert n is not None
+        there += found(draw(rng, n) + 0.1 * sd, method)
+    assert abs(there / 800 - 0.8) < 0.045
 
 
 def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.ndarray]:
