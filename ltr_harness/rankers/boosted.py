@@ -226,13 +226,19 @@ class BoostedRanker(Ranker):
 
     # --- what can be wrong with them ---
 
+    def objective_problems(self, facts: Facts | None) -> list[Problem]:
+        """An objective that the library does not have, or that the training labels do not fit.
+
+        Args:
+            facts: of the training data, if it is known.
+        """
+        if isinstance(self.objective, str):
+            return objective_problems(self.objective, self.objectives)
+        return self.objective.problems(facts)
+
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
-        problems = (
-            objective_problems(self.objective, self.objectives)
-            if isinstance(self.objective, str)
-            else self.objective.problems(facts)
-        )
+        problems = self.objective_problems(facts)
         is_known = not problems  # what depends on an objective that is none cannot be judged
         presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:

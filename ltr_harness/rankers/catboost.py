@@ -23,12 +23,20 @@ from ltr_harness.errors import DataError, MissingExtraError, Problem
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.binned import shared
 from ltr_harness.rankers.boosted import BoostedRanker, Importance, TreeModel
+from ltr_harness.rankers.catboost_losses import (
+    LAMBDAMART,
+    LAMBDAMART_RIDGE,
+    OBJECTIVES,
+    problems,
+    step_problems,
+    translated,
+    translation_problems,
+)
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.parameters import name_problems
 from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
-
-OBJECTIVES = ("YetiRank", "QueryRMSE", "PairLogit")
 
 _METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
 _STOPPING = "set it under `stopping:`; one rule stops every library"
@@ -71,7 +79,7 @@ _THREADS = re.compile(r'"thread_count":\d+')
 
 
 class CatBoostRanker(BoostedRanker):
-    """CatBoost's YetiRank, QueryRMSE or PairLogit; needs the extra `catboost`.
+    """CatBoost's YetiRank, LambdaMart, StochasticRank and others by its own names; needs the extra `catboost`.
 
     CatBoost's own metrics see no queries, and its early stopping sees its own metrics. So it trains all rounds
     allowed, the rule is applied to the model's stages afterwards, and the best one is kept: what stopping would
@@ -83,7 +91,20 @@ class CatBoostRanker(BoostedRanker):
     objectives: ClassVar[Collection[str]] = OBJECTIVES
     model_file: ClassVar[str] = "model.cbm"
 
-    objective: str = Field("YetiRank", description="YetiRank, QueryRMSE or PairLogit.")
+    objective: str | MetricObjectiveConfig = Field(
+        "YetiRank",
+        description="As CatBoost writes it: YetiRank:mode=MRR;top=10, LambdaMart:metric=NDCG, PairLogit, RMSE …; "
+        "{metric: ndcg@10}: its LambdaMart, where that has the metric.",
+    )
+
+    @property
+    def loss(self) -> str:
+        return self.objective.partition(":")[0] if isinstance(self.objective, str) else METRIC
+
+    def objective_problems(self, facts: Facts | None) -> list[Problem]:
+        if isinstance(self.objective, str):
+            return problems(self.objective, facts)
+        return translation_problems(self.objective, facts) or super().objective_problems(facts)
 
     @classmethod
     def canonical_name(cls, parameter: str) -> str:
@@ -91,15 +112,15 @@ class CatBoostRanker(BoostedRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         _catboost()
-        problems = self.field_problems(facts)
-        problems += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        found = self.field_problems(facts)
+        found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:
-            problems.append(
+            found.append(
                 Problem("position_bias", "is not available with CatBoost", "LightGBM's lambdarank or XGBoost")
             )
-        if not problems:
-            problems += self._refusals(facts)
-        return problems
+        canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
+        found += step_problems(self.loss, canonical)
+        return found or self._refusals(facts)
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
         """Values that CatBoost refuses: it is asked, on a handful of rows."""
@@ -187,8 +208,12 @@ class CatBoostRanker(BoostedRanker):
         return history, trained if stopper is None else stopper.best_round
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
+        ridge = "l2_leaf_reg" in map(self.canonical_name, params)
         return {
-            "loss_function": self.objective,
+            "loss_function": self.objective
+            if isinstance(self.objective, str)
+            else translated(self.objective),
+            **({"l2_leaf_reg": LAMBDAMART_RIDGE} if self.loss in LAMBDAMART and not ridge else {}),
             **params,
             "random_seed": seed,
             "thread_count": threads,

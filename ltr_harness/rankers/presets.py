@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ltr_harness.rankers.catboost_losses import LAMBDAMART, LAMBDAMART_RIDGE
+from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
 from ltr_harness.rankers.metric_objective import METRIC
 
 Params = dict[str, Any]
@@ -96,9 +98,9 @@ PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {
     ("xgboost", "rank:ndcg"): _each(_XGBOOST, _TOP_XGBOOST),
     ("xgboost", "rank:pairwise"): _each(_XGBOOST, _TOP_XGBOOST),
     ("xgboost", "rank:map"): _each(_XGBOOST, _TOP_XGBOOST),
+    ("xgboost", "reg:squarederror"): _each(_XGBOOST, {}),
     ("xgboost", METRIC): _each(_XGBOOST, {}),
     ("xgboost", "rank_xendcg"): _each(_XGBOOST, {}, {"eta": 0.03, "min_child_weight": 0.1}),
-    ("catboost", "YetiRank"): _CATBOOST,
-    ("catboost", "QueryRMSE"): _CATBOOST,
-    ("catboost", "PairLogit"): _CATBOOST,
+    **{("catboost", objective): _CATBOOST for objective in CATBOOST},
+    **{("catboost", loss): _each(_CATBOOST, {"l2_leaf_reg": LAMBDAMART_RIDGE}) for loss in LAMBDAMART},
 }

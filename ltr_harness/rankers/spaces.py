@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ltr_harness.rankers.catboost_losses import LAMBDAMART
+from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
 from ltr_harness.rankers.metric_objective import METRIC
 
 Spaces = dict[str, Any]
@@ -43,6 +45,7 @@ _CATBOOST: Spaces = {
     "params.subsample": _range(0.5, 0.95),
     "params.rsm": _range(0.4, 1.0),
 }
+_WITHOUT_RIDGE = {name: values for name, values in _CATBOOST.items() if name != "params.l2_leaf_reg"}
 # A pair counts where its better row stands within the first so many: a little above the usual K of 10, up to all.
 _TOP_LIGHTGBM: Spaces = {"params.lambdarank_truncation_level": _range(10, 40)}
 
@@ -60,8 +63,8 @@ SPACES: Final[dict[tuple[str, str], Spaces]] = {
     ("xgboost", "rank:pairwise"): _XGBOOST,
     ("xgboost", "rank:map"): _XGBOOST,
     ("xgboost", "rank_xendcg"): _XGBOOST,
+    ("xgboost", "reg:squarederror"): _XGBOOST,
     ("xgboost", METRIC): {**_XGBOOST, **_METRIC},
-    ("catboost", "YetiRank"): _CATBOOST,
-    ("catboost", "QueryRMSE"): _CATBOOST,
-    ("catboost", "PairLogit"): _CATBOOST,
+    **{("catboost", objective): _CATBOOST for objective in CATBOOST},
+    **{("catboost", loss): _WITHOUT_RIDGE for loss in LAMBDAMART},
 }

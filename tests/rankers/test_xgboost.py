@@ -16,7 +16,7 @@ from ltr_harness.boosting.xgboost import XENDCG
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
-from ltr_harness.rankers import Training
+from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.xgboost.parameters import OWNED, canonical_names
 from ltr_harness.rankers.xgboost.ranker import XGBoostModel, XGBoostRanker
 
@@ -274,7 +274,7 @@ def test_a_missing_gpu_is_refused_after_a_silent_training_too(facts: Any, said: 
 
 
 @pytest.mark.parametrize(
-    "objective", ["rank:NDCG", "rank_ndcg", "None", "", "lambdarank", "reg:squarederror"]
+    "objective", ["rank:NDCG", "rank_ndcg", "None", "", "lambdarank", "reg:logistic", "{metric: …}"]
 )
 def test_any_other_objective_is_refused(objective: str, said: Any) -> None:
     assert said(XGBoostRanker(objective=objective).check())["objective"].startswith(
@@ -386,3 +386,23 @@ def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> N
     assert low < 0 < high
     assert abs(np.nanmean(ours) - np.nanmean(theirs)) < 0.03
     assert np.nanmean(ours) > 0.68  # without learning it is about 0.59
+
+
+def test_squared_error_weighs_the_rows_of_weighted_queries(make_dataset: Any) -> None:
+    train = make_dataset(1, weights=True)
+    ranker = XGBoostRanker(objective="reg:squarederror", params={"max_depth": 3})
+    assert ranker.check(Facts.of(train, stopping=False)) == []
+    scores = ranker.fit(Training(train=train, rounds=5)).score(train.features)
+    weights = np.repeat(train.judgments.query_weights, train.groups.sizes)
+    data = xgboost.QuantileDMatrix(train.features, label=train.labels, weight=weights, max_bin=256)
+    theirs = xgboost.train({"max_depth": 3, "nthread": 1, "verbosity": 0}, data, 5)
+    np.testing.assert_array_equal(scores, theirs.inplace_predict(train.features, predict_type="margin"))
+    unweighted = ranker.fit(Training(train=make_dataset(1), rounds=5)).score(train.features)
+    assert not np.array_equal(scores, unweighted)
+
+
+def test_pair_parameters_mean_nothing_to_squared_error(said: Any) -> None:
+    params = {"lambdarank_pair_method": "mean"}
+    found = said(XGBoostRanker(objective="reg:squarederror", params=params, position_bias=True).check())
+    assert "has no effect with the objective reg:squarederror" in found["params.lambdarank_pair_method"]
+    assert "has no effect with the objective reg:squarederror" in found["position_bias"]

@@ -21,7 +21,10 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:pairwise": _PAIRS,
     "rank:map": _PAIRS,
     "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
+    "reg:squarederror": {},
 }
+SQUARED_ERROR = "reg:squarederror"
+WITH_BIAS = ("rank:ndcg", "rank:pairwise", "rank:map")
 XENDCG = "rank_xendcg"
 _LOSSES = {**OBJECTIVES, METRIC: {"base_score": 0.0}}
 _OURS = (XENDCG, METRIC)
@@ -161,7 +164,7 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
 
 def for_library(handed: Mapping[str, Any]) -> dict[str, Any]:
     """What XGBoost is handed of it: an objective it does not know becomes one whose predictions are raw scores."""
-    return {**handed, "objective": "reg:squarederror"} if handed["objective"] in _OURS else dict(handed)
+    return {**handed, "objective": SQUARED_ERROR} if handed["objective"] in _OURS else dict(handed)
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -193,7 +196,7 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     hist = given.get("tree_method", "hist") in ("hist", "auto")
     conditions: list[tuple[list[str], bool, str]] = [
         (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
-        ([*_PAIRS, "lambdarank_bias_norm"], objective not in _OURS, f"with the objective {objective}"),
+        ([*_PAIRS, "lambdarank_bias_norm"], objective.startswith("rank:"), f"with the objective {objective}"),
         (_OTHER_LOSSES, False, f"with the objective {objective}"),
         (
             ["lambdarank_bias_norm"],

@@ -33,7 +33,7 @@ from ltr_harness.rankers.xgboost.check import problems, spoken
 
 
 class XGBoostRanker(DataParallelRanker):
-    """XGBoost's rank:ndcg, rank:pairwise, or rank:map with an explicit threshold; rank_xendcg; any metric."""
+    """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; squared error for reference."""
 
     packages: ClassVar[tuple[str, ...]] = ("xgboost",)
     library: ClassVar[str] = "xgboost"
@@ -42,8 +42,8 @@ class XGBoostRanker(DataParallelRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "rank:ndcg",
-        description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg; {metric: err@10, …}: any metric; primary: the "
-        "one that decides.",
+        description="rank:ndcg, rank:pairwise, rank:map, rank_xendcg or reg:squarederror; {metric: err@10, …}: any "
+        "metric; primary: the one that decides.",
     )
     relevant: int | None = Field(
         None,
@@ -65,7 +65,7 @@ class XGBoostRanker(DataParallelRanker):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {"feature_types": True} if self.has_categories(facts) else {}
-        if self.position_bias and self.loss in (parameters.XENDCG, METRIC):
+        if self.position_bias and self.loss not in parameters.WITH_BIAS:
             listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
@@ -100,7 +100,14 @@ class XGBoostRanker(DataParallelRanker):
                 "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
             ),
         ):
-            key = (self.selection(), self.relevant, self._needs_names(handed), parameters.binning(handed))
+            rows = self.objective == parameters.SQUARED_ERROR  # are weighed, not queries
+            key = (
+                self.selection(),
+                self.relevant,
+                rows,
+                self._needs_names(handed),
+                parameters.binning(handed),
+            )
             train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
             watch = None
             if training.valid is not None and training.watched:
@@ -241,8 +248,7 @@ class XGBoostRanker(DataParallelRanker):
     def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
         fields = {
             "label": split.labels,
-            "group": split.groups.sizes,  # never query ids: XGBoost cuts them to 32 bits
-            "weight": split.judgments.query_weights,  # XGBoost weighs queries
+            **self._queries(split),
             "feature_names": safe_feature_names(split.feature_names) if self._needs_names(handed) else None,
             "nthread": handed["nthread"],
         }
@@ -250,6 +256,13 @@ class XGBoostRanker(DataParallelRanker):
             kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
             fields |= {"feature_types": kinds, "enable_categorical": True}
         return fields
+
+    def _queries(self, split: RankingDataset) -> dict[str, Any]:
+        """Groups and weights: XGBoost weighs queries, and rows where there are none."""
+        sizes, weights = split.groups.sizes, split.judgments.query_weights
+        if self.objective == parameters.SQUARED_ERROR:
+            return {"weight": None if weights is None else np.repeat(weights, sizes)}
+        return {"group": sizes, "weight": weights}  # never query ids: XGBoost cuts them to 32 bits
 
     def _needs_names(self, handed: dict[str, Any]) -> bool:
         """Whether training must know the features' names; if not, the model learns them afterwards.
