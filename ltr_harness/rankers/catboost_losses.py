@@ -171,11 +171,10 @@ def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> 
     if why:
         cure = "LightGBM or XGBoost optimise it; or one of CatBoost's own, such as YetiRank:mode=NDCG"
         return [Problem("objective", f"CatBoost has no objective for {config.metric}: {why}", cure=cure)]
-    plain = MetricObjectiveConfig(metric=config.metric)
     return [
         Problem(f"objective.{name}", "CatBoost's LambdaMart has no such choice", cure="leave it out")
         for name in ("truncation_level", "weighting")
-        if getattr(config, name) != getattr(plain, name)
+        if getattr(config, name) != MetricObjectiveConfig.model_fields[name].default
     ]
 
 
