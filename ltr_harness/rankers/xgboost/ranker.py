@@ -82,6 +82,12 @@ class XGBoostRanker(DataParallelRanker):
     def seed_matters(self) -> bool:
         return parameters.seed_matters(self.loss, self.library_params())
 
+    def selection(self) -> tuple[Any, ...]:
+        return (*super().selection(), self.relevant, self.objective == parameters.SQUARED_ERROR)
+
+    def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
+        return super().recorded(handed) | ({} if self.relevant is None else {"relevant": self.relevant})
+
     def fit(self, training: Training) -> XGBoostModel:
         import xgboost
 
@@ -100,14 +106,7 @@ class XGBoostRanker(DataParallelRanker):
                 "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
             ),
         ):
-            rows = self.objective == parameters.SQUARED_ERROR  # are weighed, not queries
-            key = (
-                self.selection(),
-                self.relevant,
-                rows,
-                self._needs_names(handed),
-                parameters.binning(handed),
-            )
+            key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
             train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
             watch = None
             if training.valid is not None and training.watched:
@@ -135,10 +134,7 @@ class XGBoostRanker(DataParallelRanker):
         n_splits = int(sum(booster.get_score(importance_type="weight").values()))
         return XGBoostModel(
             booster=booster,
-            params={
-                **self.recorded(handed),
-                **({} if self.relevant is None else {"relevant": self.relevant}),
-            },
+            params=self.recorded(handed),
             best_round=kept,
             rounds_trained=trained,
             history=watch.history if watch else [],
@@ -208,10 +204,7 @@ class XGBoostRanker(DataParallelRanker):
         n_splits = int(sum(booster.get_score(importance_type="weight").values()))
         return XGBoostModel(
             booster=booster,
-            params={
-                **self.recorded(handed),
-                **({} if self.relevant is None else {"relevant": self.relevant}),
-            },
+            params=self.recorded(handed),
             best_round=kept,
             rounds_trained=rounds,
             history=trained.history,
