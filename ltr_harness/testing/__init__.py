@@ -1,8 +1,9 @@
-"""Conformance suites for what others build: inherit one in a test module, name your class, run pytest."""
+"""For the tests of others: conformance suites to inherit, and `assert_not_worse` for a ranker's quality."""
 
 from __future__ import annotations
 
 from ltr_harness.testing.metric_suite import MetricSuite as MetricSuite
+from ltr_harness.testing.not_worse import assert_not_worse as assert_not_worse
 from ltr_harness.testing.ranker_suite import RankerSuite as RankerSuite
 
-__all__ = ["MetricSuite", "RankerSuite"]
+__all__ = ["MetricSuite", "RankerSuite", "assert_not_worse"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import asked_metrics, options, rankings, several_data_sets
+from ltr_harness.cli import asked_metrics, ci_files, options, rankings, several_data_sets
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means
@@ -69,6 +69,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
 )
+@ci_files.options
 @click.option(
     "--interleaving",
     is_flag=True,
@@ -111,9 +112,10 @@ def command(
     from ltr_harness.report.data import ReportData
 
     method = options.taken_method(given)
+    files = ci_files.taken(given, gates, interleaving)
     data_sets, weights = given.pop("data_sets"), given.pop("weights")
     if data_sets:
-        _refuse_with_data_sets(gates, convention, cheap_labels, interleaving)
+        _refuse_with_data_sets(gates, convention, cheap_labels, interleaving, files.summary)
         given |= {"baseline": baseline, "common_queries": common_queries, "weights": weights}
         return several_data_sets.compared(inputs, metrics, method, given, output, as_json)
     if weights is not None:
@@ -140,16 +142,12 @@ def command(
         held = [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
         _say_json(data, {"gates": held, **cheap})
     else:
-        from ltr_harness.report.terminal import show
-
-        show(data)
-        if len(comparison.metrics) > 1:
-            say()
-            print_means(comparison)
+        _show(data)
     if output is not None:
         from ltr_harness.report import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
+    files.write(data, failures)
     for note in (*notes, *compared.notes):
         say(f"note: {note}", err=True)
     _refuse_failures(failures)
@@ -157,9 +155,18 @@ def command(
 
 
 def _refuse_with_data_sets(*values: Any) -> None:
-    names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving")
+    names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving", "--summary")
     for name in (name for name, value in zip(names, values, strict=True) if value):
         raise UsageError(f"{name} with --data-sets; {name} is about one data set")
+
+
+def _show(data: ReportData) -> None:
+    from ltr_harness.report.terminal import show
+
+    show(data)
+    if len(data.comparison.metrics) > 1:
+        say()
+        print_means(data.comparison)
 
 
 def _say_json(data: ReportData, more: dict[str, Any]) -> None:

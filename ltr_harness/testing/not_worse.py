@@ -1,0 +1,75 @@
+"""A test that a ranker is not worse than another, for pytest or any runner that knows assertions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.evaluated_runs import evaluate_runs
+from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.comparison.inputs import gather
+from ltr_harness.comparison.result import Entrant
+from ltr_harness.errors import UsageError
+from ltr_harness.metrics import Metric
+from ltr_harness.wording import count_of
+
+_SIDES = ("candidate", "baseline")
+
+
+def assert_not_worse(
+    candidate: Any,
+    baseline: Any,
+    metric: str | Metric = "ndcg@10",
+    *,
+    by: float | None = None,
+    qrels: Any = None,
+    **options: Any,
+) -> Comparison:
+    """Fail if the candidate is shown to be worse than the baseline or, with `by`, if it is not shown to be no worse.
+
+    Args:
+        candidate: an evaluation, a run folder, a table of per-query values or whatever else `compare` takes, of one
+            model; with `qrels` a ranking in any form that `evaluate_runs` takes.
+        baseline: likewise.
+        metric: what decides.
+        by: how much worse is accepted, in the metric's unit: then the burden of proof is on the candidate
+            (non-inferiority). Without it, only what is significantly worse fails.
+        qrels: judgments, where the two are rankings.
+        **options: of `compare`, such as ``unit="user_id"``.
+
+    Returns:
+        The comparison, where it passes.
+
+    Raises:
+        AssertionError: it is worse, or its mean is undefined; the message has both means.
+        UsageError: the two cannot be compared.
+
+    Example:
+        >>> qrels = {str(q): {"right": 1, "wrong": 0} for q in range(8)}
+        >>> good = {str(q): {"right": 2.0, "wrong": 1.0} for q in range(8)}
+        >>> assert_not_worse(good, good, "mrr", qrels=qrels).paired("candidate").difference
+        0.0
+    """
+    if by is not None and not by >= 0:
+        raise UsageError(f"by={by!r}; expected a number of at least 0, in the unit of the metric")
+    pair: tuple[Any, Any] = (candidate, baseline)
+    if qrels is not None:
+        evaluated = evaluate_runs(qrels, dict(zip(_SIDES, pair, strict=True)), [metric])
+        pair = (evaluated["candidate"], evaluated["baseline"])
+    entrants = [_entrant(value, name) for value, name in zip(pair, _SIDES, strict=True)]
+    result = compare(*entrants, metrics=[metric], baseline="baseline", **options)
+    worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
+    condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
+    failures = parse_gate(f"{result.primary} of candidate {worse} {condition}").failures(result)
+    if failures:
+        raise AssertionError("\n".join(failures))
+    return result
+
+
+def _entrant(value: Any, name: str) -> Entrant:
+    found = gather([value]).entrants
+    if len(found) != 1:
+        models = ", ".join(entrant.name for entrant in found)
+        raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
+    return dataclasses.replace(found[0], name=name)

@@ -1,0 +1,176 @@
+"""What gates leave for CI: JUnit XML, a page of Markdown, and the workflow of the documentation, run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pytest
+import yaml
+
+from ltr_harness import compare, evaluate
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import UsageError
+from ltr_harness.testing import assert_not_worse
+
+Cli = Callable[..., tuple[int, str, str]]
+PAGE = Path(__file__).parents[2] / "docs" / "ci-gate.md"
+
+
+def write_files(folder: Path) -> None:
+    """60 queries of 5 documents: `better` is nearer to the labels than `live`, `worse` farther."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice([0, 0, 1, 2], 300)
+    lines = (f"{grade} qid:{row // 5} 1:0\n" for row, grade in enumerate(labels))
+    (folder / "judged.txt").write_text("".join(lines))
+    live = labels + rng.normal(scale=1.5, size=300)
+    for name, scores in {"live": live, "better": live + labels, "worse": rng.normal(size=300)}.items():
+        np.savetxt(folder / f"{name}.txt", scores)
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = run_command(cli, ["compare", *arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+FILES = ("live.txt", "worse.txt", "--data", "judged.txt", "-m", "ndcg@5", "--draws", "200")
+GATES = ("--fail-if", "ndcg@5 < baseline and significant", "--fail-if", "ndcg@5 of worse < 0.1")
+
+
+def test_gates_as_junit_and_as_a_summary(ltr: Cli) -> None:
+    Path("summary.md").write_text("before\n")
+    code, _, _ = ltr(*FILES, *GATES, "--junit", "out/gates.xml", "--summary", "summary.md")
+    assert code == 3
+    suite = Xml.parse("out/gates.xml").getroot()
+    assert (suite.tag, suite.get("name")) == ("testsuite", "ltr-harness compare")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    failed, passed = suite.findall("testcase")
+    assert (failed.get("name"), passed.get("name")) == (GATES[1], GATES[3])
+    assert passed.find("failure") is None
+    failure = failed.find("failure")
+    assert failure is not None
+    assert failure.get("message") == "1 model met the condition"
+    assert re.fullmatch(r"worse: ndcg@5 0\.\d{4} < baseline live 0\.\d{4} \(.*\)", failure.text or "")
+    assert "live has the highest mean ndcg@5" in (suite.findtext("system-out") or "")
+    page = Path("summary.md").read_text()
+    assert page.startswith("before\n# ")
+    assert "| live *(baseline)* | **0.8900**" in page
+    assert "- ❌ ndcg@5 &lt; baseline and significant\n    - worse: ndcg@5" in page
+    assert "- ✅ ndcg@5 of worse &lt; 0.1\n" in page
+    code, _, _ = ltr(*FILES, "--summary", "summary.md")  # without gates, and appended
+    assert (code, Path("summary.md").read_text().startswith(page)) == (0, True)
+    assert Path("summary.md").read_text().count("## Gates") == 1
+
+
+def test_nothing_in_a_name_breaks_the_files(ltr: Cli) -> None:
+    hostile = "a<b>&\"'\x1b[2J]]>.txt"
+    Path("worse.txt").rename(hostile)
+    arguments = ("live.txt", hostile, *FILES[2:], *GATES[:2], "--junit", "gates.xml", "--summary", "s.md")
+    assert ltr(*arguments)[0] == 3
+    (case,) = Xml.parse("gates.xml").getroot().findall("testcase")
+    assert "\\x1b" in (case.findtext("failure") or "")
+    assert "\x1b" not in Path("s.md").read_text()
+    assert "<b>" not in Path("s.md").read_text()
+
+
+def test_misuse(ltr: Cli) -> None:
+    code, _, err = ltr(*FILES, "--junit", "gates.xml")
+    assert (code, "--junit without --fail-if; its test cases are the gates" in err) == (2, True)
+    for option in ("--interleaving", "--data-sets"):
+        code, _, err = ltr("live.txt", option, "--summary", "summary.md")
+        assert (code, f"--summary with {option}; --summary is about" in err) == (2, True)
+    code, _, err = ltr(*FILES, "--summary", "nowhere/summary.md")
+    assert (code, "nowhere/summary.md: cannot be written: No such file or directory" in err) == (2, True)
+
+
+# --- assert_not_worse
+
+
+def evaluations(metric: str) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    labels, sizes = rng.choice([0, 0, 1, 2], 600), [5] * 120
+    live = labels + rng.normal(scale=1.5, size=600)
+    scores = {"live": live, "better": live + labels, "worse": rng.normal(size=600)}
+    return {name: evaluate(labels, one, group_sizes=sizes, metrics=[metric]) for name, one in scores.items()}
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "kendall_tau_distance(normalized=true)"])
+def test_worse_is_worse_in_either_direction(metric: str) -> None:
+    ev = evaluations(metric)
+    assert (
+        assert_not_worse(ev["better"], ev["live"], metric, draws=200).paired("candidate").verdict == "better"
+    )
+    assert assert_not_worse(ev["better"], ev["live"], metric, by=0.0, draws=200)
+    assert assert_not_worse(ev["live"], ev["live"], metric, draws=200)
+    name, sign = re.escape(metric), "<" if metric.startswith("ndcg") else ">"
+    with pytest.raises(AssertionError, match=rf"candidate: {name} .* {sign} baseline baseline .* p = "):
+        assert_not_worse(ev["worse"], ev["live"], metric, draws=200)
+
+
+def test_with_a_margin_the_candidate_has_to_show_it() -> None:
+    ev = evaluations("mrr")
+    few = {name: one.frame().head(6).reset_index() for name, one in ev.items()}  # type: ignore[attr-defined]
+    assert assert_not_worse(few["live"], few["live"], "mrr", by=0.01)
+    assert assert_not_worse(few["worse"], few["live"], "mrr")  # six queries show nothing,
+    with pytest.raises(
+        AssertionError, match=r"candidate: mrr < baseline baseline - 0\.01 cannot be excluded"
+    ):
+        assert_not_worse(few["worse"], few["live"], "mrr", by=0.01)  # and so not this either
+    with pytest.raises(UsageError, match="by=-1; expected a number of at least 0"):
+        assert_not_worse(few["live"], few["live"], "mrr", by=-1)
+
+
+def test_one_model_on_each_side() -> None:
+    ev = evaluations("mrr")
+    with pytest.raises(UsageError, match=r"candidate holds 3 models \(live, better, worse\); expected one"):
+        assert_not_worse(ev, ev["live"], "mrr")
+    named = assert_not_worse({"new": ev["better"]}, {"old": ev["live"]}, "mrr", draws=200)
+    assert named.models == ("candidate", "baseline")
+    expected = compare({"live": ev["live"], "better": ev["better"]}, draws=200)
+    assert named.paired("candidate").difference == expected.paired("better").difference
+
+
+# --- the documentation's workflow
+
+
+@pytest.mark.long
+def test_the_workflow_of_the_documentation_runs(tmp_path: Path) -> None:
+    """Each `run:` step in a shell, as an Action runs it: the last one fails, and leaves what the next steps upload."""
+    (text,) = re.findall(
+        r'```yml title="\.github/workflows/search\.yml"\n(.*?)```', PAGE.read_text(), re.DOTALL
+    )
+    workflow = yaml.safe_load(text)
+    steps = workflow["jobs"]["search"]["steps"]
+    write_files(tmp_path)
+    (tmp_path / "worse.txt").rename(tmp_path / "candidate.txt")
+    summary = tmp_path / "summary.md"
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }
+    codes = [
+        subprocess.run(["sh", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=False).returncode
+        for step in steps
+        if "run" in step and not step["run"].startswith("pip install")
+    ]
+    assert codes == [3]
+    uploads = [step for step in steps if step.get("if") == "always()"]
+    assert uploads
+    assert all((tmp_path / step["with"]["path"]).exists() for step in uploads)
+    assert "## Gates" in summary.read_text()
