@@ -20,6 +20,7 @@ ALLOWED = {
     "evaluation.py: evaluate": "public: keywords of the data",
     "experiment/experiment.py: prepare": "the keywords of run_experiment",
     "experiment/experiment.py: run_experiment": "public: the options of `run`",
+    "monitoring/queries.py: query_frame": "keywords: the columns of a table",
     "readers/memory.py: from_arrays": "public: keywords of the data",
     "runs/identity.py: training_identity": "keywords: each is a part of the identity",
 }

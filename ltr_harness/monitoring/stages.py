@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import UsageError
@@ -26,7 +27,7 @@ from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfi
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.log.contract import Finding, alerting
 from ltr_harness.monitoring.log.reading import read_log
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import column_of, columns_of, digest, primary_of
 from ltr_harness.monitoring.relevance.attribution import describe
 from ltr_harness.monitoring.relevance.propensities import estimated
 from ltr_harness.monitoring.results.baselines import is_result, is_run, stored_result, stored_run
@@ -49,8 +50,8 @@ class Watched:
 
     result: MonitorResult
     config: MonitorConfig
-    production: QueryTable
-    baseline: QueryTable | None
+    production: pd.DataFrame
+    baseline: pd.DataFrame | None
 
 
 def monitor(
@@ -125,7 +126,7 @@ def watch(
     return analysed(production, before, settings, findings, kind, folder, orphans)
 
 
-def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable, str, tuple[Finding, ...]]:
+def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[pd.DataFrame, str, tuple[Finding, ...]]:
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         if is_result(path):
@@ -137,8 +138,8 @@ def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[QueryTable
 
 
 def analysed(
-    production: QueryTable,
-    baseline: QueryTable | None,
+    production: pd.DataFrame,
+    baseline: pd.DataFrame | None,
     config: MonitorConfig,
     findings: tuple[Finding, ...] = (),
     baseline_kind: str | None = None,
@@ -156,16 +157,13 @@ def analysed(
         history: folder of earlier runs' windows.
         orphans: int64 (n_orphans,), as in `LogRead`.
     """
-    if (
-        production.time is not None
-        and baseline is not None
-        and config.windows.season != "none"
-        and baseline.time is None
-    ):
+    time = column_of(production, "time")
+    seasonal = config.windows.season != "none" and time is not None
+    if seasonal and baseline is not None and "time" not in baseline:
         raise UsageError(
             f"windows.season {config.windows.season} needs a baseline with timestamps; set season: none"
         )
-    whole_cut = cut(production.time, len(production), config)
+    whole_cut = cut(time, len(production), config)
     key = history_key(
         config.definition(), config.windows.size, config.windows.timezone, config.compare.adjust
     )
@@ -175,7 +173,7 @@ def analysed(
     lost = label_health.orphans_by_window(orphans, whole_cut, config)
     findings += stray_queries(production, whole_cut)
     windows = window_tests.window_rows(production, whole_cut, lost, config)
-    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(production.primary))
+    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(primary_of(production)))
     if baseline is None:
         analysis = alone(production, counted, windows, config)
     else:
@@ -184,7 +182,7 @@ def analysed(
     result = _result(
         production, baseline, baseline_kind, analysis, _evidence(analysis, whole_cut, findings, config)
     )
-    if history is not None and production.time is not None:
+    if history is not None and time is not None:
         append_history(history, key, analysis.windows, whole_cut.until)
     return Watched(result, config, production, baseline)
 
@@ -212,8 +210,8 @@ def _evidence(
 
 
 def _result(
-    production: QueryTable,
-    baseline: QueryTable | None,
+    production: pd.DataFrame,
+    baseline: pd.DataFrame | None,
     baseline_kind: str | None,
     analysis: Analysis,
     evidence: Evidence,
@@ -226,14 +224,14 @@ def _result(
         notices.append(f"cusum: small drops have been adding up since before {over[0]}")
     return MonitorResult(
         name=config.name,
-        metrics=production.metrics,
+        metrics=tuple(columns_of(production, "metric")),
         definition=config.definition(),
         relevance=describe(config.relevance),
         config_sha256=config.digest(),
-        production_sha256=production.digest(),
-        baseline_sha256=None if baseline is None else baseline.digest(),
+        production_sha256=digest(production),
+        baseline_sha256=None if baseline is None else digest(baseline),
         n_queries=len(production),
-        n_rows=production.n_rows,
+        n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
         n_immature=evidence.n_immature,
         baseline_kind=baseline_kind,
         alternative=config.compare.alternative,

@@ -13,7 +13,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import Category, QueryTable
+from ltr_harness.monitoring.queries import columns_of, query_frame
 from ltr_harness.monitoring.results.answers import (
     Change,
     FeatureDrift,
@@ -31,7 +31,7 @@ from ltr_harness.monitoring.verdict.evidence import Evidence
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 
@@ -50,7 +50,7 @@ def query_table() -> Table:
         pair_key: Any = None,
         ids: Any = None,
         prefix: str = "q",
-    ) -> QueryTable:
+    ) -> pd.DataFrame:
         values = np.asarray(values, dtype=np.float64)
         n = values.size
         names = (
@@ -61,19 +61,17 @@ def query_table() -> Table:
         watched = {}
         for name, column in (features or {}).items():
             watched |= {f"{name}:mean": column, f"{name}:max": column, f"{name}:std": np.zeros(n)}
-        return QueryTable(
-            ids=names.astype(object),
-            metrics=("ndcg@10",),
-            values=values[None, :],
+        return query_frame(
+            query_id=names.astype(object),
+            metric={"ndcg@10": values},
             n_items=np.full(n, 10, dtype=np.int32),
-            relevant=~np.isnan(values) if relevant is None else relevant,
-            events={},
-            by_rank=np.zeros((n, 10), dtype=np.float32),
+            has_relevant=~np.isnan(values) if relevant is None else relevant,
+            grade=np.zeros((n, 10), dtype=np.float32),
             time=None if days is None else START + np.asarray(days, dtype=np.int64) * DAY,
-            cluster=None if cluster is None else Category.of(cluster),
-            pair_key=None if pair_key is None else Category.of(pair_key),
-            segments={name: Category.of(column) for name, column in (segments or {}).items()},
-            features=watched,
+            cluster=None if cluster is None else pd.Categorical(cluster),
+            pair_key=None if pair_key is None else pd.Categorical(pair_key),
+            segment={name: pd.Categorical(column) for name, column in (segments or {}).items()},
+            feature=watched,
         )
 
     return build
@@ -83,11 +81,11 @@ def query_table() -> Table:
 def analyse() -> Analyse:
     """Everything after the logs have been read, under a configuration with the given sections."""
 
-    def run(now: QueryTable, before: QueryTable | None, **sections: Any) -> MonitorResult:
+    def run(now: pd.DataFrame, before: pd.DataFrame | None, **sections: Any) -> MonitorResult:
         columns = {
             "rank": "rank",
-            "segments": list(now.segments or {}),
-            "features": sorted({name.rpartition(":")[0] for name in now.features or {}}),
+            "segments": list(columns_of(now, "segment")),
+            "features": sorted({name.rpartition(":")[0] for name in columns_of(now, "feature")}),
         }
         sections["columns"] = columns | sections.get("columns", {})
         config = load_monitor_config({"metrics": ["ndcg@10"], **sections})

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.stats.moments import Floats
 
 pytestmark = pytest.mark.long
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 COUNTRIES = ["country", "price"]
@@ -42,7 +41,7 @@ def days_of(
     drop: float = 0.0,
     moved: float = 0.0,
     mixed: float = 0.0,
-) -> QueryTable:
+) -> pd.DataFrame:
     """Queries whose difficulty hangs on country and, as a U, on price, with noise that is wider in one country.
 
     Args:
@@ -73,7 +72,7 @@ def by_text(
     hard: Floats,
     drop: float = 0.0,
     n: int = 3000,
-) -> QueryTable:
+) -> pd.DataFrame:
     """Query texts that recur: the frequent ones are the easy ones, half of the rest is seen once."""
     frequency = 1 / np.arange(1, hard.size + 1) ** 0.9
     text = random.choice(hard.size, n, p=frequency / frequency.sum())
@@ -203,15 +202,12 @@ def test_what_the_baseline_never_had_moves_no_value(
     now, before = (days_of(random, query_table, prefix) for prefix in "nb")
     columns = {"missing": lambda x: x * np.nan, "in other units": lambda x: 1000 * x + 5000}
     if broken == "new names":
-        assert now.segments is not None
-        names = np.char.lower(now.segments["country"].names)
-        now = dataclasses.replace(
-            now, segments={"country": dataclasses.replace(now.segments["country"], names=names)}
-        )
+        country = now["segment:country"].cat.rename_categories(str.lower)
+        now = now.assign(**{"segment:country": country})
         columns_used = ["country"]
     else:
-        features = {name: columns[broken](values) for name, values in (now.features or {}).items()}
-        now = dataclasses.replace(now, features=features)
+        features = [name for name in now if name.startswith("feature:")]
+        now = now.assign(**{name: columns[broken](now[name]) for name in features})
         columns_used = ["price"]
     found = analyse(now, before, compare={"adjust": columns_used})
     assert found.adjustment is not None
@@ -220,7 +216,7 @@ def test_what_the_baseline_never_had_moves_no_value(
 
 def test_a_replay_needs_no_adjusting(query_table: Table, analyse: Analyse) -> None:
     table = days_of(np.random.default_rng(5), query_table, "q")
-    worse = dataclasses.replace(table, values=table.values - 0.02)
+    worse = table.assign(**{"metric:ndcg@10": table["metric:ndcg@10"] - 0.02})
     adjusted, plain = analyse(worse, table, **EVERY), analyse(worse, table, **PLAIN)
     assert adjusted.changes[0].difference == plain.changes[0].difference
     assert adjusted.adjustment is None
@@ -238,9 +234,8 @@ def test_a_metric_that_one_side_has_for_no_query(
     sides = []
     for at, prefix in enumerate("nb"):
         table = days_of(random, query_table, prefix)
-        second = np.full(len(table), np.nan) if at == side else table.primary
-        values = np.vstack([table.primary, second])
-        sides.append(dataclasses.replace(table, metrics=("ndcg@10", "mrr"), values=values))
+        second = np.nan if at == side else table["metric:ndcg@10"]
+        sides.append(table.assign(**{"metric:mrr": second}))
     columns = {"rank": "rank", "segments": ["country"], "features": ["price"]}
     config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10", "mrr"], **options})
     first, second_change = analysed(*sides, config).result.changes
@@ -293,8 +288,7 @@ def test_nights_remember_what_they_were_adjusted_for(query_table: Table, tmp_pat
     def night(day: int, adjust: list[str]) -> MonitorResult:
         config = load_monitor_config({**settings, "compare": {"adjust": adjust}})
         table = days_of(np.random.default_rng(day), query_table, f"n{day}-", days=1, mixed=0.4)
-        assert table.time is not None
-        table = dataclasses.replace(table, time=table.time + (20 + day) * 86_400 * 10**9)
+        table = table.assign(time=table["time"] + (20 + day) * 86_400 * 10**9)
         return analysed(table, before, config, history=tmp_path).result
 
     nights = [night(day, COUNTRIES).windows[0] for day in range(4)]
@@ -316,6 +310,6 @@ def test_what_cannot_be_adjusted_for_is_refused(query_table: Table, analyse: Ana
         load_monitor_config({"columns": {**columns, "cluster_id": "user"}, "compare": {"adjust": ["text"]}})
     random = np.random.default_rng(7)
     now, before = (days_of(random, query_table, prefix) for prefix in "nb")
-    for lacking, column in (({"segments": {}}, "country"), ({"features": {}}, "price")):
+    for lacking, column in (("segment:country", "country"), ("feature:price:mean", "price")):
         with pytest.raises(DataError, match=f"the baseline: has no column '{column}'.*compare.adjust"):
-            analyse(now, dataclasses.replace(before, **lacking), compare={"adjust": [column]})
+            analyse(now, before.drop(columns=lacking), compare={"adjust": [column]})

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.report.page import build_monitor_report
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.blocks import Badge, Bullets, Table
 
-Queries = Callable[..., QueryTable]
+Queries = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
 
@@ -86,7 +86,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     assert "alert" not in badges  # nothing is called one that did not raise one
 
 
-def sliced(seed: int, query_table: Queries, drop: float) -> tuple[QueryTable, QueryTable]:
+def sliced(seed: int, query_table: Queries, drop: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     random = np.random.default_rng(seed)
     tables = []
     for side in range(2):
@@ -110,10 +110,10 @@ def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, 
     import zlib
 
     now, before = sliced(2, query_table, 0.0)
-    country = now.segments["country"].texts() if now.segments else np.empty(0)
-    searched = np.array([zlib.crc32(str(name).encode()) & 1 == 1 for name in now.ids])
-    values = now.values - 0.05 * ((country == "D") & searched)
-    half = query_table(values[0], segments={"country": country}, prefix="n")
+    country = now["segment:country"].astype(str)
+    searched = np.array([zlib.crc32(str(name).encode()) & 1 == 1 for name in now["query_id"]])
+    values = now["metric:ndcg@10"] - 0.05 * ((country == "D") & searched)
+    half = query_table(values, segments={"country": country}, prefix="n")
     seen = analyse(half, before, slices={"confirm_split": True})
     assert [s.predicate for s in seen.slices] == ["country=D"]
     assert not any(alert.kind == "slice" for alert in seen.alerts)

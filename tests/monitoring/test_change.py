@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -22,19 +23,18 @@ from ltr_harness.monitoring.analysis.change import (
 from ltr_harness.monitoring.analysis.inputs import segment_column
 from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import Category, QueryTable
 from ltr_harness.stats.decomposition import decompose
 from ltr_harness.stats.two_samples import Sample
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
 HOUR = 3600 * 10**9
 
 
-def periods(now: QueryTable, before: QueryTable, **sections: Any) -> Periods:
+def periods(now: pd.DataFrame, before: pd.DataFrame, **sections: Any) -> Periods:
     columns = {"rank": "rank", "segments": ["country"], "features": ["age"]}
-    if now.time is not None:
+    if "time" in now:
         columns["timestamp"] = "ts"
     config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10"], **sections})
     return Periods(now, before, config)
@@ -56,12 +56,10 @@ def test_the_method_names_the_season(season: str, query_table: Table) -> None:
 def test_every_metric_has_its_own_difference(query_table: Table) -> None:
     """Means .25 after .5 and .4 after 0: the first halved, and of the second nobody can say by how much."""
     now, before = query_table([0.1, 0.4]), query_table([0.4, 0.6, 0.5], prefix="b")
-    names = ("ndcg@10", "mrr")
-    now = replace(now, metrics=names, values=np.array([[0.1, 0.4], [0.2, 0.6]]))
-    before = replace(before, metrics=names, values=np.array([[0.4, 0.6, 0.5], [0, 0, 0]]))
+    now, before = now.assign(**{"metric:mrr": [0.2, 0.6]}), before.assign(**{"metric:mrr": [0.0, 0.0, 0.0]})
     answers = {}
     for alternative in ("drop", "change"):
-        found = periods(now, before, metrics=list(names), compare={"alternative": alternative})
+        found = periods(now, before, metrics=["ndcg@10", "mrr"], compare={"alternative": alternative})
         answers[alternative] = changes(found, found)
     first, second = answers["drop"]
     assert (first.production.value, first.baseline.value) == pytest.approx((0.25, 0.5))
@@ -97,23 +95,21 @@ def test_what_adjusting_removed_of_the_variance(query_table: Table) -> None:
     assert np.isnan(still.variance_removed)
 
 
-def keys(codes: list[int], names: str) -> Category:
-    return Category(np.array(codes, dtype=np.int32), np.array(list(names)))
+def keys(codes: list[int], names: Sequence[str]) -> pd.Categorical:
+    return pd.Categorical.from_codes(codes, list(names))
 
 
 def test_keys_are_compared_with_themselves(query_table: Table) -> None:
     """Key a has .2 after .5, key b .4 after .6; c, d and the queries without a key have no partner."""
-    now = replace(query_table([0.1, 0.3, 0.4, 0.9, 0.9]), pair_key=keys([0, 0, 1, 2, -1], "abc"))
-    before = replace(
-        query_table([0.5, 0.5, 0.7, 0.1, 0.1], prefix="b"), pair_key=keys([0, 1, 1, 2, -1], "abd")
-    )
+    now = query_table([0.1, 0.3, 0.4, 0.9, 0.9]).assign(pair_key=keys([0, 0, 1, 2, -1], "abc"))
+    before = query_table([0.5, 0.5, 0.7, 0.1, 0.1], prefix="b").assign(pair_key=keys([0, 1, 1, 2, -1], "abd"))
     found = paired_by_key(periods(now, before))
     assert found is not None
     assert (found.value, found.n) == (pytest.approx(-0.25), 2)
     assert found.p == pytest.approx(scipy.stats.ttest_1samp([-0.3, -0.2], 0, alternative="less").pvalue)
-    assert paired_by_key(periods(now.take(np.array([0, 1, 3])), before)) is None  # one key is no sample
-    assert paired_by_key(periods(replace(now, pair_key=None), before)) is None
-    assert paired_by_key(periods(now, replace(before, pair_key=None))) is None
+    assert paired_by_key(periods(now.take([0, 1, 3]), before)) is None  # one key is no sample
+    assert paired_by_key(periods(now.drop(columns="pair_key"), before)) is None
+    assert paired_by_key(periods(now, before.drop(columns="pair_key"))) is None
 
 
 # ---- divided by segments ----------------------------------------------------------------------------------
@@ -146,11 +142,10 @@ def test_a_split_pays_for_every_input_looked_at(
 def test_a_segment_missing_more_often_is_set_apart(query_table: Table) -> None:
     """Missing for 12 of 100 queries after 5: p = .038 is above a third of .05 and below a third of .2."""
     values = np.tile([0.2, 0.6], 50)
-    country = Category(np.repeat(np.array([-1, 0], dtype=np.int32), [12, 88]), np.array(["de"]))
-    before = replace(country, codes=np.repeat(np.array([-1, 0], dtype=np.int32), [5, 95]))
+    country, before = (keys([-1] * n + [0] * (100 - n), ["de"]) for n in (12, 5))
     features = {"age": np.ones(100), "price": np.ones(100)}
     tables = [
-        replace(query_table(values, features=features, prefix=prefix), segments={"country": column})
+        query_table(values, features=features, prefix=prefix).assign(**{"segment:country": column})
         for prefix, column in (("q", country), ("b", before))
     ]
     lacking = {}
@@ -214,12 +209,14 @@ def test_both_cells_improved_and_the_whole_fell(query_table: Table) -> None:
 # ---- the season -------------------------------------------------------------------------------------------
 
 
-def by_hour(query_table: Table, mean: Callable[[int, int], float], days: int, hours: list[int]) -> QueryTable:
+def by_hour(
+    query_table: Table, mean: Callable[[int, int], float], days: int, hours: list[int]
+) -> pd.DataFrame:
     """Ten queries in each of some hours of each day."""
     cells = [(day, hour) for day in range(days) for hour in hours]
     table = query_table(np.repeat([mean(*cell) for cell in cells], 10))
     times = [START + (24 * day + hour) * HOUR for day, hour in cells]
-    return replace(table, time=np.repeat(np.array(times, dtype=np.int64), 10))
+    return table.assign(time=np.repeat(np.array(times, dtype=np.int64), 10))
 
 
 def test_hours_are_compared_within_their_day() -> None:

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.results.history import PastWindow
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Codes
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 pytestmark = pytest.mark.long
@@ -44,7 +45,7 @@ def shocked(
 
 def pair(
     query_table: Table, random: np.random.Generator, shock: float, drop: Any = 0.0, n: int = 2000
-) -> tuple[QueryTable, QueryTable]:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     sides = [shocked(random, 14, n, shock, drop if side == 0 else 0.0) for side in range(2)]
     return tuple(query_table(v, days=d, prefix="nb"[s]) for s, (v, d) in enumerate(sides))  # type: ignore[return-value]
 
@@ -111,14 +112,14 @@ def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analy
 # ---- seasons ----------------------------------------------------------------------------------------------
 
 
-def at_hours(table: QueryTable, day: Codes, hour: Codes) -> QueryTable:
+def at_hours(table: pd.DataFrame, day: Codes, hour: Codes) -> pd.DataFrame:
     start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
-    return replace(table, time=start + day * 24 * HOUR + hour * HOUR)
+    return table.assign(time=start + day * 24 * HOUR + hour * HOUR)
 
 
 def by_the_hour(
     random: np.random.Generator, days: int, query_table: Table, dip: float, prefix: str, n: int = 600
-) -> QueryTable:
+) -> pd.DataFrame:
     """Nights are worse."""
     day, hour = np.repeat(np.arange(days), n), random.integers(0, 24, days * n)
     values = np.clip(0.8 - dip * (hour < 6) + 0.15 * random.standard_normal(day.size), 0, 1)
@@ -142,7 +143,7 @@ def test_nights_are_compared_with_nights(
         alarmed += not quiet.healthy
         advised += any("windows.season: hour would" in notice for notice in quiet.notices)
         worse = by_the_hour(random, 7, query_table, 0.06, "n")
-        fallen = replace(worse, values=worse.values - 0.03)
+        fallen = worse.assign(**{"metric:ndcg@10": worse["metric:ndcg@10"] - 0.03})
         found += not analyse(fallen, before, **options).healthy
     assert alarmed <= few(runs)
     assert advised == (runs if season == "none" else 0)
@@ -169,17 +170,18 @@ def test_a_season_that_nobody_set_is_no_alarm(
 def test_what_a_season_needs(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(7)
     now = by_the_hour(random, 7, query_table, 0.0, "n")
-    assert now.time is not None
-    hours = (now.time // HOUR) % 24
-    mornings = now.take(hours < 12)
+    mornings = now[now["time"] // HOUR % 24 < 12]
+    mornings = mornings.assign(query_id=mornings["query_id"] + "b")
     with pytest.raises(
         UsageError, match=r"season hour: the baseline has no 12:00, .*18:00 and 5 more; expected whole days"
     ):
-        analyse(now, replace(mornings, ids=mornings.ids + "b"), windows={"season": "hour"})
+        analyse(now, mornings, windows={"season": "hour"})
     with pytest.raises(UsageError, match=r"season hour_of_week: the baseline has no Monday 12:00"):
-        analyse(now, replace(mornings, ids=mornings.ids + "b"), windows={"season": "hour_of_week"})
+        analyse(now, mornings, windows={"season": "hour_of_week"})
     with pytest.raises(UsageError, match="season hour needs a baseline with timestamps"):
-        analyse(now, replace(now, time=None, ids=now.ids + "b"), windows={"season": "hour"})
+        analyse(
+            now, now.drop(columns="time").assign(query_id=now["query_id"] + "b"), windows={"season": "hour"}
+        )
     with pytest.raises(ConfigError, match="season hour_of_week with windows longer than a day"):
         load_monitor_config(
             {"columns": {"rank": "r", "timestamp": "t"}, "windows": {"size": "7d", "season": "hour_of_week"}}
@@ -190,7 +192,7 @@ def test_what_a_season_needs(query_table: Table, analyse: Analyse) -> None:
 
 
 def nightly(
-    days: int, values: Callable[[int], QueryTable], before: QueryTable, folder: Path, **windows: Any
+    days: int, values: Callable[[int], pd.DataFrame], before: pd.DataFrame, folder: Path, **windows: Any
 ) -> list[MonitorResult]:
     """A job that runs every night on that day's log."""
     config = load_monitor_config(
@@ -211,12 +213,12 @@ def test_a_history_with_a_season_compares_sundays_with_sundays(
     """Past windows were compared with the plain mean: a Monday after a weekend looked like a fall."""
     random = np.random.default_rng(8)
 
-    def day_of(day: int, n: int = 400, prefix: str = "n") -> QueryTable:
+    def day_of(day: int, n: int = 400, prefix: str = "n") -> pd.DataFrame:
         values = np.clip(0.8 - 0.05 * (day % 7 >= 5) + 0.15 * random.standard_normal(n), 0, 1)
         table = query_table(values, prefix=f"{prefix}{day}-")
         return at_hours(table, np.full(n, day), np.arange(n) % 24)
 
-    before = QueryTable.concatenated([day_of(day, prefix="b") for day in range(28)])
+    before = concatenated([day_of(day, prefix="b") for day in range(28)])
     found = nightly(12, day_of, before, tmp_path, season=season)
     sunday = found[6].windows[0]
     # six days and this one: the difference of each to its own weekday, averaged
@@ -235,13 +237,13 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
     trailing = tests = 0
     for series in range(25):
 
-        def day_of(day: int, prefix: str = f"n{series}") -> QueryTable:
+        def day_of(day: int, prefix: str = f"n{series}") -> pd.DataFrame:
             values = np.clip(0.8 - 0.05 * (day % 7 >= 5) + 0.15 * random.standard_normal(400), 0, 1)
             return at_hours(
                 query_table(values, prefix=f"{prefix}{day}-"), np.full(400, day), np.arange(400) % 24
             )
 
-        before = QueryTable.concatenated([day_of(day, "b") for day in range(28)])
+        before = concatenated([day_of(day, "b") for day in range(28)])
         for found in nightly(14, day_of, before, tmp_path / str(series), season="weekday"):
             if found.windows[0].trailing is not None:
                 trailing += found.windows[0].trailing.p <= 0.05
@@ -293,7 +295,7 @@ def test_a_replay_is_paired_window_by_window(query_table: Table, analyse: Analys
     )
     sides = [query_table(v, days=day, segments={"country": country}) for v in (now, before)]
     replay = analyse(*sides)
-    others = analyse(sides[0], replace(sides[1], ids=sides[1].ids + "b"))
+    others = analyse(sides[0], sides[1].assign(query_id=sides[1]["query_id"] + "b"))
     d = now - before
     for at, window in enumerate(replay.windows):
         assert window.change is not None
@@ -351,7 +353,9 @@ def test_cusum_notices_as_seldom_as_promised(
 # ---- night after night ------------------------------------------------------------------------------------
 
 
-def night(random: np.random.Generator, query_table: Table, day: int, drop: float, prefix: str) -> QueryTable:
+def night(
+    random: np.random.Generator, query_table: Table, day: int, drop: float, prefix: str
+) -> pd.DataFrame:
     country = random.choice(list("ABCDE"), 400)
     values = np.clip(0.75 + 0.2 * random.standard_normal(400) - drop * (country == "D"), 0, 1)
     table = query_table(values, segments={"country": country}, prefix=f"{prefix}{day}-")
@@ -362,7 +366,7 @@ def nights(
     seed: int, query_table: Table, folder: Path, n: int, drop: Callable[[int], float], **compare: Any
 ) -> list[MonitorResult]:
     random = np.random.default_rng(seed)
-    before = QueryTable.concatenated([night(random, query_table, d, 0.0, "b") for d in range(14)])
+    before = concatenated([night(random, query_table, d, 0.0, "b") for d in range(14)])
     config = load_monitor_config(
         {
             "columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]},
@@ -419,12 +423,12 @@ def streams(
 ) -> list[MonitorResult]:
     random = np.random.default_rng(seed)
 
-    def day_of(day: int, prefix: str, less: float) -> QueryTable:
+    def day_of(day: int, prefix: str, less: float) -> pd.DataFrame:
         mean = 0.75 + shock * random.standard_normal() - less
         values = np.clip(mean + 0.15 * random.standard_normal(200), 0, 1)
         return at_hours(query_table(values, prefix=f"{prefix}{day}-"), np.full(200, day), np.zeros(200, int))
 
-    before = QueryTable.concatenated([day_of(d, "b", 0.0) for d in range(28)])
+    before = concatenated([day_of(d, "b", 0.0) for d in range(28)])
     config = load_monitor_config(
         {
             "columns": {"rank": "rank", "timestamp": "ts"},

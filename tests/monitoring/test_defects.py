@@ -18,12 +18,11 @@ import yaml
 
 import ltr_harness
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 
 pytestmark = pytest.mark.long
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 Cli = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]

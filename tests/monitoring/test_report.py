@@ -15,12 +15,13 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema, load_monitor_config
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import query_frame
 from ltr_harness.monitoring.report.page import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.results.result import json_schema as result_schema
@@ -119,22 +120,24 @@ def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult)
     assert result.relevance == "the grade in column relevance"
 
 
-def many(seed: int, windows: int = 90) -> QueryTable:
+def many(seed: int, windows: int = 90) -> pd.DataFrame:
     """Ninety days and slices enough to fill a page."""
     random = np.random.default_rng(seed)
     n = windows * 250
     day = np.repeat(np.arange(windows), 250)
     start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
-    from ltr_harness.monitoring.queries import Category
-
     city = random.integers(0, 40, n)
     values = 0.8 - (0.02 * (city % 10) if seed == 0 else 0) + 0.05 * random.standard_normal(n)
-    return QueryTable(
-        np.char.add(f"{seed}-", np.arange(n).astype(str)).astype(object), ("ndcg@10",), np.clip(values, 0, 1)[None, :],
-        np.full(n, 10, np.int32), np.ones(n, bool), {"click": random.poisson(1, n).astype(np.int32)},
-        np.zeros((n, 10), np.float32), time=start + day * 86_400 * 10**9,
-        segments={f"city{at}": Category.of(np.roll(city, at).astype(str)) for at in range(3)}, features={},
-    )  # fmt: skip
+    return query_frame(
+        query_id=np.char.add(f"{seed}-", np.arange(n).astype(str)),
+        metric={"ndcg@10": np.clip(values, 0, 1)},
+        n_items=np.full(n, 10, np.int32),
+        has_relevant=np.ones(n, bool),
+        grade=np.zeros((n, 10), np.float32),
+        time=start + day * 86_400 * 10**9,
+        event={"click": random.poisson(1, n).astype(np.int32)},
+        segment={f"city{at}": pd.Categorical(np.roll(city, at).astype(str)) for at in range(3)},
+    )
 
 
 def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.stats.corrections import bh
 
 pytestmark = pytest.mark.long
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.long
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 # Of 16 values and 97 pairs of values: 113 candidates.
@@ -36,7 +36,7 @@ def segments(random: np.random.Generator, n: int) -> dict[str, Any]:
 
 def planted(
     random: np.random.Generator, drops: list[tuple[dict[str, str], float]], query_table: Table
-) -> tuple[QueryTable, QueryTable]:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     tables = []
     for side in range(2):
         n = 6000

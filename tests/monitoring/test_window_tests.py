@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness.monitoring.analysis.periods import Periods
@@ -21,12 +21,12 @@ from ltr_harness.monitoring.analysis.window_tests import (
 from ltr_harness.monitoring.analysis.windows import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import with_value
 from ltr_harness.monitoring.results.answers import Change, Interval, Window
 from ltr_harness.monitoring.results.history import PastWindow
 from ltr_harness.stats.two_samples import betting_interval
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 
 NAN = float("nan")
 BEFORE = [0.4, 0.6, 0.4, 0.6]
@@ -37,9 +37,8 @@ def config(**sections: Any) -> MonitorConfig:
     return load_monitor_config({"columns": columns, "metrics": ["ndcg@10"], **sections})
 
 
-def rows_of(table: QueryTable, settings: MonitorConfig) -> list[Window]:
-    assert table.time is not None
-    whole = cut(table.time, len(table), settings)
+def rows_of(table: pd.DataFrame, settings: MonitorConfig) -> list[Window]:
+    whole = cut(table["time"].to_numpy(), len(table), settings)
     return window_rows(table, whole, [None] * len(whole), settings)
 
 
@@ -53,12 +52,8 @@ def test_the_state_of_a_window(query_table: Table) -> None:
         cluster=["a", "a", "b", "c", "c", "d", "d"],
         relevant=np.array([False, False, False, True, True, True, True]),
     )
-    table = replace(
-        table,
-        n_items=np.array([1, 2, 3, 4, 5, 6, 7], dtype=np.int32),
-        events={"click": np.array([0, 1, 2, 3, 4, 5, 6], dtype=np.int32)},
-        online={"dwell": np.array([1.0, 2, 3, 4, 5, NAN, NAN])},
-    )
+    online = [1.0, 2, 3, 4, 5, NAN, NAN]
+    table = table.assign(n_items=range(1, 8), **{"event:click": range(7), "online:dwell": online})
     full, empty = rows_of(table, config(windows={"min_queries": 5}))
     assert (full.n_queries, full.n_defined, full.n_clusters) == (6, 5, 3)
     assert (full.means["ndcg@10"], full.interval.value) == pytest.approx((0.35, 0.35))
@@ -70,7 +65,7 @@ def test_the_state_of_a_window(query_table: Table) -> None:
     assert (empty.n_queries, empty.n_defined, empty.n_clusters, empty.status) == (1, 0, 0, "small")
     state = [empty.share_zero, empty.share_one, empty.p10, empty.p50, empty.p90, empty.interval.value]
     assert np.isnan(state).all()
-    alone = rows_of(replace(table, cluster=None), config(windows={"min_queries": 6}))[0]
+    alone = rows_of(table.drop(columns="cluster"), config(windows={"min_queries": 6}))[0]
     assert (alone.n_clusters, alone.status) == (5, "small")
 
 
@@ -94,14 +89,17 @@ def past(number: int, mean: float = 0.8) -> PastWindow:
 
 
 def compared(
-    table: QueryTable, before: QueryTable, earlier: Sequence[int] = (), maturity: str = "0s", **windows: Any
+    table: pd.DataFrame,
+    before: pd.DataFrame,
+    earlier: Sequence[int] = (),
+    maturity: str = "0s",
+    **windows: Any,
 ) -> list[Window]:
     """Windows beside the baseline; `earlier` are those of earlier runs, counted from the first of this one."""
     settings = config(windows=windows, relevance={"events": {"click": 1}, "maturity": maturity})
-    assert table.time is not None
-    whole = cut(table.time, len(table), settings)
-    counted = np.flatnonzero(whole.mature & ~np.isnan(table.primary))
-    periods = Periods(table.take(counted), before.defined(), settings)
+    whole = cut(table["time"].to_numpy(), len(table), settings)
+    counted = np.flatnonzero(whole.mature & ~np.isnan(table["metric:ndcg@10"]))
+    periods = Periods(table.take(counted), with_value(before), settings)
     rows = window_rows(table, whole, [None] * len(whole), settings)
     known = [past(int(whole.number[0]) + at) for at in earlier]
     return compared_windows(rows, whole, counted, periods, known)
@@ -144,7 +142,7 @@ def test_a_trailing_mean_is_of_neighbours_with_queries_enough(query_table: Table
     assert told(trailing(table, before, trailing=0, min_queries=2)) == [None] * 4
     three = [None, (-0.25, 8), (0.0, 8), (0.2, 8)]
     assert told(trailing(table, before, trailing=3, min_queries=4)) == three
-    lacking = replace(table, values=np.where(np.arange(8) == 3, NAN, table.values))
+    lacking = table.assign(**{"metric:ndcg@10": table["metric:ndcg@10"].where(np.arange(8) != 3)})
     assert told(trailing(lacking, before, trailing=2, min_queries=3))[1] == (-0.3, 7)
 
 
@@ -152,8 +150,7 @@ def test_a_window_with_young_labels_is_in_no_trailing_mean(query_table: Table) -
     """The log ends at 18:00 of the third day: six hours before, one of its queries is old enough and one is not."""
     hours = np.array([0, 0, 24, 24, 50, 66])
     table = query_table([0.1, 0.3, 0.2, 0.4, 0.9, 0.9], days=hours // 24)
-    assert table.time is not None
-    table = replace(table, time=table.time + hours % 24 * 3600 * 10**9)
+    table = table.assign(time=table["time"] + hours % 24 * 3600 * 10**9)
     before = query_table(BEFORE, prefix="b")
     found = trailing(table, before, maturity="6h", trailing=2, min_queries=2)
     assert told(found) == [None, (-0.25, 8), None]

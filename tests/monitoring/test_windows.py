@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.analysis.windows import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.results.result import MonitorResult
 
-Table = Callable[..., QueryTable]
+Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
 
 
@@ -91,12 +89,12 @@ def test_every_moment_lies_in_its_window(times: list[int], size: str, zone: str)
 # ---- where a log ends -------------------------------------------------------------------------------------
 
 
-def at_days(table: QueryTable, days: Any) -> QueryTable:
+def at_days(table: pd.DataFrame, days: Any) -> pd.DataFrame:
     start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
-    return replace(table, time=start + (np.asarray(days) * 86_400e9).astype(np.int64))
+    return table.assign(time=start + (np.asarray(days) * 86_400e9).astype(np.int64))
 
 
-def fortnight(query_table: Table, strays: list[float], seed: int = 1, prefix: str = "q") -> QueryTable:
+def fortnight(query_table: Table, strays: list[float], seed: int = 1, prefix: str = "q") -> pd.DataFrame:
     random = np.random.default_rng(seed)
     days = np.concatenate([random.uniform(0, 14, 14 * 60), strays])
     return at_days(query_table(random.beta(8, 2, days.size), prefix=prefix), days)

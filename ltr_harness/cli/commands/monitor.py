@@ -154,12 +154,15 @@ def _print_metrics(watched: Watched, per_query: bool) -> None:
     """The plain numbers, where there is nothing to compare or somebody asked."""
     import numpy as np
 
-    table = watched.production
+    from ltr_harness.monitoring.queries import columns_of
+
+    queries = watched.production["query_id"]
+    metrics = columns_of(watched.production, "metric")
     if per_query:
-        say("\t".join(["query", *table.metrics]))
-        for row, name in enumerate(table.ids):
-            say("\t".join([str(name), *(_number(v) for v in table.values[:, row])]))
-    for metric, values in zip(table.metrics, table.values, strict=True):
+        say("\t".join(["query", *metrics]))
+        for name, *values in zip(queries, *metrics.values(), strict=True):
+            say("\t".join([str(name), *map(_number, values)]))
+    for metric, values in metrics.items():
         known = values[~np.isnan(values)]
         mean = float(known.mean()) if known.size else float("nan")
         say(f"{metric}\t{_number(mean)}\tover {known.size:,} of {count_of(values.size, 'query')}")

@@ -8,15 +8,16 @@ feature outside of its range, moves no value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable, together
+from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, primary_of, together
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.two_samples import Codes, Sample
 
@@ -57,8 +58,8 @@ class Prediction:
 
 
 def adjusted_tables(
-    now: QueryTable, before: QueryTable, config: MonitorConfig
-) -> tuple[QueryTable, QueryTable, Prediction]:
+    now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig
+) -> tuple[pd.DataFrame, pd.DataFrame, Prediction]:
     """Both periods with values less what `compare.adjust` says of them; queries of one key are a cluster.
 
     Args:
@@ -74,7 +75,8 @@ def adjusted_tables(
     keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
     values: tuple[list[Floats], list[Floats]] = ([], [])
     noise = []
-    for one, other in zip(now.values, before.values, strict=True):
+    metrics = columns_of(now, "metric"), columns_of(before, "metric")
+    for one, other in zip(*(of.values() for of in metrics), strict=True):
         known = ~np.isnan(other)
         if not known.any():  # a metric that the baseline has for no query
             values[0].append(one)
@@ -91,15 +93,18 @@ def adjusted_tables(
             noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
         values[0].append(adjusted)
         values[1].append(reference)
-    tables = [replace(table, values=np.vstack(v)) for table, v in zip((now, before), values, strict=True)]
+    tables = [
+        table.assign(**{f"metric:{name}": column for name, column in zip(metrics[0], columns, strict=True)})
+        for table, columns in zip((now, before), values, strict=True)
+    ]
     if keys is not None:
-        tables = [replace(table, cluster=table.pair_key) for table in tables]
-    precision = Regression.of(before.primary, theirs).precision
+        tables = [table.assign(cluster=table["pair_key"]) for table in tables]
+    precision = Regression.of(primary_of(before), theirs).precision
     return tables[0], tables[1], Prediction(ours, precision, noise[0] if noise else 0.0)
 
 
 def _covariates(
-    now: QueryTable, before: QueryTable, columns: Sequence[str], config: MonitorConfig
+    now: pd.DataFrame, before: pd.DataFrame, columns: Sequence[str], config: MonitorConfig
 ) -> tuple[Floats, Floats]:
     """(n_now, p) and (n_before, p)."""
     both: tuple[list[Floats], list[Floats]] = ([np.empty((len(now), 0))], [np.empty((len(before), 0))])
@@ -111,15 +116,16 @@ def _covariates(
     return np.concatenate(both[0], axis=1), np.concatenate(both[1], axis=1)
 
 
-def _keys(now: QueryTable, before: QueryTable, config: MonitorConfig) -> tuple[Codes, Codes, int]:
+def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Codes, Codes, int]:
     """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
-    if now.pair_key is None or before.pair_key is None:
+    one, two = column_of(now, "pair_key"), column_of(before, "pair_key")
+    if one is None or two is None:
         raise _lacking(str(config.columns.pair_key))
-    ours, theirs = together([now.pair_key, before.pair_key])
-    size = ours.names.size
+    ours, theirs = together(one, two)
+    size = ours.categories.size
     codes = []
     for category in (ours, theirs):
-        own = category.codes.astype(np.int64)
+        own = codes_of(category)
         missing = np.flatnonzero(own < 0)
         own[missing] = size + np.arange(missing.size)
         size += missing.size
@@ -127,12 +133,11 @@ def _keys(now: QueryTable, before: QueryTable, config: MonitorConfig) -> tuple[C
     return codes[0], codes[1], size
 
 
-def _segment(now: QueryTable, before: QueryTable, name: str) -> tuple[Floats, Floats]:
-    one, two = (now.segments or {}).get(name), (before.segments or {}).get(name)
+def _segment(now: pd.DataFrame, before: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
+    one, two = (column_of(side, f"segment:{name}") for side in (now, before))
     if one is None or two is None:
         raise _lacking(name)
-    ours, theirs = (np.where(side.codes < 0, side.names.size, side.codes) for side in together([one, two]))
-    return _cells(ours, theirs)
+    return _cells(*(codes_of(side, side.categories.size) for side in together(one, two)))
 
 
 def _cells(ours: Codes, theirs: Codes) -> tuple[Floats, Floats]:
@@ -142,9 +147,9 @@ def _cells(ours: Codes, theirs: Codes) -> tuple[Floats, Floats]:
     return dummies(ours, kept, shares), dummies(theirs, kept, shares)
 
 
-def _feature(now: QueryTable, before: QueryTable, name: str) -> tuple[Floats, Floats]:
+def _feature(now: pd.DataFrame, before: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
     """Of the mean over a query's rows; missing in a cell of its own."""
-    ours, theirs = (now.features or {}).get(f"{name}:mean"), (before.features or {}).get(f"{name}:mean")
+    ours, theirs = (column_of(side, f"feature:{name}:mean") for side in (now, before))
     if ours is None or theirs is None:
         raise _lacking(name)
     gone = _cells(np.isnan(ours).astype(np.int64), np.isnan(theirs).astype(np.int64))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
@@ -19,7 +20,7 @@ from ltr_harness.monitoring.analysis.slices import slices
 from ltr_harness.monitoring.analysis.summaries import worst_queries
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import queries_of, with_value, without_pages
 from ltr_harness.monitoring.results.answers import (
     Adjustment,
     Change,
@@ -75,7 +76,7 @@ class Analysis:
 
 
 def alone(
-    production: QueryTable, counted: NDArray[np.int64], windows: Sequence[Window], config: MonitorConfig
+    production: pd.DataFrame, counted: NDArray[np.int64], windows: Sequence[Window], config: MonitorConfig
 ) -> Analysis:
     """Without a baseline: slices against the rest, nothing else to test.
 
@@ -85,10 +86,9 @@ def alone(
         windows: of production.
         config: the monitor's configuration.
     """
-    now = production.take(counted)
-    nobody = now.take(np.empty(0, dtype=np.int64))
+    now = queries_of(production, counted)
     worst_slices, candidates = (
-        slices(Periods(now, nobody, config), before_exists=False) if len(now) else ([], 0)
+        slices(Periods(now, now.iloc[:0], config), before_exists=False) if len(now) else ([], 0)
     )
     return Analysis(
         windows=tuple(windows),
@@ -99,8 +99,8 @@ def alone(
 
 
 def compared(
-    production: QueryTable,
-    baseline: QueryTable,
+    production: pd.DataFrame,
+    baseline: pd.DataFrame,
     cut: Cut,
     counted: NDArray[np.int64],
     windows: list[Window],
@@ -122,9 +122,8 @@ def compared(
         DataError: too few queries on a side; UsageError: the baseline lacks a part of the season.
     """
     spent = window_tests.share_to_spend(windows, past, config)
-    periods = Periods(
-        production.without_pages().take(counted), baseline.without_pages().defined(), config, spent
-    )
+    now, before = queries_of(without_pages(production), counted), with_value(without_pages(baseline))
+    periods = Periods(now, before, config, spent)
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
     tested = periods.adjusted()
@@ -135,7 +134,7 @@ def compared(
     changes[0], rows, family = window_tests.corrected(changes[0], rows, tested, past)
     rows, level = with_cusum(rows, tested, past)
     advice = change.season_advice(baseline, config.windows.timezone)
-    every = Periods(production.take(np.flatnonzero(cut.mature)), baseline, config)
+    every = Periods(queries_of(production, cut.mature), baseline, config)
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices(tested)
     return Analysis(
@@ -185,7 +184,7 @@ def _part_in_words(part: int, season: str) -> str:
     return hour if season == "hour" else f"{_WEEKDAYS[part // 24]} {hour}"
 
 
-def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTable, cut: Cut) -> None:
+def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
     least = periods.config.windows.min_queries
     problems = []
     for which, table, whole in (
@@ -194,7 +193,7 @@ def _refuse_too_few(periods: Periods, production: QueryTable, baseline: QueryTab
     ):
         if len(table) >= least:
             continue
-        why = f"{len(whole):,} in all, {int((~whole.relevant).sum()):,} without a relevant document"
+        why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
         if which == "production" and cut.n_immature:
             why += f", {cut.n_immature:,} too young for their labels"
         problems.append(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from ltr_harness.monitoring.analysis.inputs import query_features, segment_column, segments_of
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.analysis.windows import hours_of_week, local_days
-from ltr_harness.monitoring.queries import QueryTable, together
+from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, primary_of, together
 from ltr_harness.monitoring.results.answers import Adjustment, Cell, Change, Interval, Split
 from ltr_harness.stats.decomposition import Decomposition
 from ltr_harness.stats.paired import paired_differences
@@ -32,12 +33,13 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
     """
     answers = []
     confidence = periods.config.compare.confidence
-    for at, metric in enumerate(periods.now.metrics):
-        now = periods.sample_now(periods.now.values[at])
-        before = periods.reference if at == 0 else periods.sample_before(periods.before.values[at])
+    for at, metric in enumerate(columns_of(periods.now, "metric")):
+        column = f"metric:{metric}"
+        now = periods.sample_now(column_of(periods.now, column))
+        before = periods.reference if at == 0 else periods.sample_before(column_of(periods.before, column))
         higher = periods.config.resolved_metrics[at].higher_is_better
         side: Alternative = "drop" if higher else "rise"
-        values = None if at == 0 else (tested.now.values[at], tested.before.values[at])
+        values = None if at == 0 else (column_of(tested.now, column), column_of(tested.before, column))
         estimate = tested.compare(
             values, alternative=side if periods.config.compare.alternative == "drop" else "change"
         )
@@ -90,15 +92,17 @@ def adjustment(periods: Periods, difference: Interval) -> Adjustment | None:
 
 def paired_by_key(periods: Periods) -> Interval | None:
     """The change over keys (query texts) that recur in both periods, each counted once; None without keys."""
-    if periods.now.pair_key is None or periods.before.pair_key is None:
+    tables = periods.now, periods.before
+    one, two = (column_of(table, "pair_key") for table in tables)
+    if one is None or two is None:
         return None
-    now, before = together([periods.now.pair_key, periods.before.pair_key])
     means = []
-    for key, values in ((now, periods.now.primary), (before, periods.before.primary)):
-        known = key.codes >= 0
-        n = np.bincount(key.codes[known], minlength=key.names.size)
+    for table, key in zip(tables, together(one, two), strict=True):
+        known = codes_of(key) >= 0
+        keys, values = codes_of(key)[known], primary_of(table)[known]
+        n = np.bincount(keys, minlength=key.categories.size)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(np.bincount(key.codes[known], values[known], minlength=key.names.size) / n)
+            means.append(np.bincount(keys, values, minlength=key.categories.size) / n)
     d = paired_differences(means[0], means[1])
     d = d[~np.isnan(d)]
     if d.size < 2:
@@ -113,10 +117,7 @@ def splits(periods: Periods) -> list[Split]:
     answers = []
     for name in names:
         column = segment_column(name, periods, periods.spent * periods.config.drift.alpha / m)
-        values = together([(periods.now.segments or {})[name], (periods.before.segments or {})[name]])[
-            0
-        ].names
-        answers.append(_split(name, column.parts(periods), [*values.tolist(), "(missing)"], periods, m))
+        answers.append(_split(name, column.parts(periods), [*column.names, "(missing)"], periods, m))
     return answers
 
 
@@ -150,18 +151,19 @@ def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Per
     )
 
 
-def season_advice(table: QueryTable, timezone: str) -> str | None:
+def season_advice(table: pd.DataFrame, timezone: str) -> str | None:
     """Which season the metric has, far beyond how days differ anyway; None where it shows none.
 
     Days are the unit, not their queries: seven days that differ are no week.
     """
-    if table.time is None:
+    time, values = column_of(table, "time"), primary_of(table)
+    if time is None:
         return None
-    hours = hours_of_week(table.time, timezone)
-    known = ~np.isnan(table.primary)
-    days = np.unique(local_days(table.time, timezone), return_inverse=True)[1]
-    weekly = _season_p(table.primary[known], hours[known] // 24, days[known])
-    daily = _season_p(table.primary[known], hours[known] % 24, days[known], within_days=True)
+    hours = hours_of_week(time, timezone)
+    known = ~np.isnan(values)
+    days = np.unique(local_days(time, timezone), return_inverse=True)[1]
+    weekly = _season_p(values[known], hours[known] // 24, days[known])
+    daily = _season_p(values[known], hours[known] % 24, days[known], within_days=True)
     seasons = [name for name, p in (("day of the week", weekly), ("hour of the day", daily)) if p < _CERTAIN]
     if not seasons:
         return None

@@ -12,11 +12,11 @@ deviations of the *items*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
@@ -30,6 +30,7 @@ from ltr_harness.monitoring.analysis.inputs import (
     segments_of,
 )
 from ltr_harness.monitoring.analysis.periods import Periods, interval
+from ltr_harness.monitoring.queries import column_of
 from ltr_harness.monitoring.results.answers import FeatureDrift
 from ltr_harness.stats.drift import distances, jensen_shannon, psi, psi_threshold, worth
 
@@ -78,10 +79,10 @@ def gain_shares(path: Path) -> dict[str, float]:
     }
 
 
-def _item_spread(name: str, features: Mapping[str, Floats]) -> float:
+def _item_spread(name: str, table: pd.DataFrame) -> float:
     """Standard deviation of the feature over items, queries counting alike: within plus between queries."""
-    base = base_of(name, features)
-    within, between = features[f"{base}:std"], features[f"{base}:mean"]
+    base = base_of(name, table)
+    within, between = (column_of(table, f"feature:{base}:{what}") for what in ("std", "mean"))
     known = ~np.isnan(between)
     return float(np.sqrt((within[known] ** 2).mean() + between[known].var())) if known.any() else float("nan")
 
@@ -140,14 +141,14 @@ def _drift(
         unmatched=interval(parts.unmatched),
         unmatched_chance=min(1.0, m * parts.unmatched_chance),
         lacking=parts.lacking,
-        column=column.name if values is None else base_of(column.name, periods.now.features or {}),
+        column=column.name if values is None else base_of(column.name, periods.now),
         broken=column.broken,
     )
 
 
 def _moved(name: str, now: Floats, before: Floats, shares: tuple[float, float], periods: Periods) -> _Moved:
     distance, p, carried = distances(now, before, shares)
-    spread = _item_spread(name, periods.before.features or {})
+    spread = _item_spread(name, periods.before)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
         shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")

@@ -7,14 +7,15 @@ query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods
-from ltr_harness.monitoring.queries import Category, together
+from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, together
 from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.two_samples import difference
@@ -42,6 +43,7 @@ class Column:
         apart: (cells,), cells that say nothing of the queries because the input broke there.
         missing: share of the rows without a value, before and now.
         broken: what is wrong with the input now, as a predicate; empty where nothing is.
+        names: of a segment's values, in the order of their codes.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Column:
     apart: NDArray[np.bool_]
     missing: tuple[float, float]
     broken: str
+    names: tuple[str, ...] = ()
 
     def parts(self, periods: Periods) -> Decomposition:
         """The change divided by the cells."""
@@ -60,9 +63,9 @@ class Column:
         return decompose(periods.sample_now(), now, periods.reference, before, confidence, self.apart)
 
 
-def base_of(name: str, features: Mapping[str, Floats]) -> str:
+def base_of(name: str, table: pd.DataFrame) -> str:
     """The feature that a column of queries was made of: price of price:mean."""
-    return name if f"{name}:std" in features else name.rpartition(":")[0]
+    return name if f"feature:{name}:std" in table else name.rpartition(":")[0]
 
 
 def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
@@ -71,7 +74,7 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
     A feature that never differs within a query keeps its name; otherwise there are its mean, max and std, and the
     share of its rows that is missing, where some are.
     """
-    now, before = periods.now.features or {}, periods.before.features or {}
+    now, before = columns_of(periods.now, "feature"), columns_of(periods.before, "feature")
     columns = {}
     for name in names_of(periods):
         shares = [side.get(f"{name}:missing") for side in (now, before)]
@@ -89,13 +92,14 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
 
 def names_of(periods: Periods) -> list[str]:
     """The features that both periods have."""
-    now, before = periods.now.features or {}, periods.before.features or {}
-    return list(dict.fromkeys(name.rpartition(":")[0] for name in now if name in before))
+    both = [name for name in periods.now.columns if name in periods.before]
+    features = (name.removeprefix("feature:") for name in both if name.startswith("feature:"))
+    return list(dict.fromkeys(name.rpartition(":")[0] for name in features))
 
 
 def segments_of(periods: Periods) -> list[str]:
     """The segments that both periods have."""
-    return [name for name in periods.now.segments or {} if name in (periods.before.segments or {})]
+    return [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
 
 
 def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> Column:
@@ -113,7 +117,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     known = before[~np.isnan(before)]
     ends = [known.min(), np.nextafter(known.max(), np.inf)] if known.size else []
     range_edges = np.unique(np.concatenate((ends, edges)))
-    shares = [_missing_share(name, side, features) for side, features in _sides(now, before, periods)]
+    shares = _missing_share(name, now, periods.now), _missing_share(name, before, periods.before)
     gone = _missing_more(shares[0], shares[1], periods, alpha)
     cells = binned(now, range_edges), binned(before, range_edges)
     apart = np.zeros(range_edges.size + 2, dtype=bool)
@@ -139,34 +143,22 @@ def segment_column(name: str, periods: Periods, alpha: float) -> Column:
         periods: production and baseline, which have it.
         alpha: of one input's tests.
     """
-    one, two = (periods.now.segments or {})[name], (periods.before.segments or {})[name]
-    ours, theirs = together([one, two])
-    size = ours.names.size
-    codes = tuple(np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (ours, theirs))
-    shares = [(c.codes < 0).astype(np.float64) for c in (ours, theirs)]
+    ours, theirs = together(*(column_of(side, f"segment:{name}") for side in (periods.now, periods.before)))
+    size = ours.categories.size
+    codes = codes_of(ours, size), codes_of(theirs, size)
+    shares = [(side == size).astype(np.float64) for side in codes]
     gone = _missing_more(shares[0], shares[1], periods, alpha)
     apart = np.zeros(size + 1, dtype=bool)
     apart[-1] = bool(gone)
-    broken = gone or _new_names(ours, theirs)
-    return Column(
-        name,
-        "segment",
-        (codes[0], codes[1]),
-        size + 1,
-        (codes[0], codes[1]),
-        apart,
-        (float(shares[1].mean()), float(shares[0].mean())),
-        broken,
-    )
+    names = tuple(ours.categories)
+    broken = gone or _new_names(*codes, names)
+    missing = float(shares[1].mean()), float(shares[0].mean())
+    return Column(name, "segment", codes, size + 1, codes, apart, missing, broken, names)
 
 
-def _sides(now: Floats, before: Floats, periods: Periods) -> list[tuple[Floats, Mapping[str, Floats]]]:
-    return [(now, periods.now.features or {}), (before, periods.before.features or {})]
-
-
-def _missing_share(name: str, values: Floats, features: Mapping[str, Floats]) -> Floats:
+def _missing_share(name: str, values: Floats, table: pd.DataFrame) -> Floats:
     """Per query, of its rows; tables of earlier versions know only of queries without any."""
-    share = features.get(f"{base_of(name, features)}:missing")
+    share = column_of(table, f"feature:{base_of(name, table)}:missing")
     return np.isnan(values).astype(np.float64) if share is None else share
 
 
@@ -189,18 +181,18 @@ def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:
     return f"lies outside of all that the baseline had in {outside:.1%} of queries"
 
 
-def _new_names(now: Category, before: Category) -> str:
-    had = np.bincount(before.codes[before.codes >= 0], minlength=before.names.size) > 0
-    known = now.codes[now.codes >= 0]
+def _new_names(now: Codes, before: Codes, names: Sequence[str]) -> str:
+    had = np.bincount(before, minlength=len(names) + 1)[:-1] > 0
+    known = now[now < len(names)]
     if not known.size or not had.any():
         return ""
     new = float((~had[known]).mean())
-    counts = np.bincount(known, minlength=now.names.size)
+    counts = np.bincount(known, minlength=len(names))
     if new < _NEW_NAMES:
         return ""
 
     def examples(chosen: NDArray[np.bool_]) -> str:
-        return ", ".join(repr(str(name)) for name in now.names[chosen][:_SHOWN])
+        return ", ".join(repr(names[at]) for at in np.flatnonzero(chosen)[:_SHOWN])
 
     if new < 1:
         return f"has values that the baseline lacks in {new:.1%} of queries, such as {examples((counts > 0) & ~had)}"

@@ -118,9 +118,11 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     if bad.any():
         what = f"{bad.sum():,} of {bad.size:,} rows without a session, or without a count of clicks >= 0"
         problems.append(Problem(opened.name, what))
-    if team.names.size != 2:
-        names = ", ".join(team.names[:5]) or "none"
-        problems.append(Problem(opened.name, f"holds {count_of(team.names.size, 'team')} ({names})", "two"))
+    if team.categories.size != 2:
+        names = ", ".join(team.categories[:5]) or "none"
+        problems.append(
+            Problem(opened.name, f"holds {count_of(team.categories.size, 'team')} ({names})", "two")
+        )
     whose = None
     if user is not None and not bad.any():
         whose = _user_of(session.codes, user.codes)
@@ -132,7 +134,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         raise DataError(problems)
     side = np.where(team.codes == 1, 1.0, np.where(team.codes == 0, -1.0, 0.0))
     votes = np.sign(np.bincount(session.codes, side * clicks))
-    return _counted(votes, whose, (str(team.names[0]), str(team.names[1])), confidence)
+    return _counted(votes, whose, (str(team.categories[0]), str(team.categories[1])), confidence)
 
 
 def _user_of(session: Codes, user: Codes) -> Codes | None:

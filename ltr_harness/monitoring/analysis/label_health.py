@@ -11,13 +11,14 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.analysis.summaries import mean_of_known
 from ltr_harness.monitoring.analysis.windows import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.monitoring.results.answers import LabelTest
 from ltr_harness.stats.corrections import bonferroni
@@ -31,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 def label_tests(
-    now: QueryTable, cut: Cut, before: QueryTable, config: MonitorConfig, spent: float = 1.0
+    now: pd.DataFrame, cut: Cut, before: pd.DataFrame, config: MonitorConfig, spent: float = 1.0
 ) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough.
 
@@ -45,15 +46,12 @@ def label_tests(
         spent: share of alpha that this run may use.
     """
     periods = Periods(now, before, config)
-    columns = {WITH_RELEVANT: (now.relevant.astype(np.float64), before.relevant.astype(np.float64))}
+    columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
     if config.relevance.chosen == "label":
         columns |= _of_labels(now, before)
     else:
-        both = [name for name in now.events if name in before.events]
-        columns |= {
-            f"{n} per query": (now.events[n].astype(np.float64), before.events[n].astype(np.float64))
-            for n in both
-        }
+        both = [name for name in columns_of(now, "event") if f"event:{name}" in before]
+        columns |= {f"{name} per query": _of_both(f"event:{name}", now, before) for name in both}
     tests: list[LabelTest] = []
     for what, (ours, theirs) in columns.items():
         days = periods.days_differ(ours, theirs)
@@ -76,17 +74,22 @@ def label_tests(
     return done
 
 
-def _of_labels(now: QueryTable, before: QueryTable) -> dict[str, tuple[Floats, Floats]]:
+def _of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
+    return now[name].to_numpy(np.float64), before[name].to_numpy(np.float64)
+
+
+def _of_labels(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
     """Of ready labels: the share of a list that has one, and the share of those that are relevant."""
-    if RELEVANT not in now.events or RELEVANT not in before.events:
+    events = columns_of(now, "event"), columns_of(before, "event")
+    if any(RELEVANT not in of_side for of_side in events):
         return {}  # a result of an earlier version
-    labelled = [t.events.get(LABELLED, t.n_items).astype(np.float64) for t in (now, before)]
-    shares = [known / table.n_items for known, table in zip(labelled, (now, before), strict=True)]
+    items = _of_both("n_items", now, before)
+    labelled = [of_side.get(LABELLED, n) for of_side, n in zip(events, items, strict=True)]
     with np.errstate(invalid="ignore"):
-        relevant = [t.events[RELEVANT] / known for known, t in zip(labelled, (now, before), strict=True)]
+        relevant = [of_side[RELEVANT] / n for of_side, n in zip(events, labelled, strict=True)]
     rates = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
-    if any(LABELLED in table.events for table in (now, before)):
-        rates[LABELLED_DOCUMENTS] = (shares[0], shares[1])
+    if any(LABELLED in of_side for of_side in events):
+        rates[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
     return rates
 
 

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.adjustment import Prediction, adjusted_tables
 from ltr_harness.monitoring.analysis.days import DaysDiffer, Units, units_of
 from ltr_harness.monitoring.analysis.windows import season_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import Category, QueryTable, together
+from ltr_harness.monitoring.queries import codes_of, column_of, primary_of, together
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.stats.between_windows import widened
 from ltr_harness.stats.paired import paired_differences
@@ -43,8 +44,8 @@ class Periods:
         prediction: of the baseline's part in adjusted values; None where values are as they are.
     """
 
-    now: QueryTable
-    before: QueryTable
+    now: pd.DataFrame
+    before: pd.DataFrame
     config: MonitorConfig
     spent: float = 1.0
     prediction: Prediction | None = None
@@ -83,18 +84,29 @@ class Periods:
     @cached_property
     def clusters(self) -> tuple[Codes, Codes] | tuple[None, None]:
         """Codes of whom each query belongs to, the same coding on both sides."""
-        if self.now.cluster is None or self.before.cluster is None:
+        one, two = (column_of(side, "cluster") for side in (self.now, self.before))
+        if one is None or two is None:
             return None, None
-        one, two = together([self.now.cluster, self.before.cluster])
-        size = one.names.size
-        return _own_if_missing(one, size, 0), _own_if_missing(two, size, len(self.now))
+        one, two = together(one, two)
+        return own_clusters(one), own_clusters(two, len(self.now))
+
+    @cached_property
+    def values(self) -> tuple[Floats, Floats]:
+        """(n_now,) and (n_before,), of the primary metric."""
+        return primary_of(self.now), primary_of(self.before)
+
+    @cached_property
+    def times(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """(n_now,) and (n_before,), nanoseconds UTC; None without timestamps."""
+        return column_of(self.now, "time"), column_of(self.before, "time")
 
     @cached_property
     def strata(self) -> tuple[Codes, Codes] | tuple[None, None]:
         """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""
-        if self.config.windows.season == "none" or self.now.time is None or self.before.time is None:
+        one, two = self.times
+        if self.config.windows.season == "none" or one is None or two is None:
             return None, None
-        return season_of(self.now.time, self.config.windows), season_of(self.before.time, self.config.windows)
+        return season_of(one, self.config.windows), season_of(two, self.config.windows)
 
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """Production's values, or those of some queries.
@@ -103,7 +115,7 @@ class Periods:
             values: float64 (n_now,), of the primary metric unless given.
             rows: int64 (n_rows,), which queries; all unless given.
         """
-        return _sample(self.now.primary if values is None else values, self.clusters[0], self.strata[0], rows)
+        return _sample(self.values[0] if values is None else values, self.clusters[0], self.strata[0], rows)
 
     def sample_before(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """The baseline's values.
@@ -112,16 +124,12 @@ class Periods:
             values: float64 (n_before,), of the primary metric unless given.
             rows: int64 (n_rows,), which queries; all unless given.
         """
-        return _sample(
-            self.before.primary if values is None else values, self.clusters[1], self.strata[1], rows
-        )
+        return _sample(self.values[1] if values is None else values, self.clusters[1], self.strata[1], rows)
 
     @cached_property
     def common(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Where the same queries stand in both periods, if enough of them do to call it a replay."""
-        import pandas as pd
-
-        ours, theirs = pd.Index(self.now.ids), pd.Index(self.before.ids)
+        ours, theirs = pd.Index(self.now["query_id"]), pd.Index(self.before["query_id"])
         at = theirs.get_indexer(ours)
         known = np.flatnonzero(at >= 0)
         if known.size < max(2, _COMMON * min(len(ours), len(theirs))):
@@ -137,7 +145,7 @@ class Periods:
             values: float64 (n_now,) and (n_before,), of the primary metric unless given.
             pairs: int64 (n_pairs,) twice, where the queries stand; all common ones unless given.
         """
-        ours, theirs = (self.now.primary, self.before.primary) if values is None else values
+        ours, theirs = self.values if values is None else values
         chosen = self.common if pairs is None else pairs
         assert chosen is not None
         d = paired_differences(ours[chosen[0]], theirs[chosen[1]])
@@ -153,9 +161,8 @@ class Periods:
     @cached_property
     def units(self) -> list[Units]:
         """Days, and windows of another size where there are enough: what may differ by itself."""
-        if self.now.time is None:
-            return []
-        return units_of(self.now.time, self.before.time, self.config)
+        now, before = self.times
+        return [] if now is None else units_of(now, before, self.config)
 
     def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer | None]:
         """For each of `units` how much it differs by itself in some values; None where nobody can tell.
@@ -173,7 +180,7 @@ class Periods:
     @cached_property
     def primary_days(self) -> list[DaysDiffer | None]:
         """`days_differ` of the primary metric."""
-        return self.days_differ(self.now.primary, self.before.primary)
+        return self.days_differ(*self.values)
 
     # ---- the test -----------------------------------------------------------------------------------------
 
@@ -197,7 +204,7 @@ class Periods:
         """
         side = self.alternative if alternative is None else alternative
         confidence = self.config.compare.confidence
-        ours, theirs = (self.now.primary, self.before.primary) if values is None else values
+        ours, theirs = self.values if values is None else values
         pairs = self._pairs(rows)
         if pairs is not None:
             return mean_estimate(self.differences((ours, theirs), pairs), confidence, side)
@@ -296,16 +303,16 @@ def _some(codes: Codes | None, rows: Codes) -> Codes | None:
     return None if codes is None else codes[rows]
 
 
-def own_clusters(category: Category | None) -> Codes | None:
-    """Codes of one period alone."""
-    return None if category is None else _own_if_missing(category, category.names.size, 0)
+def own_clusters(category: pd.Categorical, offset: int = 0) -> Codes:
+    """(n,) codes of whom each query belongs to; a query of nobody known is a cluster of its own.
 
-
-def _own_if_missing(category: Category, size: int, offset: int) -> Codes:
-    """A query of nobody known is a cluster of its own."""
-    codes = category.codes.astype(np.int64)
+    Args:
+        category: of users, or of what else forms a cluster.
+        offset: how many other queries may have clusters of their own.
+    """
+    codes = codes_of(category)
     missing = np.flatnonzero(codes < 0)
-    codes[missing] = size + offset + missing
+    codes[missing] = category.categories.size + offset + missing
     return codes
 
 

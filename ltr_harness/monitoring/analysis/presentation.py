@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods, interval
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import column_of, grades_by_rank
 from ltr_harness.monitoring.results.answers import Interval, Presentation, RankRow
 from ltr_harness.stats.two_samples import Influence, between, profile_p
 
@@ -56,9 +57,9 @@ def presentation(periods: Periods) -> Presentation:
     return Presentation(rows, p, distance, changed, interval(top), signature, **_ips(periods))
 
 
-def _positives(table: QueryTable) -> tuple[Floats, Floats]:
+def _positives(table: pd.DataFrame) -> tuple[Floats, Floats]:
     """(n, ranks) 1 where the item at the rank is positive, and (ranks,) how many lists reach it."""
-    shown = table.by_rank[:, :_RANKS]
+    shown = grades_by_rank(table)[:, :_RANKS]
     return (shown > 0).astype(np.float64), (~np.isnan(shown)).sum(axis=0).astype(np.float64)
 
 
@@ -66,22 +67,22 @@ def _rate(side: tuple[Floats, Floats], rank: int) -> float:
     return float(side[0][:, rank].sum() / side[1][rank]) if side[1][rank] else float("nan")
 
 
-def _at_rank_one(table: QueryTable) -> Floats:
-    first = table.by_rank[:, 0].astype(np.float64)
+def _at_rank_one(table: pd.DataFrame) -> Floats:
+    first = table["grade:1"].to_numpy(np.float64)
     return np.where(np.isnan(first), np.nan, (first > 0).astype(np.float64))
 
 
 def _ips(periods: Periods) -> dict[str, Any]:
-    now, before = periods.now, periods.before
-    if now.ips is None or before.ips is None:
+    now, before = column_of(periods.now, "ips"), column_of(periods.before, "ips")
+    if now is None or before is None:
         return {}
-    change = periods.compare((now.ips, before.ips), alternative="drop")
+    change = periods.compare((now, before), alternative="drop")
     return {
         "ips": interval(change),
-        "ips_before": float(before.ips.mean()),
-        "ips_now": float(now.ips.mean()),
+        "ips_before": float(before.mean()),
+        "ips_now": float(now.mean()),
         "ips_normalised": _normalised(periods),
-        "effective": (_effective(before), _effective(now)),
+        "effective": (_effective(periods.before), _effective(periods.now)),
     }
 
 
@@ -89,9 +90,7 @@ def _normalised(periods: Periods) -> Interval:
     """Change of sum(IPS-DCG) / sum(weighted gain): how high the gains stand, whatever their amount."""
     ratios, influences = [], []
     for table, clusters in zip((periods.now, periods.before), periods.clusters, strict=True):
-        top, bottom = table.ips, table.ips_weight
-        assert top is not None
-        assert bottom is not None
+        top, bottom = column_of(table, "ips"), column_of(table, "ips_weight")
         mean = float(bottom.mean())
         ratio = float(top.mean()) / mean if mean else float("nan")
         ratios.append(ratio)
@@ -107,9 +106,7 @@ def _normalised(periods: Periods) -> Interval:
     return interval(change)
 
 
-def _effective(table: QueryTable) -> float:
+def _effective(table: pd.DataFrame) -> float:
     """How many equally weighted gains the weighted ones are worth."""
-    assert table.ips_weight is not None
-    assert table.ips_squares is not None
-    squares = float(table.ips_squares.sum())
-    return float(table.ips_weight.sum()) ** 2 / squares if squares else 0.0
+    squares = float(column_of(table, "ips_squares").sum())
+    return float(column_of(table, "ips_weight").sum()) ** 2 / squares if squares else 0.0

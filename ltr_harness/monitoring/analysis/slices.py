@@ -12,13 +12,14 @@ import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ltr_harness.monitoring.analysis.inputs import query_features
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable, together
+from ltr_harness.monitoring.queries import codes_of, columns_of, together
 from ltr_harness.monitoring.results.answers import Interval, Slice
 from ltr_harness.stats.corrections import bh, bonferroni
 from ltr_harness.stats.drift import bin_edges, binned
@@ -132,7 +133,7 @@ class _Candidates:
     def __init__(self, search: _Search, now: Codes, before: Codes) -> None:
         periods, sign = search.periods, search.sign
         self._search, self._now, self._before = search, now, before
-        ours, theirs = periods.now.primary[now], periods.before.primary[before]
+        ours, theirs = periods.values[0][now], periods.values[1][before]
         self._sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
         if search.paired:
             self._sides.append(_Side.of(ours - theirs, sign))
@@ -281,9 +282,11 @@ def _confirmed(
     return replace(worst, confirmed=again.excess)
 
 
-def _half(table: QueryTable) -> NDArray[np.bool_]:
+def _half(table: pd.DataFrame) -> NDArray[np.bool_]:
     """The same half of the queries in every run: by a checksum of the id."""
-    return np.fromiter((zlib.crc32(str(name).encode()) & 1 for name in table.ids), np.bool_, len(table))
+    return np.fromiter(
+        (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"]), np.bool_, len(table)
+    )
 
 
 def _design_effect(periods: Periods, with_before: bool) -> float:
@@ -303,13 +306,13 @@ def _design_effect(periods: Periods, with_before: bool) -> float:
 def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list[_Column]:
     columns = []
     least = config.slices.min_queries
-    for name, now in (periods.now.segments or {}).items():
-        before = (periods.before.segments or {}).get(name)
-        if before is None:
+    before = columns_of(periods.before, "segment")
+    for name, now in columns_of(periods.now, "segment").items():
+        if name not in before:
             continue
-        one, two = together([now, before])
-        size = one.names.size
-        codes = [np.where(c.codes < 0, size, c.codes).astype(np.int64) for c in (one, two)]
+        both = together(now, before[name])
+        size = both[0].categories.size
+        codes = [codes_of(side, size) for side in both]
         counts = [np.bincount(c, minlength=size + 1) for c in codes]
         frequent = counts[0] >= least
         if with_before:
@@ -317,7 +320,7 @@ def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list
         kept = np.flatnonzero(frequent)
         to = np.full(size + 1, kept.size)
         to[kept] = np.arange(kept.size)
-        texts = [*one.names.tolist(), "(missing)"]
+        texts = [*both[0].categories, "(missing)"]
         predicates = (*(f"{name}={texts[at]}" for at in kept), f"{name}=(other)")
         columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
     if config.slices.features:

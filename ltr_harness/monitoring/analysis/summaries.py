@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.log.contract import CHECKS, Finding
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.results.answers import Conventions, ListLengths, Online, Window, WorstQuery
 
 _WORST = 20
@@ -19,47 +20,48 @@ _CORRELATED = 4  # windows; fewer have some rank correlation or other
 Floats = NDArray[np.float64]
 
 
-def conventions(production: QueryTable, baseline: QueryTable | None) -> tuple[Conventions, ...]:
+def conventions(production: pd.DataFrame, baseline: pd.DataFrame | None) -> tuple[Conventions, ...]:
     """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
     rows = []
     for which, table in (("production", production), ("baseline", baseline)):
         if table is None:
             continue
-        values = table.primary[table.relevant]
+        relevant = column_of(table, "has_relevant")
+        values = primary_of(table)[relevant]
         values = values[~np.isnan(values)]
         skip = float(values.mean()) if values.size else float("nan")
-        share = float(table.relevant.mean())
+        share = float(relevant.mean())
         zero = skip * share if share else 0.0
-        rows.append(
-            Conventions(which, len(table), int((~table.relevant).sum()), skip, zero, zero + 1 - share)
-        )
+        rows.append(Conventions(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
     return tuple(rows)
 
 
-def list_lengths(production: QueryTable, baseline: QueryTable | None) -> tuple[ListLengths, ...]:
+def list_lengths(production: pd.DataFrame, baseline: pd.DataFrame | None) -> tuple[ListLengths, ...]:
     rows = []
     for which, table in (("production", production), ("baseline", baseline)):
         if table is not None:
-            n = table.n_items
+            n = column_of(table, "n_items")
             p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
             rows.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
     return tuple(rows)
 
 
-def stray_queries(production: QueryTable, cut: Cut) -> tuple[Finding, ...]:
+def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[Finding, ...]:
     """Queries whose time lies apart from the rest of the log, as a check of the contract."""
     at = np.flatnonzero(cut.stray[cut.codes])
     if not at.size:
         return ()
     severity, unit, meaning, _ = CHECKS["time_stray"]
-    named = sorted(f"query {str(production.ids[i])!r} ({cut.labels[cut.codes[i]]})" for i in at.tolist())[:3]
+    ids = production["query_id"].iloc[at]
+    windows = (cut.labels[code] for code in cut.codes[at])
+    named = sorted(f"query {name!r} ({window})" for name, window in zip(ids, windows, strict=True))[:3]
     return (
         Finding("time_stray", severity, "production", at.size, len(production), unit, meaning, tuple(named)),
     )
 
 
 def online(
-    production: QueryTable, baseline: QueryTable | None, windows: Sequence[Window]
+    production: pd.DataFrame, baseline: pd.DataFrame | None, windows: Sequence[Window]
 ) -> tuple[Online, ...]:
     """Does the metric move with what users do? An offline metric is a proxy; this is the check on it.
 
@@ -68,16 +70,14 @@ def online(
         baseline: its queries; None without one.
         windows: of production.
     """
-    import pandas as pd
-
     rows = []
-    for name, values in (production.online or {}).items():
+    for name, values in columns_of(production, "online").items():
         pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
         correlation = float("nan")
         if len(pairs) >= _CORRELATED and (pairs.nunique() > 1).all():
             ranks = pairs.rank()
             correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-        before = None if baseline is None else (baseline.online or {}).get(name)
+        before = None if baseline is None else column_of(baseline, f"online:{name}")
         known_before = float("nan") if before is None else mean_of_known(before)
         rows.append(Online(name, known_before, mean_of_known(values), correlation, len(pairs)))
     return tuple(rows)
@@ -90,7 +90,7 @@ def mean_of_known(values: Floats) -> float:
 
 
 def worst_queries(
-    production: QueryTable, counted: NDArray[np.int64], periods: Periods | None
+    production: pd.DataFrame, counted: NDArray[np.int64], periods: Periods | None
 ) -> list[WorstQuery]:
     """The largest losses, for reading: against the same query before where it recurs, else the lowest values.
 
@@ -99,21 +99,28 @@ def worst_queries(
         counted: int64 (n_counted,), the queries that count.
         periods: production beside its baseline; None without one.
     """
-    values = production.primary[counted]
+    values = primary_of(production)[counted]
     before = np.full(counted.size, np.nan)
     if periods is not None and periods.common is not None:
         ours, theirs = periods.common
-        before[ours] = periods.before.primary[theirs]
+        before[ours] = periods.values[1][theirs]
     sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
     loss = np.where(np.isnan(before), sign * values, sign * (values - before))
-    order = np.lexsort((-production.n_items[counted], loss))[:_WORST]
-    worst = []
-    for at in order.tolist():
-        row = int(counted[at])
-        grades = production.by_rank[row]
-        shown = " ".join(
-            "-" if np.isnan(g) else f"{g:g}" for g in grades[: int(min(production.n_items[row], grades.size))]
+    order = np.lexsort((-column_of(production, "n_items")[counted], loss))[:_WORST]
+    table = production.iloc[counted[order]]
+    days = column_of(table, "time")
+    times = (
+        [""] * len(table)
+        if days is None
+        else days.astype("datetime64[ns]").astype("datetime64[D]").astype(str)
+    )
+    lists = [
+        " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[:n])
+        for grades, n in zip(grades_by_rank(table), table["n_items"], strict=True)
+    ]
+    return [
+        WorstQuery(str(name), str(time), float(value), float(base), shown)
+        for name, time, value, base, shown in zip(
+            table["query_id"], times, values[order], before[order], lists, strict=True
         )
-        time = "" if production.time is None else str(np.datetime64(int(production.time[row]), "ns"))[:10]
-        worst.append(WorstQuery(str(production.ids[row]), time, float(values[at]), float(before[at]), shown))
-    return worst
+    ]

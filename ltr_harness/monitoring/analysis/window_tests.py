@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.past import with_past
@@ -14,7 +15,7 @@ from ltr_harness.monitoring.analysis.running import OF_ALPHA
 from ltr_harness.monitoring.analysis.summaries import mean_of_known
 from ltr_harness.monitoring.analysis.windows import Cut, hours_of_week
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
 from ltr_harness.monitoring.results.answers import Change, Interval, Window
 from ltr_harness.monitoring.results.history import PastWindow
 from ltr_harness.stats.corrections import bonferroni, holm
@@ -29,7 +30,7 @@ _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move no
 
 
 def window_rows(
-    table: QueryTable, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
+    table: pd.DataFrame, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
 ) -> list[Window]:
     """Every window's state, before anything is compared.
 
@@ -39,11 +40,14 @@ def window_rows(
         orphans: events without an impression, by window.
         config: the monitor's configuration.
     """
-    clusters = own_clusters(table.cluster)
+    cluster, primary = column_of(table, "cluster"), primary_of(table)
+    clusters = None if cluster is None else own_clusters(cluster)
+    items, relevant = column_of(table, "n_items"), column_of(table, "has_relevant")
+    metrics, events, online = (columns_of(table, name) for name in ("metric", "event", "online"))
     low, high = config.primary.bounds
     rows = []
     for at, members in enumerate(cut.members):
-        values = table.primary[members]
+        values = primary[members]
         defined = ~np.isnan(values)
         kept = values[defined]
         sample = Sample(kept, None if clusters is None else clusters[members][defined])
@@ -60,9 +64,7 @@ def window_rows(
                 n_queries=int(members.size),
                 n_defined=int(kept.size),
                 n_clusters=int(units),
-                means={
-                    m: mean_of_known(v[members]) for m, v in zip(table.metrics, table.values, strict=True)
-                },
+                means={name: mean_of_known(v[members]) for name, v in metrics.items()},
                 interval=of_mean(mean),
                 bounded=_bounded(kept, config),
                 share_zero=float((kept == low).mean()) if kept.size else float("nan"),
@@ -70,12 +72,12 @@ def window_rows(
                 p10=float(quantiles[0]),
                 p50=float(quantiles[1]),
                 p90=float(quantiles[2]),
-                items_per_query=float(table.n_items[members].mean()),
-                relevant_share=float(table.relevant[members].mean()),
-                event_rates={name: float(n[members].mean()) for name, n in table.events.items()},
+                items_per_query=float(items[members].mean()),
+                relevant_share=float(relevant[members].mean()),
+                event_rates={name: float(n[members].mean()) for name, n in events.items()},
                 orphans=orphans[at],
                 immature_share=float((~cut.mature[members]).mean()),
-                online={name: mean_of_known(v[members]) for name, v in (table.online or {}).items()},
+                online={name: mean_of_known(v[members]) for name, v in online.items()},
                 status=_status(cut, at, kept.size, config),
                 hours_of_week=_hours(table, members[defined], config),
             )
@@ -100,10 +102,11 @@ def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float,
     return betting_interval(np.clip(values, 0.0, 1.0), config.compare.confidence)
 
 
-def _hours(table: QueryTable, members: NDArray[np.int64], config: MonitorConfig) -> dict[str, int]:
-    if table.time is None:
+def _hours(table: pd.DataFrame, members: NDArray[np.int64], config: MonitorConfig) -> dict[str, int]:
+    time = column_of(table, "time")
+    if time is None:
         return {}
-    hours, n = np.unique(hours_of_week(table.time[members], config.windows.timezone), return_counts=True)
+    hours, n = np.unique(hours_of_week(time[members], config.windows.timezone), return_counts=True)
     return {str(hour): int(count) for hour, count in zip(hours.tolist(), n.tolist(), strict=True)}
 
 

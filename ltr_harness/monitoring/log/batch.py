@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.queries import Category, category_of
+from ltr_harness.monitoring.queries import category_of
 
 Floats = NDArray[np.float64]
 THREADS = 2  # of the compiled loops over one batch
@@ -39,7 +40,7 @@ class Rows:
         """A column as float64, missing as NaN, in canonical order."""
         return self.arranged(numbers_of(self.table[name], name))
 
-    def category(self, name: str) -> Category:
+    def category(self, name: str) -> pd.Categorical:
         category = category_of(self.table[name], name)
         return category if self.order is None else category.take(self.order)
 
@@ -74,7 +75,7 @@ def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | No
         else -numbers_of(table[columns.score or ""], columns.score or "")
     )
     item = category_of(table[columns.item_id], columns.item_id) if columns.item_id else None
-    codes = query.codes
+    codes = query.codes.astype(np.int32)
     same = codes[1:] == codes[:-1]
     in_order = bool(np.all((codes[1:] > codes[:-1]) | (same & (key[1:] > key[:-1]))))
     order = None
@@ -84,21 +85,26 @@ def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | No
         order = np.lexsort(keys)
         codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
-    rows = Rows(table, order, query.names[codes[starts]], np.append(starts, codes.size).astype(np.int64))
+    rows = Rows(
+        table,
+        order,
+        query.categories.to_numpy(np.str_)[codes[starts]],
+        np.append(starts, codes.size).astype(np.int64),
+    )
     if item is not None:
-        items = item.codes if order is None else item.codes[order]
+        items = (item.codes if order is None else item.codes[order]).astype(np.int32)
         contract.check("item_missing", items < 0, rows.name)
         _no_duplicates(rows, codes, items, item, contract)
     return rows
 
 
 def _no_duplicates(
-    rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: Category, contract: Contract
+    rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: pd.Categorical, contract: Contract
 ) -> None:
     contract.check(
         "duplicate_item",
-        _repeated(codes, items, item.names.size),
-        lambda row: f"{rows.name(row)} item {str(item.names[items[row]])!r}",
+        _repeated(codes, items, item.categories.size),
+        lambda row: f"{rows.name(row)} item {str(item.categories[items[row]])!r}",
     )
 
 

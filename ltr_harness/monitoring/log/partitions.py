@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pandas as pd
+
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.log import BATCH_ROWS, Log, first_run, last_run
 from ltr_harness.monitoring.log.rows import evaluated, wanted_columns
-from ltr_harness.monitoring.queries import QueryTable
 from ltr_harness.monitoring.relevance.events import JoinedEvents
 
 LOCAL = "local"
@@ -25,7 +26,7 @@ _SCHEDULER_WITHIN, _WORKER_WITHIN = 10, 60  # seconds
 
 def on_workers(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, cluster: Any
-) -> list[QueryTable]:
+) -> list[pd.DataFrame]:
     """The log's queries, part by part. Each query's rows must stand together in the log.
 
     Args:
@@ -77,13 +78,13 @@ def on_workers(
 
 def _piece(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, first_row: int
-) -> tuple[Contract, list[QueryTable], list[Any]]:
+) -> tuple[Contract, list[pd.DataFrame], list[Any]]:
     """What a worker does: the piece's whole queries evaluated, its first and last query's rows untouched."""
     import pyarrow as pa
 
     query = config.columns.query_id
     contract.first_row = first_row
-    parts: list[QueryTable] = []
+    parts: list[pd.DataFrame] = []
     edges: list[Any] = []
 
     def edge(table: Any) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract, Finding
 from ltr_harness.monitoring.log.log import Log, open_log
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import columns_of, concatenated
 from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -21,7 +22,7 @@ from ltr_harness.monitoring.synthetic import SyntheticLog
 class LogRead(NamedTuple):
     """One log, read: its queries, what its checks found, and when events without an impression happened."""
 
-    table: QueryTable
+    table: pd.DataFrame
     findings: tuple[Finding, ...]
     orphans: NDArray[np.int64] | None
 
@@ -52,12 +53,13 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
 
         parts = on_workers(log, config, contract, events, dask)
     contract.raise_errors()
-    table = QueryTable.concatenated(parts)
-    scattered = np.flatnonzero(table.ids[1:] == table.ids[:-1])
-    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in table.ids[scattered[:3]]))
+    table = concatenated(parts)
+    ids = table["query_id"].to_numpy()
+    scattered = np.flatnonzero(ids[1:] == ids[:-1])
+    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in ids[scattered[:3]]))
     contract.raise_errors()
     if config.relevance.list_column or config.relevance.event_log:
-        happened = {event: int(counts.sum()) for event, counts in table.events.items()}
+        happened = {event: int(counts.sum()) for event, counts in columns_of(table, "event").items()}
         strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
         refuse_unknown_events(config.relevance.event_names, happened, strange, name)
     return LogRead(table, contract.findings, None if events is None else events.orphans)
@@ -65,7 +67,7 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
 
 def _in_batches(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None
-) -> Iterator[QueryTable]:
+) -> Iterator[pd.DataFrame]:
     row = 0
     for batch in log.batches(wanted_columns(config), config.columns.query_id):
         table = batch if events is None else events.beside(batch, row)

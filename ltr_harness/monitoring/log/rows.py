@@ -1,4 +1,4 @@
-"""One batch of a log, checked and ranked: from an Arrow table to a `QueryTable`."""
+"""One batch of a log, checked and ranked: from an Arrow table to a frame of queries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
@@ -16,7 +17,7 @@ from ltr_harness.monitoring.log.batch import THREADS, Rows, in_order
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.log.times import timestamps
-from ltr_harness.monitoring.queries import Category, QueryTable
+from ltr_harness.monitoring.queries import query_frame
 from ltr_harness.monitoring.relevance.attribution import examined
 from ltr_harness.monitoring.relevance.grades import anything_happened, grades_of_rows
 from ltr_harness.monitoring.relevance.ips import ips_dcg, row_propensities
@@ -61,7 +62,7 @@ def text_columns(config: MonitorConfig) -> list[str]:
     return [name for name in names if name]
 
 
-def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
+def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
     """`query_table`, with the log named in what it complains about.
 
     Args:
@@ -78,7 +79,7 @@ def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> QueryTab
         ) from None
 
 
-def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryTable | None:
+def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
     """Check a batch and evaluate it; None where an error of the contract makes that impossible.
 
     Args:
@@ -114,24 +115,23 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> QueryT
     judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries))
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
     ips = ips_dcg(judgments, scores, propensity, config)
-    return QueryTable(
-        ids=rows.queries.astype(object),
-        metrics=tuple(str(metric) for metric in config.resolved_metrics),
-        values=values,
+    return query_frame(
+        query_id=rows.queries,
+        metric={str(metric): v for metric, v in zip(config.resolved_metrics, values, strict=True)},
         n_items=rows.sizes.astype(np.int32),
-        relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
-        events={
+        has_relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
+        event={
             name: np.minimum(
                 np.add.reduceat(count, rows.boundaries[:-1], dtype=np.int64), np.iinfo(np.int32).max
             ).astype(np.int32)
             for name, count in counts.items()
         },
-        by_rank=_by_rank(grades, ranks, kept, config.depth),
+        grade=_by_rank(grades, ranks, kept, config.depth),
         time=time,
         cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
-        segments=segments,
-        features=_features(rows, columns.features, contract),
+        segment=segments,
+        feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
         **ips,
     )
@@ -176,13 +176,13 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
     return times if sound else None
 
 
-def _per_query(rows: Rows, name: str, contract: Contract) -> Category:
+def _per_query(rows: Rows, name: str, contract: Contract) -> pd.Categorical:
     """The first row's value; a query in which rows differ is counted."""
     of_rows = rows.category(name)
     first = of_rows.codes[rows.boundaries[:-1]]
     varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
     contract.check("segment_varies", varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
-    return Category(first, of_rows.names)
+    return of_rows.take(rows.boundaries[:-1])
 
 
 def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:

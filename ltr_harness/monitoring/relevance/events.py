@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
@@ -54,19 +55,12 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
     row = pc.list_parent_indices(array).to_numpy()
     event = category_of(pc.list_flatten(array), column_name)
     counts: Counts = {}
-    known = np.zeros(event.names.size + 1, dtype=bool)
-    known[event.names.size] = True  # missing
-    for name in names:
-        at = np.searchsorted(event.names, name)
-        exists = at < event.names.size and event.names[at] == name
-        rows = row[event.codes == at] if exists else row[:0]
+    for name, at in zip(names, event.categories.get_indexer(pd.Index(names)), strict=True):
+        rows = row[event.codes == at] if at >= 0 else row[:0]
         counts[name] = np.bincount(rows, minlength=len(array)).astype(np.int32)
-        if exists:
-            known[at] = True
-    known |= np.append(event.names == "", True)
-    unknown = ~known[event.codes]
+    unknown = np.append(~event.categories.isin(names), False)[event.codes]  # the last is missing
     contract.totals["events"] += int((event.codes >= 0).sum())
-    contract.check("unknown_event", unknown, lambda at: repr(str(event.names[event.codes[at]])))
+    contract.check("unknown_event", unknown, lambda at: repr(str(event.categories[event.codes[at]])))
     return counts
 
 

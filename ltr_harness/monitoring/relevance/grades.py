@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.log.batch import Rows
 from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.queries import Category
+from ltr_harness.monitoring.queries import texts_of
 from ltr_harness.monitoring.relevance.attribution import (
     grades_from_events,
     grades_from_match,
@@ -28,7 +29,7 @@ def grades_of_rows(
     rows: Rows,
     config: MonitorConfig,
     contract: Contract,
-    segments: Mapping[str, Category],
+    segments: Mapping[str, pd.Categorical],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
     """Counts of every event per row, or of what ready labels say, and the rows' grades (None where they cannot be had).
 
@@ -40,7 +41,7 @@ def grades_of_rows(
     """
     rule = config.relevance
     if rule.chosen == "match":
-        prediction, truth = rows.category(rule.prediction or "").texts(), rows.category(rule.label).texts()
+        prediction, truth = (texts_of(rows.category(name)) for name in (rule.prediction or "", rule.label))
         return {}, grades_from_match(prediction, truth, rule.positive)
     if rule.chosen == "label":
         labels = rows.numbers(rule.label)
@@ -56,7 +57,7 @@ def grades_of_rows(
         return {}, None
     judged = dict(events)
     if rule.dwell:
-        texts = {name: segments[name].texts()[rows.query_of_row] for name in rule.dwell.by}
+        texts = {name: texts_of(segments[name])[rows.query_of_row] for name in rule.dwell.by}
         stayed, unknown = satisfied_clicks(
             events[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
         )

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import QueryTable
+from ltr_harness.monitoring.queries import from_arrow, query_frame
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def is_run(path: Path) -> bool:
     return path.is_dir() and ((path / "record.json").is_file() or any(path.glob("*/record.json")))
 
 
-def stored_result(path: Path, config: MonitorConfig) -> QueryTable:
+def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
     """The per-query table of an earlier result.
 
     Raises:
@@ -47,14 +48,14 @@ def stored_result(path: Path, config: MonitorConfig) -> QueryTable:
     try:
         document = json.loads((path / RESULT).read_text(encoding="utf-8"))
         theirs = document["definition"]
-        table = parquet.read_table((path / PER_QUERY).absolute())
+        table = from_arrow(parquet.read_table((path / PER_QUERY).absolute()), theirs["metrics"])
     except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     _refuse_differences(str(path), theirs, config.definition())
-    return QueryTable.from_arrow(table, theirs["metrics"])
+    return table
 
 
-def stored_run(path: Path, config: MonitorConfig) -> QueryTable:
+def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
     """The test queries of a run: its metrics, without segments, features and time.
 
     Raises:
@@ -106,7 +107,7 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
         raise NotComparableError(problems)
 
 
-def _queries_of(run: Run, config: MonitorConfig) -> QueryTable:
+def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
     frame, n = run.per_query, len(run.per_query)
     metrics = [str(metric) for metric in config.resolved_metrics]
     relevant = (
@@ -114,19 +115,15 @@ def _queries_of(run: Run, config: MonitorConfig) -> QueryTable:
         if "n_relevant" in frame
         else ~np.isnan(frame[metrics[0]].to_numpy())
     )
-    order = np.argsort(frame["query_id"].astype(str).to_numpy(), kind="stable")
-    table = QueryTable(
-        ids=frame["query_id"].astype(str).to_numpy(dtype=object),
-        metrics=tuple(metrics),
-        values=np.vstack([frame[name].to_numpy(np.float64) for name in metrics]),
+    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
+    table = query_frame(
+        query_id=ids,
+        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
         n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
-        relevant=relevant,
-        events={},
-        by_rank=np.full((n, config.depth), np.nan, dtype=np.float32),
-        segments={},
-        features={},
+        has_relevant=relevant,
+        grade=np.full((n, config.depth), np.nan, dtype=np.float32),
     )
-    return table.take(order)
+    return table.take(np.argsort(ids, kind="stable"))
 
 
 def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from ltr_harness.atomic import file_digest, whole_files, write_whole
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.log import files_of
+from ltr_harness.monitoring.queries import to_arrow
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.baselines import PER_QUERY, is_result, is_run
 from ltr_harness.monitoring.results.result import MonitorResult
@@ -32,8 +33,7 @@ def write_tables(watched: Watched, folder: Path) -> None:
 
     result = watched.result
     with whole_files(folder / PER_QUERY) as temporary:
-        table = watched.production.to_arrow()
-        parquet.write_table(table, temporary(folder / PER_QUERY), compression="zstd")
+        parquet.write_table(to_arrow(watched.production), temporary(folder / PER_QUERY), compression="zstd")
     write_whole(folder / "windows.csv", _csv(windows_table(result)))
     write_whole(folder / "slices.csv", _csv(slices_table(result)))
     write_whole(
