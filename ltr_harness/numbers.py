@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,24 +21,26 @@ def plain_number(value: float) -> str:
 
 
 def none_if_undefined(value: float) -> float | None:
-    """NaN, which JSON does not know, as None.
+    """NaN and infinities, which JSON does not know, as None.
 
     Example:
-        >>> none_if_undefined(0.5), none_if_undefined(float("nan"))
-        (0.5, None)
+        >>> none_if_undefined(0.5), none_if_undefined(float("nan")), none_if_undefined(float("-inf"))
+        (0.5, None, None)
     """
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None
 
 
-def json_value(value: object) -> object:
-    """Dictionaries, lists and tuples with None for every NaN in them.
+def json_value(value: Any) -> Any:
+    """What JSON has for a value and all that it holds: objects for dataclasses, null for numbers it does not know.
 
     Example:
-        >>> json_value({"a": (0.5, float("nan")), "b": "c"})
-        {'a': [0.5, None], 'b': 'c'}
+        >>> json_value({"mean": float("nan"), "range": (0.5, float("inf"))})
+        {'mean': None, 'range': [0.5, None]}
     """
-    if isinstance(value, dict):
-        return {key: json_value(part) for key, part in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(part) for part in value]
     return none_if_undefined(value) if isinstance(value, float) else value

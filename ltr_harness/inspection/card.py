@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection.split_facts import SplitCard, split_card
+from ltr_harness.numbers import json_value
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,6 @@ def _split_facts(split: SplitCard) -> dict[str, Any]:
         if key not in ("content", "dataset", "features", "feature_names")
     }
     facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
-    facts["random_ndcg"] = _number(split.random_ndcg)
-    facts["features"] = [
-        {key: _number(value) for key, value in vars(feature).items()} for feature in split.features
-    ]
+    facts["random_ndcg"] = json_value(split.random_ndcg)
+    facts["features"] = json_value(split.features)
     return facts
-
-
-def _number(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -90,6 +90,18 @@ def test_json(ltr: Cli) -> None:
     assert {preset["as"]: preset["value"] for preset in found["presets"]}["ranx"] == 0.5
 
 
+def test_json_has_no_infinite_scores(ltr: Cli, tmp_path: Path) -> None:
+    """They are null here as everywhere: they were the text "-inf" in a column of numbers."""
+    (tmp_path / "two.txt").write_text("1 qid:1 1:0\n0 qid:1 1:0\n")
+    (tmp_path / "scores.txt").write_text("1\n-inf\n")
+    code, out, err = ltr(
+        "explain", "mrr", "--query", "1", "--data", "two.txt", "--scores", "scores.txt", "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert [row[found["columns"].index("score")] for row in found["rows"]] == [1.0, None]
+
+
 def test_no_zero_has_a_sign(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "zeros.txt").write_text("".join(f"{grade} qid:1 1:0\n" for grade in (2, 0, 0, 2, 0, 1)))
     (tmp_path / "six.txt").write_text("6\n5\n4\n3\n2\n1\n")

@@ -87,6 +87,8 @@ def test_from_the_command_line(ltr: Cli, tmp_path: Path) -> None:
         "So many sessions show a share of 64.0% (80 % power); 52% takes 4,906 decided sessions.",
     ]
     assert json.loads(ltr("compare", path, "--interleaving", "--json")[1])["wins"] == [40, 60]
+    sessions(0, 0, 10).to_csv(path, index=False)
+    assert '"share": null' in ltr("compare", path, "--interleaving", "--json")[1]  # was NaN, which is no JSON
     code, _, err = ltr("compare", path, path, "--interleaving")
     assert code == 2
     assert "expected one log" in err

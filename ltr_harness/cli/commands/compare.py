@@ -206,7 +206,7 @@ def _votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
             f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
         )
     votes = interleaved(Path(inputs[0]), method.confidence)
-    say(json.dumps(asdict(votes)) if as_json else str(votes))
+    say(json.dumps(json_value(votes)) if as_json else str(votes))
     return 0
 
 

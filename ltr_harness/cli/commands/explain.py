@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +13,7 @@ import click
 from ltr_harness.cli import options, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
+from ltr_harness.numbers import json_value
 from ltr_harness.printable import printable
 from ltr_harness.wording import count_of
 
@@ -74,7 +74,7 @@ def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None
     means = [(one.name, explain_mean(metric, one.judgments, one.scores, one.retrieved)) for one in loaded.all]
     if as_json:
         body = [_mean_document(name, explained) for name, explained in means]
-        say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
+        say(json.dumps(json_value(body[0] if len(body) == 1 else body), indent=2))
         return
     texts = []
     for name, explained in means:
@@ -104,7 +104,7 @@ def _say_query(metric: Metric, loaded: rankings.Rankings, query: str, rows: int,
         explained.append((scored.name, explanation))
     if as_json:
         body = [_document(name, query, explanation) for name, explanation in explained]
-        say(json.dumps(body[0] if len(body) == 1 else body, indent=2))
+        say(json.dumps(json_value(body[0] if len(body) == 1 else body), indent=2))
         return
     say("\n\n".join(_text(name, query, explanation, rows) for name, explanation in explained))
 
@@ -204,25 +204,19 @@ def _width() -> int:
     return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
-
-
 def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
     return {
         "ranking": name,
         "metric": str(explained.metric),
-        "mean": _plain(explained.mean),
+        "mean": explained.mean,
         "n_queries": explained.n_queries,
         "n_undefined": explained.n_queries - explained.n_defined,
-        "interval_over_ties": None if explained.interval is None else list(explained.interval),
+        "interval_over_ties": explained.interval,
         "presets": [
             {
                 "as": preset.tool,
                 "name": preset.name,
-                "mean": _plain(preset.value),
+                "mean": preset.value,
                 "n_queries": explained.counts.get(preset.tool),
                 "why": preset.reason,
             }
@@ -236,15 +230,15 @@ def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]
         "ranking": name,
         "query": query,
         "metric": str(explanation.metric),
-        "value": _plain(explanation.value),
-        "columns": list(explanation.columns),
-        "rows": [[_plain(cell) for cell in row] for row in explanation.rows],
+        "value": explanation.value,
+        "columns": explanation.columns,
+        "rows": explanation.rows,
         "n_hidden": explanation.n_hidden,
-        "ideal": list(explanation.ideal),
-        "steps": list(explanation.steps),
-        "interval_over_ties": None if explanation.interval is None else list(explanation.interval),
+        "ideal": explanation.ideal,
+        "steps": explanation.steps,
+        "interval_over_ties": explanation.interval,
         "presets": [
-            {"as": preset.tool, "name": preset.name, "value": _plain(preset.value), "why": preset.reason}
+            {"as": preset.tool, "name": preset.name, "value": preset.value, "why": preset.reason}
             for preset in explanation.presets
         ],
     }

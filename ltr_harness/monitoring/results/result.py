@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -28,6 +25,7 @@ from ltr_harness.monitoring.results.answers import (
     Window,
     WorstQuery,
 )
+from ltr_harness.numbers import json_value
 from ltr_harness.printable import printable
 
 SCHEMA_VERSION = 1
@@ -92,7 +90,7 @@ class MonitorResult:
     @cached_property
     def document(self) -> dict[str, Any]:
         """JSON types at full precision; what cannot be told is null."""
-        body: dict[str, Any] = _plain(self)
+        body: dict[str, Any] = json_value(self)
         body["healthy"] = self.healthy
         body["verdict"]["text"] = self.verdict.text
         return body
@@ -122,15 +120,3 @@ def _null_for_nan(schema: Any) -> Any:
     if plain.get("type") == "number":
         plain["type"] = ["number", "null"]
     return plain
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
