@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -16,6 +18,8 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
 from ltr_harness.experiment.pool import wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.task import Task
@@ -42,35 +46,54 @@ def numbers(runs: Path) -> dict[str, object]:
     return {run.path.name: (run.record.metrics, run.record.files) for run in find_runs(runs / "small")}
 
 
-def kill_and_go_on(config: Path, tmp_path: Path, moments: list[float], *more: str) -> None:
-    undisturbed = tmp_path / "undisturbed"
-    began = time.monotonic()
-    table = finish(config, undisturbed, *more)
-    seconds = time.monotonic() - began
-    disturbed = tmp_path / "disturbed"
-    for moment in moments:
+Moment = Callable[[subprocess.Popen[str]], None]
+
+
+def kill_and_go_on(config: Path, disturbed: Path, moments: Sequence[Moment], *more: str) -> str:
+    """What the command says that ends what others, killed at these moments, began."""
+    for wait in moments:
         process = start(config, disturbed, *more)
-        time.sleep(moment * seconds)
+        wait(process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         if (disturbed / "small").is_dir():
             find_runs(disturbed / "small")  # whatever is there can be read
-    assert finish(config, disturbed, *more).replace(str(disturbed), str(undisturbed)) == table
-    assert numbers(disturbed) == numbers(undisturbed)
+    said = finish(config, disturbed, *more)
     left = {path.name for path in (disturbed / "small").iterdir()}
     assert not any(name.startswith(".unfinished") for name in left)
+    return said
 
 
-def test_killed_twice(small_file: Path, tmp_path: Path) -> None:
-    kill_and_go_on(small_file, tmp_path, [0.45, 0.65])
+def test_killed_twice(small_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, ["run", str(small_file), "--runs", str(tmp_path / "undisturbed")]) == 0
+    table, _ = capsys.readouterr()
+
+    def after(line: str) -> Moment:
+        def wait(process: subprocess.Popen[str]) -> None:
+            assert process.stderr is not None
+            while not process.stderr.readline().startswith(line):
+                assert process.poll() is None
+
+        return wait
+
+    disturbed = tmp_path / "disturbed"
+    said = kill_and_go_on(small_file, disturbed, [after("[2/"), after("[1/")])
+    assert said.replace(str(disturbed), str(tmp_path / "undisturbed")) == table
+    assert numbers(disturbed) == numbers(tmp_path / "undisturbed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_killed_at_many_random_moments(small_file: Path, tmp_path: Path, workers: str) -> None:
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    began = time.monotonic()
+    table = finish(small_file, undisturbed, "--workers", workers)
+    seconds = time.monotonic() - began
     draw = random.Random(20261120)
-    moments = [draw.uniform(0.1, 1.0) for _ in range(15)]
-    kill_and_go_on(small_file, tmp_path, moments, "--workers", workers)
+    moments = [partial(lambda at, _: time.sleep(at * seconds), draw.uniform(0.1, 1.0)) for _ in range(15)]
+    said = kill_and_go_on(small_file, disturbed, moments, "--workers", workers)
+    assert said.replace(str(disturbed), str(undisturbed)) == table
+    assert numbers(disturbed) == numbers(undisturbed)
 
 
 def test_interrupted_by_ctrl_c_keeps_what_finished_and_says_so(small_file: Path, tmp_path: Path) -> None:
