@@ -12,7 +12,7 @@ from ltr_harness.errors import Problem, UsageError
 from ltr_harness.stats.families import OF_THE_MEAN
 from ltr_harness.stats.method import CORRECTIONS, Method
 from ltr_harness.stats.moments import moments
-from ltr_harness.stats.power import LARGEST, MOST_SEEDS, Spread
+from ltr_harness.stats.power import MOST_SEEDS, Spread
 from ltr_harness.stats.seeds import variance_components
 from ltr_harness.stats.units import unit_means
 from ltr_harness.wording import count_of, plural
@@ -183,7 +183,7 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
         return Need(power, detectable, draws, queries)
     least, both = None, None
     if draws is None:
-        least = spread.seeds_needed(difference, LARGEST, alpha=alpha, power=power)
+        least = spread.seeds_needed(difference, alpha=alpha, power=power)
         endless = spread.needed(difference, alpha=alpha, power=power, seeds=MOST_SEEDS)
         if endless is not None:
             seeds = spread.seeds_needed(difference, 2 * endless, alpha=alpha, power=power)

@@ -20,6 +20,8 @@ from ltr_harness.stats.skewness import unhall
 LARGEST = 10**9
 """So many draws stand for endless ones; what takes more cannot be had."""
 
+_GRID = [*sorted({round(2 ** (half / 2)) for half in range(2, 59)}), LARGEST]
+
 MOST_SEEDS = 10_000
 """Likewise of seeds."""
 
@@ -111,31 +113,40 @@ class Spread:
             power: chance of a significant result.
             seeds: of each model that has any; None for those at hand.
         """
-        return _smallest(
-            lambda n: self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference, LARGEST
-        )
+        before = 1
+        for n in _GRID:  # where seeds take over, their few degrees of freedom make more draws find less
+            if self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference:
+                return _smallest(
+                    lambda n: self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference,
+                    before,
+                    n,
+                )
+            before = n
+        return None
 
-    def seeds_needed(self, difference: float, n: int, *, alpha: float, power: float) -> int | None:
-        """The fewest seeds of each model with which n draws find a true difference; None where no number does.
+    def seeds_needed(
+        self, difference: float, most: int = LARGEST, *, alpha: float, power: float
+    ) -> int | None:
+        """The fewest seeds of each model with which no more than so many draws find a true difference.
+
+        None where no number of seeds does.
 
         Args:
             difference: above 0.
-            n: draws.
+            most: draws.
             alpha: level of the two-sided test.
             power: chance of a significant result.
         """
-        return _smallest(
-            lambda seeds: self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference, MOST_SEEDS
-        )
+
+        def enough(seeds: int) -> bool:
+            n = self.needed(difference, alpha=alpha, power=power, seeds=seeds)
+            return n is not None and n <= most
+
+        return _smallest(enough, 1, MOST_SEEDS) if enough(MOST_SEEDS) else None
 
 
-def _smallest(enough: Callable[[int], bool], most: int) -> int | None:
-    """The smallest integer from 2 on that is enough, where all larger ones are too; None above `most`."""
-    if not enough(most):
-        return None
-    low, high = 1, 2
-    while not enough(high):
-        low, high = high, min(2 * high, most)
+def _smallest(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest integer above `low` that is enough, where all larger ones up to `high` are too."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -206,10 +206,21 @@ def test_seeds_that_queries_cannot_make_up_for() -> None:
     known = VarianceComponents(0.0, 400, 0.1**2, (0.01**2,) * 2, (0.0,) * 2, (3, 3))
     spread = Spread(0.1**2, n=400, seeds=known)
     assert spread.needed(0.01, alpha=0.05, power=0.8) is None
-    least = spread.seeds_needed(0.01, 10**9, alpha=0.05, power=0.8)
+    least = spread.seeds_needed(0.01, alpha=0.05, power=0.8)
     # 2.8 * .01 sqrt(2 / s) <= .01 has s = 16, and Student's t a few more
     assert least is not None
     assert 16 <= least <= 19
     assert spread.needed(0.01, alpha=0.05, power=0.8, seeds=least - 1) is None
     assert spread.needed(0.01, alpha=0.05, power=0.8, seeds=least) is not None
     assert spread.seeds_needed(0.01, 400, alpha=0.05, power=0.8) is None  # 400 queries alone show .014
+
+
+def test_where_seeds_take_over_more_queries_find_less() -> None:
+    """At 240 queries most of the error is theirs; at a million it is three seeds', of two degrees of freedom."""
+    known = VarianceComponents(0.0, 400, 0.1**2, (0.01**2,), (0.0,), (3,))
+    spread = Spread(0.1**2, n=400, seeds=known)
+    show = [spread.detectable(n, alpha=0.05, power=0.8) for n in (60, 240, 1_000_000)]
+    assert show[1] < show[2] < show[0]
+    n = spread.needed((show[1] + show[2]) / 2, alpha=0.05, power=0.8)
+    assert n is not None
+    assert 60 < n < 240
