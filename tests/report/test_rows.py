@@ -16,6 +16,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
+from ltr_harness.report.numbers.other_tools import recomputed
 from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.report.sections import queries, ties, tools
 from ltr_harness.report.stored import stored_data
@@ -103,6 +104,23 @@ def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
     assert {"trec_eval", "pytrec_eval", "gdeval", "ntcir"} == {
         reason.partition(":")[0] for reason in first.refused
     }  # no document ids
+
+
+class Tied(TestRows):
+    """Models that give every row the same score."""
+
+    def scores(self, model: str, replicate: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+        return np.zeros(self.judgments.groups.n_rows)
+
+
+def test_a_convention_that_ties_make_random_is_refused_and_the_others_are_shown(rows: TestRows) -> None:
+    """It ended the whole run with an error, after everything had been trained."""
+    fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)}
+    model = next(iter(rows.runs))
+    (found,) = recomputed(["map@2"], [model], Tied(**fields))
+    assert any("tie across the cutoff" in reason and "torchmetrics" in reason for reason in found.refused)
+    assert "torchmetrics" not in {name for one in found.conventions for name in one.names}
+    assert len(found.means[model]) == len(found.conventions) > 1
 
 
 def test_what_differs_is_said_in_words(stored: ReportData) -> None:

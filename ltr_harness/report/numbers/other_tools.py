@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -60,20 +60,19 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     refused = rows.refusals(
         list(dict.fromkeys(one.metric for conventions in asked.values() for one in conventions))
     )
-    plans = []
-    for name, conventions in asked.items():
-        possible = tuple(one for one in conventions if one.metric not in refused)
-        if len(possible) > 1 and possible[0] == conventions[0]:
-            reasons = tuple(
-                f"{', '.join(one.names)}: {refused[one.metric]}" for one in conventions if one not in possible
-            )
-            plans.append((name, possible, reasons))
-    metrics = list(dict.fromkeys(one.metric for _, conventions, _ in plans for one in conventions))
+    plans = _plans(asked, refused)
+    metrics = _metrics_of(plans)
+    try:
+        per_query = {model: rows.per_query(model, metrics) for model in models} if metrics else {}
+    except MetricError:  # scores that tie where a convention makes something random of it
+        refused |= rows.refused_scores(models, metrics)
+        plans = _plans(asked, refused)
+        metrics = _metrics_of(plans)
+        per_query = {model: rows.per_query(model, metrics) for model in models} if metrics else {}
     if not metrics:
         return ()
     means: dict[str, dict[Metric, float]] = {}
-    for model in models:
-        values = rows.per_query(model, metrics)
+    for model, values in per_query.items():
         defined = (~np.isnan(values)).sum(axis=1)
         sums = np.nansum(values, axis=1)
         means[model] = {
@@ -92,6 +91,26 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
         )
         for name, conventions, reasons in plans
     )
+
+
+_Plan = tuple[str, tuple[Convention, ...], tuple[str, ...]]
+
+
+def _plans(asked: Mapping[str, tuple[Convention, ...]], refused: Mapping[Metric, str]) -> list[_Plan]:
+    """For each metric that other tools compute too: the conventions that are possible, and why others are not."""
+    plans = []
+    for name, conventions in asked.items():
+        possible = tuple(one for one in conventions if one.metric not in refused)
+        if len(possible) > 1 and possible[0] == conventions[0]:
+            reasons = tuple(
+                f"{', '.join(one.names)}: {refused[one.metric]}" for one in conventions if one not in possible
+            )
+            plans.append((name, possible, reasons))
+    return plans
+
+
+def _metrics_of(plans: Sequence[_Plan]) -> list[Metric]:
+    return list(dict.fromkeys(one.metric for _, conventions, _ in plans for one in conventions))
 
 
 def _conventions(own: Metric) -> tuple[Convention, ...]:

@@ -89,6 +89,17 @@ class TestRows:
                         reasons[metric] = str(problem)
         return reasons
 
+    def refused_scores(self, models: Sequence[str], metrics: Sequence[Metric]) -> dict[Metric, str]:
+        """The metrics that cannot be computed of the models' scores, and why."""
+        reasons = {}
+        for metric in metrics:
+            try:
+                for model in models:
+                    self.per_query(model, (metric,))
+            except MetricError as problem:
+                reasons[metric] = str(problem)
+        return reasons
+
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""
         boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
