@@ -35,8 +35,9 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
     """For each variant, one boosting step and one evaluation."""
     import lightgbm
     from lightgbm.callback import CallbackEnv
+    from lightgbm.sklearn import _EvalFunctionWrapper
 
-    from ltr_harness.boosting.lightgbm import Watch
+    from ltr_harness.boosting.lightgbm import Watch, eval_metric, feval
 
     params = {"objective": "lambdarank", "num_leaves": 63, "num_threads": threads, "verbosity": -1, "seed": 1}
     (X, y, sizes), (Xv, yv, sizes_v) = train, valid
@@ -48,6 +49,8 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
         return made.add_valid(held_out, "valid")
 
     silent, own, watched = booster("None"), booster("ndcg"), booster("None")
+    with_feval, ranker = booster("None"), booster("None")
+    ours, scikit_learn = feval(*OURS), _EvalFunctionWrapper(eval_metric(*OURS))  # as LGBMRanker calls it
     both = booster(["ndcg", "map"])
     watch = Watch(*OURS, data={"valid": held_out}, patience=10**6)
 
@@ -59,6 +62,14 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
         "built-in ndcg": (lambda i: own.update() and None, lambda i: own.eval_valid() and None),
         "built-in ndcg + map": (lambda i: both.update() and None, lambda i: both.eval_valid() and None),
         "ours": (lambda i: watched.update() and None, evaluate_ours),
+        "ours, feval": (
+            lambda i: with_feval.update() and None,
+            lambda i: with_feval.eval_valid(ours) and None,
+        ),
+        "ours, LGBMRanker": (
+            lambda i: ranker.update() and None,
+            lambda i: ranker.eval_valid(scikit_learn) and None,
+        ),
     }
 
 
@@ -93,6 +104,11 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
     watched, watched_valid = booster()
     watch = Watch(*OURS, data={"valid": watched_valid}, patience=10**6)
     watch.before_training(watched)
+    # XGBRanker makes its evaluation sets QuantileDMatrix
+    ranker_valid = xgboost.QuantileDMatrix(Xv, label=yv, group=sizes_v, ref=data, nthread=threads)
+    ranker = xgboost.Booster({**params, "disable_default_eval_metric": 1}, [data, ranker_valid])
+    in_ranker = Watch(*OURS, data={"valid": ranker_valid}, patience=10**6)
+    in_ranker.before_training(ranker)
     return {
         "no metric": (
             lambda i: silent.update(data, i),
@@ -107,6 +123,10 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
             lambda i: both.eval_set([(both_valid, "valid")], i) and None,
         ),
         "ours": (lambda i: watched.update(data, i), lambda i: watch.after_iteration(watched, i, {}) and None),
+        "ours, XGBRanker": (
+            lambda i: ranker.update(data, i),
+            lambda i: in_ranker.after_iteration(ranker, i, {}) and None,
+        ),
     }
 
 
