@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ltr_harness.stats.by_unit import outcomes_by_unit, seeds_by_unit
 from ltr_harness.stats.method import Method
@@ -224,3 +225,17 @@ def test_where_seeds_take_over_more_queries_find_less() -> None:
     n = spread.needed((show[1] + show[2]) / 2, alpha=0.05, power=0.8)
     assert n is not None
     assert 60 < n < 240
+
+
+def test_sessions_and_arms() -> None:
+    """Votes of which 52 % are for one ranker, by the sign test; two arms apart by a quarter of a standard deviation."""
+    rng = np.random.default_rng(5)
+    sessions = Spread(1 / 4).needed(0.02, alpha=0.05, power=0.8)
+    assert sessions is not None
+    wins = rng.binomial(sessions, 0.52, 4000)
+    p = 2 * stats.binom.cdf(sessions - wins, sessions, 0.5)
+    assert np.mean(p < 0.05) == pytest.approx(0.8, abs=0.02)
+    units = Spread(2.0).needed(0.25, alpha=0.05, power=0.8)
+    assert units is not None
+    one, other = rng.normal(0.25, 1, (4000, units)), rng.normal(0, 1, (4000, units))
+    assert np.mean(stats.ttest_ind(one, other, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.02)
