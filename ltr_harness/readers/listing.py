@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -185,45 +186,22 @@ def of_table(table: Table, role: Role, form: str, name: str = "") -> Listing:
     return Listing(str(table.path), form, ids[0], ids[1], -values if by_rank else values, table.place, name)
 
 
-def of_rows(
-    rows: Iterable[tuple[Any, Any, Any]],
-    source: str,
-    form: str,
-    name: str = "",
-    place: Callable[[int], str] | None = None,
-) -> Listing:
+def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:
     """The rows of anything in memory.
 
     Args:
         rows: query, document, value of each.
         source: what messages call it.
         form: what it is, in words.
-        name: the run's own name.
-        place: where a row stands; default: its number, from 1.
 
     Raises:
         DataError: ids that are neither text nor integers.
     """
-    import pyarrow as pa
-
-    queries: list[str] = []
-    documents: list[str] = []
-    values: list[float] = []
-    for query, document, value in rows:
-        queries.append(_id(query, source, "query"))
-        documents.append(_id(document, source, "document"))
-        values.append(_number(value))
-    try:
-        columns = [pa.chunked_array([pa.array(ids, pa.large_string())]) for ids in (queries, documents)]
-    except UnicodeEncodeError:
-        raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
-    at = place or (lambda row: f"{source}: row {row + 1}")
-    return Listing(source, form, columns[0], columns[1], np.array(values, dtype=np.float64), at, name)
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _of_columns(columns, source, form, "", lambda row: f"{source}: row {row + 1}")
 
 
-def of_mapping(
-    mapping: Any, source: str, form: str, name: str = "", value_of: Callable[[Any], Any] = lambda value: value
-) -> Listing:
+def of_mapping(mapping: Any, source: str, form: str, name: str = "") -> Listing:
     """The rows of ``{query: {document: value}}``.
 
     Args:
@@ -231,24 +209,39 @@ def of_mapping(
         source: what messages call it.
         form: what it is, in words.
         name: the run's own name.
-        value_of: what is made of a value before it is read as a number.
 
     Raises:
         DataError: ids that are neither text nor integers.
     """
-    rows = [(query, document, value) for query, inner in mapping.items() for document, value in inner.items()]
-    return of_rows(
-        ((query, document, value_of(value)) for query, document, value in rows),
-        source,
-        form,
-        name,
-        lambda row: f"{source}[{rows[row][0]!r}][{rows[row][1]!r}]",
-    )
+    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
+    documents = [document for inner in mapping.values() for document in inner]
+    values = [value for inner in mapping.values() for value in inner.values()]
+    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
+    return _of_columns((queries, documents, values), source, form, name, place)
+
+
+def _of_columns(
+    columns: Sequence[Sequence[Any]], source: str, form: str, name: str, place: Callable[[int], str]
+) -> Listing:
+    import pyarrow as pa
+
+    ids = [_ids(column, source, word) for word, column in zip(("query", "document"), columns, strict=False)]
+    try:
+        texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
+    except UnicodeEncodeError:
+        raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
+    return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+
+
+def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
+    if set(map(type, values)) <= {str}:  # as nearly always, and a million looks cheaper
+        return values
+    return [_id(value, source, column) for value in values]
 
 
 def _id(value: Any, source: str, column: str) -> str:
     if isinstance(value, str):
-        return value
+        return str(value)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
     if value is None:
@@ -257,9 +250,21 @@ def _id(value: Any, source: str, column: str) -> str:
     raise DataError(Problem(source, found, "ids: text or integers"))
 
 
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    if set(map(type, values)) <= {float, int}:
+        with suppress(OverflowError):
+            return np.array(values, dtype=np.float64)
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
 def _number(value: Any) -> float:
-    numeric = isinstance(value, int | float | np.number | np.bool_)
-    return float(value) if numeric and not isinstance(value, np.complexfloating) else float("nan")
+    """NaN for what is no number; an integer beyond float64 is infinite."""
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def first_of(rows: Iterable[Any]) -> tuple[Any, Iterable[Any]]:

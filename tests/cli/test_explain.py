@@ -255,6 +255,9 @@ def test_the_whole_set_of_runs_and_of_a_metric_without_relatives(ltr: Cli, tmp_p
         "t: mrr = 0.7500 over 2 of 2 queries",
         "u: mrr = 1.0000 over 2 of 2 queries",
     ]
+    code, out, err = ltr("explain", "P_1", "--query", "1", "--qrels", "q", "--run", "t.run")
+    assert "t, query 1: precision(empty=zero,ties=id)@1 = 0.0000" in out
+    assert "note: P_1 of trec_eval is precision(empty=zero,ties=id)@1" in err
     code, out, _ = ltr("explain", "tau_ap", "--data", "data.txt", "--scores", "scores.txt")
     assert (code, out.splitlines()[-1:]) == (
         0,

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness import evaluate, evaluate_runs
+from ltr_harness.errors import MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import metric_named
 from ltr_harness.metrics.core.tool_names import TOOLS
@@ -377,7 +378,7 @@ def test_pyterrier(rankings: Rankings) -> None:
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_ntcir(ties: bool) -> None:
-    metrics = pytest.importorskip("pyNTCIREVAL.metrics", reason="needs pyNTCIREVAL")
+    metrics = pytest.importorskip("pyNTCIREVAL.metrics", reason="needs pyNTCIREVAL (the extra `oracles`)")
     rankings = draw(4, ties)
     rankings = rankings.keep(
         np.array([part.any() for part in rankings.split(rankings.labels)])
@@ -482,7 +483,7 @@ def test_torchmetrics_ndcg_of_equal_scores(rankings: Rankings) -> None:
 # OpenSearch's Search Relevance Workbench: its arithmetic, written anew from its definition, because it is Java
 
 
-def workbench(grades: dict[str, int], listed: Sequence[str], k: int) -> dict[str, float]:
+def workbench(grades: Mapping[str, float], listed: Sequence[str], k: int) -> dict[str, float]:
     """NDCG over 2^g - 1 and the ideal of all judgments, precision over min(K, n), AP over all that is relevant."""
     first = [grades.get(document, 0) for document in listed[:k]]
     hits = [grade > 0 for grade in first]
@@ -512,6 +513,16 @@ def test_opensearch(untied: Rankings) -> None:
     for name, metric in ours.items():
         expected = [workbench(qrels[query], listed[query], 10)[name] for query in qrels]
         np.testing.assert_allclose(ev[metric].per_query, expected, rtol=0, atol=1e-12, err_msg=name)
+    halves = {
+        query: {document: grade / 4 for document, grade in inner.items()} for query, inner in qrels.items()
+    }
+    with pytest.raises(MetricError, match="gain=exp needs integer labels"):
+        evaluate_runs(halves, shown, [ours.pop("ndcg")])
+    for name, metric in ours.items():
+        above_0 = metric.replace(")", ",relevant=0.001)")
+        found = evaluate_runs(halves, shown, [above_0])["run"][above_0].per_query
+        expected = [workbench(halves[query], listed[query], 10)[name] for query in qrels]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=name)
 
 
 # ranx

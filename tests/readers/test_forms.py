@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,14 @@ def test_tuples_of_ir_measures_and_ir_datasets() -> None:
     assert as_dict(qrels_of(of_datasets)) == GRADES
 
 
+def test_a_data_set_of_ir_datasets(tmp_path: Path) -> None:
+    ir_datasets = pytest.importorskip("ir_datasets", reason="needs ir-datasets (the extra `oracles`)")
+    (tmp_path / "qrels").write_text("q1 0 d1 2\nq1 0 d2 0\n")
+    data = ir_datasets.create_dataset(qrels_trec=str(tmp_path / "qrels"))
+    assert as_dict(qrels_of(data)) == as_dict(qrels_of(data.qrels_iter())) == {"q1": {"d1": 2, "d2": 0}}
+    assert as_dict(qrels_of(data.qrels_dict())) == {"q1": {"d1": 2, "d2": 0}}
+
+
 @pytest.mark.slow  # ranx compiles for half a minute
 def test_objects_and_files_of_ranx(tmp_path: Path) -> None:
     ranx = pytest.importorskip("ranx", reason="needs ranx (the extra `oracles`)", exc_type=ImportError)
@@ -238,6 +248,8 @@ def test_lz4_files_as_ranx_writes_them(tmp_path: Path) -> None:
         ({"q": {"d": None}}, "qrels['q']['d']: the grade is missing or no number; expected a finite number"),
         ({"q": {"d": float("nan")}}, "qrels['q']['d']: the grade is missing or no number"),
         ({"q": {"d": np.inf}}, "qrels['q']['d']: the grade is inf"),
+        ({"q": {"d": 10**400}}, "qrels['q']['d']: the grade is inf"),
+        ({"q": {"d": 1j}}, "qrels['q']['d']: the grade is missing or no number"),
         ({"q": {"d": "2"}}, "qrels['q']['d']: the grade is missing or no number"),
         ({"q": {"": 1}}, "qrels['q']['']: the document is missing; expected an id"),
         ({None: {"d": 1}}, "qrels[None]['d']: the query is missing; expected an id"),
@@ -340,6 +352,52 @@ IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
 def test_hostile_ids_come_through_whole(nested: dict[str, dict[str, int]]) -> None:
     for form in (nested, rows(nested), pa.Table.from_pandas(frame(nested, "qid", "docno", "label"))):
         assert as_dict(qrels_of(form)) == nested
+
+
+PIECES = [
+    b"\0",
+    b"\xff",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b",",
+    b"\t",
+    b"\n",
+    b"\r",
+    b"null",
+    b"NaN",
+    b"1e999",
+    b"L",
+    b"9" * 400,
+]
+WHOLE = [
+    b'{"q1": {"d1": 1, "d2": 0}}',
+    b'[{"query": "a", "ratings": [{"docId": "x", "rating": "1"}]}]',
+    b'{"query-id": "1", "corpus-id": "a", "score": 1}\n{"query-id": "1", "corpus-id": "b", "score": 0}\n',
+    b"query-id\tcorpus-id\tscore\n1\ta\t1\n",
+    b'query,docid,rating\nq,"a,b",1\n',
+    b"1 a L1\n1 b L0\n",
+    b"1 Q0 a 1 2.5 t\n",
+    b"1 a 1\n",
+    b"\x04\x22\x4d\x18",
+    b"PAR1",
+]
+
+
+@given(
+    st.sampled_from(WHOLE),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3), st.sampled_from(PIECES)), max_size=4),
+)
+def test_damaged_files_are_read_or_refused(whole: bytes, changes: list[tuple[int, int, bytes]]) -> None:
+    for at, cut, piece in changes:
+        whole = whole[:at] + piece + whole[at + cut :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(whole)
+        for read in (qrels_of, run_of):
+            with contextlib.suppress(UsageError):
+                read(path)
 
 
 def test_one_or_several() -> None:

@@ -48,6 +48,7 @@ def command(
     --query: every tool's mean over the whole set, and what each of its conventions does to the mean by itself.
     """
     from ltr_harness.metrics import parse_metric
+    from ltr_harness.metrics.core.grammar import whose, with_tool
 
     if rows is not None and rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
@@ -57,6 +58,8 @@ def command(
     loaded = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
     (scaled,), notes = loaded.on_scale([parsed])
     notes = [*loaded.notes, *notes]
+    if whose(metric) is not None:
+        notes.append(f"{with_tool(metric)} is {scaled}")
     if query is None:
         _say_means(scaled, loaded, as_json)
     else:

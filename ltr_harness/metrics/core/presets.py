@@ -37,7 +37,8 @@ _RANX = {"empty": "zero"}
 _RANKLIB = {"ties": "stable", "empty": "zero"}
 # NTCIREVAL, MSnDCG for NDCG, with the gain of level Lx being x. Runs of NTCIR break ties by document id.
 _NTCIR = {"ties": "id"}
-# The Search Relevance Workbench, as of 2025; prints two decimals. A list ranks as the engine returned it.
+# The Search Relevance Workbench, as of 2025; prints two decimals. A list ranks as the engine returned it. Every rating
+# above 0 is relevant: add relevant=0.001 where ratings are fractions.
 _OPENSEARCH = {"ties": "stable", "empty": "zero"}
 # Ranked lists of ids against sets of ids, so labels are 0 or 1 and nothing ties. Its ideal list is no longer than
 # the ranking: equal where K documents or all of a query are ranked.
