@@ -200,7 +200,7 @@ def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]
     inverse = (queries / total) ** 2 / of_queries
     for at, (term, freedom) in enumerate(terms):
         others = [pair for place, pair in enumerate(terms) if place != at]
-        rest = total - term
+        rest = queries + sum(one for one, _ in others)  # total - term may round to 0
         spread = queries**2 / of_queries + sum(one**2 / own for one, own in others)
         of_rest = rest**2 / spread if spread > 0 else np.inf
         both_two = freedom == 1 and [own for _, own in others] == [1]

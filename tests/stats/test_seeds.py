@@ -238,3 +238,16 @@ def test_agreement_of_one_seed_with_several() -> None:
     one, others = np.array([[0.5, 0.5]]), np.array([[0.4, 0.4], [0.3, 0.3], [0.6, 0.6]])
     assert seed_agreement(one, others) == pytest.approx(2 / 3)  # mean .5 against .433: two of three agree
     assert seed_agreement(others, one) == pytest.approx(2 / 3)
+
+
+def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
+    """What queries add is rounding, some 1e-34 of the variance: it ended in a division by zero."""
+    rng = np.random.default_rng(0)
+    for r, s in ((4, 1), (4, 2), (5, 5)) * 20:
+        base = rng.normal(0, 0.1, 20) * rng.integers(2)
+        one, other = base + rng.normal(0, 0.1, (r, 1)), base + rng.normal(0, 0.01, (s, 1))
+        found = method_difference(one, other, other_fixed=s == 1)
+        assert found is not None
+        between = one.mean(axis=1).var(ddof=1) / r + (other.mean(axis=1).var(ddof=1) / s if s > 1 else 0)
+        assert found.standard_error == pytest.approx(between**0.5)
+        assert min(r, s if s > 1 else r) - 1 <= found.freedom <= r + s
