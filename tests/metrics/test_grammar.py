@@ -317,3 +317,19 @@ def test_names_of_tools_have_one_cutoff_and_are_spelt_as_they_are_there() -> Non
     for name in ("P_0", "ndcg_cut", "ndcg_cut_", "nDcG@10x", "gm_map"):
         with pytest.raises(MetricError):
             parse_metric(name)
+
+
+def test_fields_are_checked_once_on_the_way_through_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Binding made every metric again without its cutoff, to see which ones share a definition."""
+    checked: list[str] = []
+    whole = NDCG.__post_init__
+
+    def counted(metric: NDCG) -> None:
+        checked.append(str(metric.k))
+        whole(metric)
+
+    monkeypatch.setattr(NDCG, "__post_init__", counted)
+    names = ["ndcg(gain=linear)@10", "ndcg(gain=linear)@5", "ndcg@10"]
+    means = evaluate([1, 0, 2], [2.0, 1.0, 0.5], group_sizes=[3], metrics=names).means
+    assert checked == ["10", "5", "10"]
+    assert list(means) == names

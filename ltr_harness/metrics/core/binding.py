@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -50,16 +50,17 @@ class Binding:
         if self._parts:
             return
         # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs
-        families: dict[Metric, list[int]] = {}
+        families: dict[Hashable, list[int]] = {}
         for i, metric in enumerate(self.metrics):
-            families.setdefault(metric.with_cutoff(None), []).append(i)
+            families.setdefault(metric.definition, []).append(i)
         depths: dict[tuple[Ties, str], int] = {}
         for metric in self.metrics:
             order = (metric.ties, metric.score_precision)
             depths[order] = max(depths.get(order, 0), metric.cutoff)
         self._rankers = {order: RowRanker(judgments, order[0], depth) for order, depth in depths.items()}
         self._families = []
-        for family, members in families.items():
+        for members in families.values():
+            family = self.metrics[members[0]]
             cutoffs = np.array([self.metrics[i].cutoff for i in members])
             distinct, position = np.unique(cutoffs, return_inverse=True)
             self._families.append(

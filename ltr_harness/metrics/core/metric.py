@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
@@ -156,6 +156,12 @@ class Metric:
             if field.name != "k" and getattr(self, field.name) != field.default
         ]
         return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
+
+    @property
+    def definition(self) -> Hashable:
+        """Equal for metrics that differ by their cutoff alone."""
+        fields = dataclasses.fields(self)
+        return type(self), *(getattr(self, field.name) for field in fields if field.name != "k")
 
     def with_cutoff(self, k: int | None) -> Self:
         """The same definition at another cutoff.
