@@ -18,6 +18,7 @@ import ast
 import contextlib
 import gc
 import hashlib
+import importlib
 import os
 import pickle
 import resource
@@ -49,6 +50,7 @@ OTHER: dict[type, type] = {
     ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
+_NOWHERE = 75  # what a fork ends with that has nothing to change
 Function = tuple[str, int, str]  # file, first line and name
 
 
@@ -161,12 +163,17 @@ def changed(mutant: Mutant) -> CodeType:
     return next(code for code in every if function_of(code) == mutant.function)
 
 
-def put_in_place(function: Function, code: CodeType) -> None:
-    """Change the function in this process, wherever it is held."""
+def put_in_place(function: Function, code: CodeType) -> int:
+    """Change the function in this process, wherever it is held; in how many places it was."""
     gc.unfreeze()  # the tests freeze what they import, and frozen objects are not listed
-    for held in gc.get_objects():
-        if isinstance(held, FunctionType) and function_of(held.__code__) == function:
-            held.__code__ = code
+    places = [
+        held
+        for held in gc.get_objects()
+        if isinstance(held, FunctionType) and function_of(held.__code__) == function
+    ]
+    for held in places:
+        held.__code__ = code
+    return len(places)
 
 
 def forked(work: Callable[[], int], cpu_seconds: float) -> int | None:
@@ -288,10 +295,15 @@ class Session:
         return sorted(chosen, key=lambda node: modules.index(node.split("::")[0]))
 
     def _is_killed(self, mutant: Mutant, items: list[pytest.Item]) -> bool:
+        if not items:
+            return False
         code = changed(mutant)
+        # a test that imports it inside would get the function as it was
+        importlib.import_module(".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__"))
 
         def work() -> int:
-            put_in_place(mutant.function, code)
+            if not put_in_place(mutant.function, code):
+                return _NOWHERE
             self.failed.clear()
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -300,7 +312,11 @@ class Session:
             return 0
 
         expected = sum(self.seconds[item.nodeid] for item in items)
-        return bool(items) and forked(work, 2 * expected + 5) != 0
+        status = forked(work, 2 * expected + 5)
+        if status == _NOWHERE:
+            place = f"{mutant.path}:{mutant.line}"
+            pytest.exit(f"{place}: no function {mutant.function[2]} to put a change into", returncode=2)
+        return status != 0
 
 
 def files_of(copy: Path, target: str) -> list[Path]:
@@ -308,8 +324,8 @@ def files_of(copy: Path, target: str) -> list[Path]:
     return sorted(place.rglob("*.py")) if place.is_dir() else [place]
 
 
-def measure(folder: str, targets: list[str], options: argparse.Namespace) -> None:
-    """One folder of the package, in a process of its own."""
+def measure(folder: str, targets: list[str], options: argparse.Namespace) -> int:
+    """One folder of the package, in a process of its own; pytest's exit code."""
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary).resolve() / "copy"
         copy.mkdir()
@@ -329,10 +345,10 @@ def measure(folder: str, targets: list[str], options: argparse.Namespace) -> Non
         hypothesis.settings.load_profile("first failure")
         places = [*(options.tests or [f"tests/{folder}"]), f"{PACKAGE}/{folder}"]
         words = [*PYTEST, "-m", options.marks, f"--basetemp={temporary}/tests", *places]
-        pytest.main(words, plugins=[Session(copy, targets, options)])
+        return int(pytest.main(words, plugins=[Session(copy, targets, options)]))
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -349,17 +365,18 @@ def main() -> None:
     by_folder: defaultdict[str, list[str]] = defaultdict(list)
     for target in options.targets:
         by_folder[target.split("/")[0]].append(target)
+    worst = 0
     for folder, targets in by_folder.items():
         if (child := os.fork()) == 0:
             status = 1
             try:
-                measure(folder, targets, options)
-                status = 0
+                status = measure(folder, targets, options)
             finally:
                 sys.stdout.flush()
                 os._exit(status)
-        os.waitpid(child, 0)
+        worst = max(worst, abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    return worst
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
