@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +74,9 @@ def decompose(
         >>> round(d.total.value, 4), round(d.mix.value, 4), abs(round(d.within.value, 4))
         (-0.06, -0.06, 0.0)
     """
-    cells, samples = (one_cells, other_cells), (one, other)
-    counts, means = _by_cell(cells, samples)
-    common = _in_both(counts, apart)
+    codes, samples = (one_cells, other_cells), (one, other)
+    counts, means = _by_cell(codes, samples)
+    n = one.values.size + other.values.size
     total = one.plain[0] - other.plain[0]
     all_influence = [sample.values - sample.plain[0] for sample in samples]
 
@@ -84,47 +85,68 @@ def decompose(
         a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
         return between(value, a, b, confidence=confidence, n=n)
 
-    nothing = missing(n := one.values.size + other.values.size)
+    common = _in_both(counts, apart)
     if not common.any():
+        nothing = missing(n)
         return Decomposition(
             estimate(total, all_influence), nothing, nothing, nothing, 1.0, 1.0, 1.0, float("nan"), counts, means
         )  # fmt: skip
-    matched, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
-    known = matched.sum(axis=1)
-    shares = matched / known[:, np.newaxis]
-    middle = at.mean(axis=0)
+    counted, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
+    known = counted.sum(axis=1)
+    shares = counted / known[:, np.newaxis]
     moved = shares[0] - shares[1]
-    mix = float((moved * middle).sum())
+    matched = _Matched(common, counted, at, shares, moved)
+    sides = [matched.side(side, codes[side], samples[side].values) for side in (0, 1)]
+    mix = float((moved * at.mean(axis=0)).sum())
     centre = (shares * at).sum(axis=1)
     between_common = float(centre[0] - centre[1])
-    mix_influence, common_influence = [], []
-    mix_weight, rest_weight = [], []
-    for side, sign in ((0, 1.0), (1, -1.0)):
-        c, values = cells[side], samples[side].values
-        here: NDArray[np.bool_] = common[c]
-        scale = values.size / known[side]  # queries of common cells stand for all of them
-        by_share = middle - float((shares[side] * middle).sum())
-        by_mean = moved / 2 / np.where(shares[side] > 0, shares[side], 1.0)
-        mix_influence.append(scale * here * (by_share[c] + sign * by_mean[c] * (values - at[side][c])))
-        common_influence.append(scale * here * (values - centre[side]))
-        mix_weight.append(here * moved[c] / 2 / np.where(common, np.maximum(counts[side], 1.0), 1.0)[c])
-        unknown = values.size - known[side]
-        rest_weight.append(sign * (np.where(here, -unknown / known[side], 1.0) / values.size))
-    within_influence = [c - m for c, m in zip(common_influence, mix_influence, strict=True)]
-    rest_influence = [a - c for a, c in zip(all_influence, common_influence, strict=True)]
     unmatched = total - between_common
     return Decomposition(
         total=estimate(total, all_influence),
-        within=estimate(between_common - mix, within_influence),
-        mix=estimate(mix, mix_influence),
-        unmatched=estimate(unmatched, rest_influence),
-        mix_chance=_chance(mix, mix_weight, samples),
-        unmatched_chance=_chance(unmatched, rest_weight, samples),
+        within=estimate(between_common - mix, [side.common - side.mix for side in sides]),
+        mix=estimate(mix, [side.mix for side in sides]),
+        unmatched=estimate(unmatched, [i - s.common for i, s in zip(all_influence, sides, strict=True)]),
+        mix_chance=_chance(mix, [side.mix_weight for side in sides], samples),
+        unmatched_chance=_chance(unmatched, [side.rest_weight for side in sides], samples),
         lacking=float(1 - known[0] / one.values.size),
         adjusted=float((shares[1] * at[0]).sum()),
         counts=counts,
         means=means,
     )
+
+
+class _Side(NamedTuple):
+    """What each query of a side adds: influences on the common cells' mean and on the mix; weights in mix and rest."""
+
+    common: Floats
+    mix: Floats
+    mix_weight: Floats
+    rest_weight: Floats
+
+
+class _Matched(NamedTuple):
+    """The cells that both sides have: counts, means and shares (2, cells), 0 in others; moved: how shares differ."""
+
+    cells: NDArray[np.bool_]
+    counts: Floats
+    means: Floats
+    shares: Floats
+    moved: Floats
+
+    def side(self, side: int, codes: Codes, values: Floats) -> _Side:
+        sign = 1.0 if side == 0 else -1.0
+        here: NDArray[np.bool_] = self.cells[codes]
+        shares, means, middle = self.shares[side], self.means[side], self.means.mean(axis=0)
+        known = self.counts[side].sum()
+        scale = values.size / known  # queries of common cells stand for all of them
+        by_share = middle - float((shares * middle).sum())
+        by_mean = sign * self.moved / 2 / np.where(shares > 0, shares, 1.0)
+        return _Side(
+            scale * here * (values - (shares * means).sum()),
+            scale * here * (by_share[codes] + by_mean[codes] * (values - means[codes])),
+            here * self.moved[codes] / 2 / np.maximum(self.counts[side], 1.0)[codes],
+            sign * (np.where(here, -(values.size - known) / known, 1.0) / values.size),
+        )
 
 
 def _by_cell(cells: tuple[Codes, Codes], samples: tuple[Sample, Sample]) -> tuple[Floats, Floats]:

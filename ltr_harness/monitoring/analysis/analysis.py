@@ -31,9 +31,9 @@ from ltr_harness.monitoring.results.answers import (
     Slice,
     Split,
     Window,
-    WorstQuery,
 )
 from ltr_harness.monitoring.results.history import PastWindow
+from ltr_harness.monitoring.results.summaries import WorstQuery
 from ltr_harness.wording import count_of, plural
 
 

@@ -12,7 +12,8 @@ from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.log.contract import CHECKS, Finding
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
-from ltr_harness.monitoring.results.answers import Conventions, ListLengths, Online, Window, WorstQuery
+from ltr_harness.monitoring.results.answers import Window
+from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other

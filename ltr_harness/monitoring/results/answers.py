@@ -126,30 +126,6 @@ class Adjustment:
 
 
 @dataclass(frozen=True)
-class Conventions:
-    """The primary metric's mean under each rule for queries without a relevant document."""
-
-    log: str
-    n_queries: int
-    n_without_relevant: int
-    skip: float
-    zero: float
-    one: float
-
-
-@dataclass(frozen=True)
-class ListLengths:
-    """How many items a query lists."""
-
-    log: str
-    shortest: int
-    p10: float
-    median: float
-    p90: float
-    longest: int
-
-
-@dataclass(frozen=True)
 class Cell:
     """One value of a segment, before and now."""
 
@@ -251,24 +227,6 @@ class FeatureDrift:
 
 
 @dataclass(frozen=True)
-class Online:
-    """What users did, beside what the metric says, window by window.
-
-    Attributes:
-        name: the column.
-        before, now: its mean over queries; before is NaN without a baseline.
-        correlation: Spearman's, of the windows' means with the primary metric's; NaN below four windows.
-        n_windows: behind the correlation.
-    """
-
-    name: str
-    before: float
-    now: float
-    correlation: float
-    n_windows: int
-
-
-@dataclass(frozen=True)
 class LabelTest:
     """Labels before and now: the share of queries with a relevant document, or events per query."""
 
@@ -318,17 +276,6 @@ class Presentation:
     ips_now: float = float("nan")
     ips_normalised: Interval | None = None
     effective: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class WorstQuery:
-    """A query to read: its grades in the order shown."""
-
-    query: str
-    window: str
-    value: float
-    before: float
-    grades: str
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,16 @@ from ltr_harness.monitoring.results.answers import (
     Adjustment,
     Alert,
     Change,
-    Conventions,
     FeatureDrift,
     Interval,
     LabelTest,
-    ListLengths,
-    Online,
     Presentation,
     Slice,
     Split,
     Verdict,
     Window,
-    WorstQuery,
 )
+from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
 from ltr_harness.numbers import json_value
 from ltr_harness.printable import printable
 
