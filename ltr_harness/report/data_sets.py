@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from ltr_harness.comparison.data_sets import AcrossDataSets
 from ltr_harness.numbers import json_value
@@ -36,7 +35,7 @@ def report(found: AcrossDataSets) -> Report:
 
 def document(found: AcrossDataSets) -> str:
     """All numbers as JSON."""
-    return json.dumps(json_value(asdict(found)), indent=2)
+    return json.dumps(json_value(found), indent=2)
 
 
 def _table(found: AcrossDataSets) -> Table:

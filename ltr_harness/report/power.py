@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ltr_harness.comparison.power import Plan, Planned
@@ -53,7 +52,7 @@ def report(planned: Planned) -> Report:
 
 def document(planned: Planned) -> str:
     """All numbers as JSON; null where no number finds the difference, or none is at hand."""
-    return json.dumps(json_value(asdict(planned)), indent=2)
+    return json.dumps(json_value(planned), indent=2)
 
 
 def _needs(planned: Planned) -> Table:

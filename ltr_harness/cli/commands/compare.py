@@ -183,7 +183,7 @@ def _with_cheap_labels(comparison: Comparison, compared: ComparedInputs) -> tupl
 
     found = with_cheap_labels(comparison, *compared.cheap)
     noted = replace(comparison, notes=(*found.lines(), *comparison.notes))
-    return noted, {"cheap_labels": json_value(asdict(found))}
+    return noted, {"cheap_labels": json_value(found)}
 
 
 def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:
