@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ltr_harness.stats.by_unit import outcomes_by_unit
 from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.paired import sign_flip_p
+from ltr_harness.stats.paired import detectable_difference, sign_flip_p
 from ltr_harness.stats.units import unit_means, unit_totals
 
 
@@ -58,6 +58,7 @@ def test_a_unit_for_each_query_is_no_unit() -> None:
     assert found.error == pytest.approx(values.std(axis=0, ddof=1) / 5)
     assert found.design_effect == pytest.approx(1.0)
     assert unit_totals(values, np.arange(25)) == pytest.approx(values)
+    assert found.detectable(0.02) == pytest.approx(detectable_difference(values, alpha=0.02))
 
 
 def test_error_and_degrees_of_freedom_are_those_of_the_matrices() -> None:
