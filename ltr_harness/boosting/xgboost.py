@@ -285,13 +285,21 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
         if not self.stops:
             return
-        booster = json.loads(model.save_config())["learner"]["gradient_booster"]["name"]
-        if booster == "dart":
+        booster = json.loads(model.save_config())["learner"]["gradient_booster"]
+        asked = dict(arguments_of_training("xgboost").get("params") or {})
+        dropping = booster.get(
+            "dart_train_param", {}
+        )  # from 3.4 on of gbtree, which DART is a choice of there
+        if (
+            "dart" in (booster["name"], asked.get("booster"))
+            or float(dropping.get("rate_drop", 0)) > 0
+            or float(dropping.get("one_drop", 0)) > 0
+        ):
             raise UsageError(
                 "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
                 "expected booster='gbtree', or a fixed number of rounds without early stopping"
             )
-        if booster == "gblinear":
+        if booster["name"] == "gblinear":
             raise UsageError(
                 "a linear model has no rounds to go back to; expected booster='gbtree', or no early stopping"
             )
