@@ -51,6 +51,19 @@ class Asked(NamedTuple):
         return {name: text for metric, name in pairs if (text := self.typed.get(metric, name)) != name}
 
 
+def tools_named(typed: Sequence[str]) -> tuple[str, ...]:
+    """For each name that is another tool's, what it stands for.
+
+    Example:
+        >>> tools_named(["P_5", "mrr"])
+        ('P_5 of trec_eval is precision(empty=zero,ties=id)@5',)
+    """
+    from ltr_harness.metrics import parse_metric
+    from ltr_harness.metrics.core.grammar import whose, with_tool
+
+    return tuple(f"{with_tool(text)} is {parse_metric(text)}" for text in typed if whose(text) is not None)
+
+
 def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
     """The metrics named, the first of which decides; those of the search preset where none is named.
 

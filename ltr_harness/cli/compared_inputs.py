@@ -102,7 +102,10 @@ class ComparedInputs:
             self._refuse_alone(given)
             self._refuse_scores(files)
             if texts:
-                self.metrics = [*asked_metrics.split(texts), *(str(gate.metric) for gate in gates)]
+                typed = asked_metrics.split(texts)
+                self.metrics = [*typed, *(str(gate.metric) for gate in gates)]
+                if self.runs:  # what tables have under such names, they alone know
+                    self.notes += asked_metrics.tools_named(typed)
         compared: dict[Path, Sequence[Any]] = dict(by_folder)
         if self.metrics is not None and self.runs:
             compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])

@@ -5,15 +5,16 @@ A form is a line in `OBJECTS` or `FILES`: what it is called, how it is told, and
 
 from __future__ import annotations
 
-import io
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from ltr_harness.compression import bare_name
+from ltr_harness.compression import bare_name, compression_of
 from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
 from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.column_names import column_among
@@ -249,19 +250,30 @@ class FileForm(NamedTuple):
 
 
 def _from_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
+    start = _start(path)
+    return next(form.read(path, role) for form in FILES if form.fits(path, start, _first_line(start), role))
+
+
+def _start(path: Path) -> bytes:
+    """A file's first bytes, unpacked where it is compressed; of what cannot be unpacked none: reading will say why."""
     refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
-            start = stream.read(8)
+            start = stream.read(_PEEKED)
+        kind = compression_of(start)
+        if kind is not None:
+            start = b""
+            with suppress(EOFError, zlib.error):
+                start = next(kind.blocks(path), b"")[:_PEEKED]
     except OSError as problem:
         raise unreadable(path, problem) from None
-    line = ""
-    if not start.startswith((b"PAR1", b"ARROW1", _LZ4)):
-        start = text_bytes(path)[:_PEEKED].tobytes().removeprefix(b"\xef\xbb\xbf")
-        lines = [text for text in start.decode("utf-8", "replace").splitlines() if text.strip()]
-        rows = [text for text in lines if not text.lstrip().startswith("#")]
-        line = (rows or lines or [""])[0]
-    return next(form.read(path, role) for form in FILES if form.fits(path, start, line, role))
+    return start.removeprefix(b"\xef\xbb\xbf")
+
+
+def _first_line(start: bytes) -> str:
+    """The first line that is not blank and, if there is one, no comment."""
+    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
+    return next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
 
 
 def _separator(line: str) -> str | None:
@@ -279,13 +291,9 @@ def _is_delimited(path: Path, start: bytes, line: str, role: Role) -> bool:
 
 
 def _read_delimited(path: Path, role: Role) -> Listing:
-    with io.TextIOWrapper(io.BytesIO(text_bytes(path)[:_PEEKED].tobytes()), "utf-8-sig", "replace") as text:
-        first = next((line for line in text if line.strip()), "")
-    separator = _separator(first.rstrip("\r\n")) or ","
-    form = {"\t": "tab-separated table", ";": "semicolon-separated table"}.get(
-        separator, "comma-separated table"
-    )
-    return of_table(Delimited(path, separator), role, form)
+    separator = _separator(_first_line(_start(path))) or ","
+    name = {"\t": "tab", ";": "semicolon"}.get(separator, "comma")
+    return of_table(Delimited(path, separator), role, f"{name}-separated table")
 
 
 def _read_json(path: Path, role: Role) -> Listing:

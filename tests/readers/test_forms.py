@@ -217,6 +217,20 @@ def test_files_are_told_by_what_is_in_them(write: Write, tmp_path: Path) -> None
             assert as_dict(qrels_of(str(packed))) == plain
 
 
+def test_marks_of_byte_order_comments_and_other_line_ends(write: Write) -> None:
+    plain = {"1": {"a": 1, "b": 0}}
+    for text in (
+        "\ufeffquery,docid,rating\r\n1,a,1\r\n1,b,0\r\n",
+        '\ufeff{"1": {"a": 1, "b": 0}}',
+        "# judged in May\n1 a L1\n1 b L0\n",
+        "\n\n1 a 1\n1 b 0\n",
+        '"query","docid","rating"\n"1","a",1\n"1","b",0\n',
+    ):
+        assert as_dict(qrels_of(write(text, "file"))) == plain, text
+    with pytest.raises(DataError, match=r"cut: the gzip file ends too early \(truncated\)"):
+        qrels_of(write(gzip.compress(b"1 0 a 1\n" * 9)[:-9], "cut"))
+
+
 def test_rankings_in_files(write: Write) -> None:
     marco = run_of(write("1\ta\t1\n1\tb\t2\n", "marco.tsv"))
     assert (marco.form, as_dict(marco)) == ("MS MARCO run (query document rank)", {"1": {"a": -1, "b": -2}})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ltr_harness.cli import options, rankings
+from ltr_harness.cli import asked_metrics, options, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
 from ltr_harness.numbers import json_value
@@ -48,7 +48,6 @@ def command(
     --query: every tool's mean over the whole set, and what each of its conventions does to the mean by itself.
     """
     from ltr_harness.metrics import parse_metric
-    from ltr_harness.metrics.core.grammar import whose, with_tool
 
     if rows is not None and rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
@@ -57,9 +56,7 @@ def command(
     parsed = parse_metric(metric)
     loaded = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
     (scaled,), notes = loaded.on_scale([parsed])
-    notes = [*loaded.notes, *notes]
-    if whose(metric) is not None:
-        notes.append(f"{with_tool(metric)} is {scaled}")
+    notes = [*loaded.notes, *notes, *asked_metrics.tools_named([metric])]
     if query is None:
         _say_means(scaled, loaded, as_json)
     else:
