@@ -152,6 +152,19 @@ def test_both_can_be_copied_and_pickled_before_and_after_use(train: Any, again: 
         np.testing.assert_allclose([row[1] for row in before], expected(train, scores), atol=1e-12)
 
 
+def test_stop_early_can_be_copied_and_pickled_before_and_after_use(train: Any, valid: Any) -> None:
+    def fit_with(stop: Any) -> tuple[int, int, float]:
+        ranker = fit(train, valid, eval_metric(*METRICS), callbacks=[stop])
+        return ranker.best_iteration_, stop.best_round, stop.best_value
+
+    stop = stop_early(METRICS[0], patience=2)
+    before = pickle.loads(pickle.dumps(stop))
+    expected = fit_with(stop)
+    after = pickle.loads(pickle.dumps(stop))
+    assert (after.best_round, after.best_value) == expected[1:]
+    assert fit_with(before) == fit_with(after) == fit_with(copy.deepcopy(stop)) == expected
+
+
 def test_err_keeps_the_grade_of_its_first_set_in_a_copy(train: Any) -> None:
     metric = eval_metric("err@10")
     top = np.array([0, 4, 1], np.float32)

@@ -47,5 +47,36 @@ def test_nothing_is_printed_that_was_not_asked_for(executed: Any) -> None:
                 assert cell.source.startswith("print("), output.text
 
 
+EXPERIMENT = """
+import lightgbm  # as whoever trains in this notebook has done
+from ltr_harness import run_experiment
+
+result = run_experiment(
+    {
+        "name": "in-a-notebook",
+        "data": {"reader": "synthetic", "n_queries": {"train": 30, "valid": 20, "test": 20}, "n_features": 12},
+        "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
+        "models": {"lgbm": {"ranker": "lightgbm", "objective": "lambdarank"}, "random": {"ranker": "random"}},
+        "report": {"formats": ["json"]},
+    },
+    runs="runs",
+)
+result
+"""
+
+
+def test_an_experiment_says_how_far_it_is_and_the_result_is_a_table(tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EXPERIMENT)])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = notebook.cells[0].outputs
+    said = " ".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
+    assert "runs: 2 to train" in said.replace("2 runs", "runs")
+    assert "[2/2]" in said
+    tables = [output for output in outputs if output.output_type == "execute_result"]
+    assert "<table" in tables[0]["data"]["text/html"]
+
+
 def test_outputs_are_not_kept_in_the_file() -> None:
     assert '"output_type"' not in NOTEBOOK.read_text(encoding="utf-8")

@@ -95,7 +95,7 @@ def test_runs_that_failed_are_an_error_once_the_others_are_reported(
     small["compare"] = {"baseline": "chance"}
     with pytest.raises(TrainingError, match=r"bad, all, seed 1: ZeroDivisionError: no tree"):
         run_experiment(small, runs=tmp_path / "runs")
-    assert list((tmp_path / "runs").glob("*/report/report.html"))
+    assert list((tmp_path / "runs").glob("*/report/report.json"))
     kept = run_experiment(small, runs=tmp_path / "runs", on_failure="keep")
     assert {run.record.model for run in kept.failures} == {"bad"}
     assert {run.record.model for run in kept.runs} == {"chance"}
