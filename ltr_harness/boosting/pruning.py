@@ -58,17 +58,17 @@ class Prune:
             ]
         else:
             measured = told
-        found = [
+        matching = [
             one for one in measured if one.metric == str(self._metric) and self._data in (None, one.data)
         ]
-        if len(found) != 1:
+        if len(matching) != 1:
             listed = ", ".join(f"{one.metric} on {one.data}" for one in measured) or "nothing"
             raise UsageError(
-                f"prune: {self._metric} is {'measured on several sets' if found else 'not among what is measured'} "
-                f"({listed}); expected {'data=… to name one' if found else 'the metric of Watch or feval'}"
+                f"prune: {self._metric} is {'measured on several sets' if matching else 'not among what is measured'} "
+                f"({listed}); expected {'data=… to name one' if matching else 'the metric of Watch or feval'}"
             )
-        self._trial.report(found[0].value, found[0].round)
+        self._trial.report(matching[0].value, matching[0].round)
         if self._trial.should_prune():
             import optuna
 
-            raise optuna.TrialPruned(f"round {found[0].round}: {self._metric} is {found[0].value:.4f}")
+            raise optuna.TrialPruned(f"round {matching[0].round}: {self._metric} is {matching[0].value:.4f}")

@@ -116,11 +116,11 @@ class AcrossWorkers:
         if matrix.num_row():
             self._binding = bind(metrics, judgments or judgments_of(matrix))
             if self._binding.names != self.names:
-                asked, found = next(
+                asked, resolved = next(
                     pair for pair in zip(self.names, self._binding.names, strict=True) if pair[0] != pair[1]
                 )
                 raise MetricError(
-                    f"{asked} takes a parameter from data, and each worker has other data; expected such as {found}"
+                    f"{asked} takes a parameter from data, and each worker has other data; expected such as {resolved}"
                 )
 
     def means(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -121,8 +121,8 @@ def as_markdown(data: ReportData, failures: Mapping[str, Sequence[str]]) -> str:
 
     page = markdown.render(Page(data.title, (Section("verdict", tuple(verdict.section(data))),)))
     lines = []
-    for gate, found in failures.items():
-        lines.append(f"- {'❌' if found else '✅'} {markdown.escape(printable(gate))}")
-        lines += [f"    - {markdown.escape(printable(line))}" for line in found]
+    for gate, reasons in failures.items():
+        lines.append(f"- {'❌' if reasons else '✅'} {markdown.escape(printable(gate))}")
+        lines += [f"    - {markdown.escape(printable(line))}" for line in reasons]
     gates = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""
     return f"{page}{gates}"

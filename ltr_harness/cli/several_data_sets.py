@@ -50,10 +50,10 @@ def compared(
             **dataclasses.asdict(method),
         )
         notes += one.notes
-    found = across_data_sets(comparisons, None if weights is None else _weights(weights))
-    page = report(found)
+    across = across_data_sets(comparisons, None if weights is None else _weights(weights))
+    page = report(across)
     if as_json:
-        say(document(found))
+        say(document(across))
     else:
         show_page(page)
     if output is not None:

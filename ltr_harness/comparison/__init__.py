@@ -75,22 +75,22 @@ def compare(
             raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")
         one = len(runs_or_scores) == 1
         runs_or_scores = (evaluate_runs(qrels, runs_or_scores[0] if one else list(runs_or_scores), metrics),)
-    found = gather(runs_or_scores, convention, method.unit)
-    entrants = found.entrants
+    gathered = gather(runs_or_scores, convention, method.unit)
+    entrants = gathered.entrants
     if not entrants:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
     if isinstance(metrics, str):
         metrics = [metrics]
-    if metrics is None and len(found.primaries) > 1:
+    if metrics is None and len(gathered.primaries) > 1:
         raise NotComparableError(
             Problem(
                 "",
-                f"the runs declare different primary metrics: {', '.join(found.primaries)}",
+                f"the runs declare different primary metrics: {', '.join(gathered.primaries)}",
                 "one metric, and one K, that decides",
-                f"name it first: metrics={found.primaries[:1]!r}",
+                f"name it first: metrics={gathered.primaries[:1]!r}",
             )
         )
-    notes = list(found.notes)
+    notes = list(gathered.notes)
     if common_queries:
         entrants, lost = shared(entrants)
         notes += lost
@@ -102,7 +102,7 @@ def compare(
 
         require_comparable(entrants)
         names = list(entrants[0].values)
-        primary = found.primaries[0] if found.primaries else names[0]
+        primary = gathered.primaries[0] if gathered.primaries else names[0]
     return compare_entrants(
-        entrants, names, primary=primary, baseline=baseline or found.baseline, method=method, notes=notes
+        entrants, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
     )

@@ -153,16 +153,16 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
     rest = np.ones(len(place), bool)
     rest[at] = False
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    found: list[PoweredMean] = []
+    powered: list[PoweredMean] = []
     for model in rivals:
         d = paired_differences(values[model], values[comparison.baseline])
-        found.append(powered_mean(comparison.query_differences(model), d[at], d[rest]))
+        powered.append(powered_mean(comparison.query_differences(model), d[at], d[rest]))
     return CheapLabels(
         metric=metric,
         baseline=comparison.baseline,
         n_human=len(own),
         n_cheap=int(rest.sum()),
-        pairs=_pairs(comparison, rivals, found),
+        pairs=_pairs(comparison, rivals, powered),
         agreement=agreement,
     )
 
@@ -204,7 +204,7 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
     """
     place = {str(query): number for number, query in enumerate(cheap.groups.ids.tolist())}
     starts, wide = human.groups.boundaries, cheap.groups.boundaries
-    found = np.full(human.labels.size, -1, dtype=np.int64)
+    rows = np.full(human.labels.size, -1, dtype=np.int64)
     for number, query in enumerate(human.groups.ids.tolist()):
         there = place.get(str(query))
         if there is None:
@@ -212,10 +212,10 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
         own, theirs = slice(starts[number], starts[number + 1]), np.arange(wide[there], wide[there + 1])
         if human.document_ids is not None and cheap.document_ids is not None:
             by_name: Mapping[str, int] = {str(cheap.document_ids[row]): int(row) for row in theirs}
-            found[own] = [by_name.get(str(name), -1) for name in human.document_ids[own].tolist()]
+            rows[own] = [by_name.get(str(name), -1) for name in human.document_ids[own].tolist()]
         elif theirs.size == own.stop - own.start:
-            found[own] = theirs
-    return found
+            rows[own] = theirs
+    return rows
 
 
 def _check(method: Method) -> None:
@@ -235,20 +235,20 @@ def _check(method: Method) -> None:
 
 
 def _pairs(
-    comparison: Comparison, models: Sequence[str], found: Sequence[PoweredMean]
+    comparison: Comparison, models: Sequence[str], powered: Sequence[PoweredMean]
 ) -> tuple[CheapPair, ...]:
     """What is made of the estimates, corrected as one family."""
     method = comparison.method
-    p = np.array([one.p(method.test == "skew-adjusted") for one in found])
+    p = np.array([one.p(method.test == "skew-adjusted") for one in powered])
     p_corrected = corrected(p, method)
-    confidence = 1 - method.level(len(found)) if method.simultaneous else method.confidence
-    ends = np.array([one.interval(confidence, method.interval == "skew-adjusted") for one in found])
+    confidence = 1 - method.level(len(powered)) if method.simultaneous else method.confidence
+    ends = np.array([one.interval(confidence, method.interval == "skew-adjusted") for one in powered])
     low, high = ends.reshape(-1, 2).T
     if method.simultaneous:
         low, high = of_one_sign(low, high, p_corrected < method.alpha)
     higher = comparison.higher_is_better[comparison.primary]
     pairs = []
-    for at, (model, one) in enumerate(zip(models, found, strict=True)):
+    for at, (model, one) in enumerate(zip(models, powered, strict=True)):
         human = comparison.paired(model)
         pairs.append(
             CheapPair(

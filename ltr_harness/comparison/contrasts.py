@@ -55,8 +55,8 @@ def contrast(
     largest = np.array([largest_difference(*cell) for cell in cells])
     trained = outcomes_by_unit(d, largest, parts, method, units)
     seeds = seeds_by_unit([over_seeds(cell) for cell in cells], d, units)
-    found = with_seeds(trained, seeds, parts, method)
-    low, high = found.low, found.high
+    outcomes = with_seeds(trained, seeds, parts, method)
+    low, high = outcomes.low, outcomes.high
     facts = moments(d)
     p_t = paired.paired_t_p(d) if units is None else unit_means(d, units).p()
     effect = paired.effect_size(d)
@@ -72,21 +72,26 @@ def contrast(
             difference=float(facts.mean[j]),
             ci_low=float(low[j]),
             ci_high=float(high[j]),
-            p=float(found.p[j]),
-            p_corrected=float(found.p_corrected[j]),
+            p=float(outcomes.p[j]),
+            p_corrected=float(outcomes.p_corrected[j]),
             p_t=float(p_t[j]),
             effect_size=float(effect[j]),
             wins=int(above[j] if directions[metric] else below[j]),
             ties=int(ties[j]),
             losses=int(below[j] if directions[metric] else above[j]),
-            detectable=float(found.detectable[j]),
+            detectable=float(outcomes.detectable[j]),
             seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
             skewness=float(facts.skewness[j]),
             verdict=verdict_of(
-                found.p_corrected[j], low[j], high[j], directions[metric], method, found.p_equivalence[j]
+                outcomes.p_corrected[j],
+                low[j],
+                high[j],
+                directions[metric],
+                method,
+                outcomes.p_equivalence[j],
             ),
             relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
-            p_equivalence=float(found.p_equivalence[j]),
+            p_equivalence=float(outcomes.p_equivalence[j]),
             **({} if seeds[j] is None else _of_the_trained(trained, j)),
         )
         for j, (one, other, metric) in enumerate(cells)

@@ -128,8 +128,8 @@ def across_data_sets(
         >>> def measured(n, gain):
         ...     first = pd.DataFrame({"query_id": [f"{n}-{at}" for at in range(n)], "mrr": [0.5, 0.4] * (n // 2)})
         ...     return compare({"old": first, "new": first.assign(mrr=first.mrr + [gain, gain / 2] * (n // 2))})
-        >>> found = across_data_sets({"small": measured(20, 0.1), "large": measured(60, 0.2)})
-        >>> found.models[0].model, found.models[0].same_sign, round(found.models[0].average.difference, 4)
+        >>> across = across_data_sets({"small": measured(20, 0.1), "large": measured(60, 0.2)})
+        >>> across.models[0].model, across.models[0].same_sign, round(across.models[0].average.difference, 4)
         ('new', 2, 0.1125)
     """
     names = list(comparisons)
@@ -146,12 +146,12 @@ def across_data_sets(
     rivals = [model for model in models if model != first.baseline]
     average, by_set = _differences(each, rivals, w, cells)
     ranks = _ranks(each, w, {pair: weighted_sum(parts, w) for pair, parts in cells.items()})
-    found = []
+    rows = []
     for model in models:
         means = tuple(one.summary(model).mean for one in each)
         own = average.get(model)
         sign = 0.0 if own is None else np.sign(own.difference)
-        found.append(
+        rows.append(
             AcrossModel(
                 model=model,
                 means=means,
@@ -164,14 +164,14 @@ def across_data_sets(
             )
         )
     better = -1 if first.higher_is_better[first.primary] else 1
-    found.sort(key=lambda one: better * (one.average.difference if one.average is not None else 0.0))
+    rows.sort(key=lambda one: better * (one.average.difference if one.average is not None else 0.0))
     return AcrossDataSets(
         metric=first.primary,
         baseline=first.baseline,
         data_sets=tuple(names),
         weights=tuple(w),
         n_queries=tuple(one.n_queries for one in each),
-        models=tuple(found),
+        models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {CORRECTIONS[first.method.correction]}, "
         f"{first.method.percent} % intervals",
         notes=tuple(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes),
@@ -354,5 +354,5 @@ def _ranks(
     }  # fmt: skip
     freedom = min(one.freedom for one in chosen.values())
     reach = critical_of_pairs(covariance, freedom, method.confidence, draws=method.draws, seed=method.seed)
-    found = rank_intervals(chosen, len(models), reach, method.interval == "skew-adjusted")
-    return dict(zip(models, found, strict=True))
+    intervals = rank_intervals(chosen, len(models), reach, method.interval == "skew-adjusted")
+    return dict(zip(models, intervals, strict=True))

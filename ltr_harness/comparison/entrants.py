@@ -283,17 +283,17 @@ def _names(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
     """Experiment to fold to its test queries, as the first finished run of each has them."""
-    found: dict[str, dict[str, TestSet]] = defaultdict(dict)
+    sets: dict[str, dict[str, TestSet]] = defaultdict(dict)
     for run in runs:
         record = run.record
-        if record.status != "complete" or record.fold in found[record.experiment]:
+        if record.status != "complete" or record.fold in sets[record.experiment]:
             continue
         frame = run.per_query
         facts = {name: frame[name].to_numpy() for name in _facts(run)}
         digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
         repeated = any(finding.lint == REPEATED for finding in record.findings)
-        found[record.experiment][record.fold] = TestSet(digest, facts_by_id(_ids(frame), facts), repeated)
-    return {experiment: {fold: tests[fold] for fold in sorted(tests)} for experiment, tests in found.items()}
+        sets[record.experiment][record.fold] = TestSet(digest, facts_by_id(_ids(frame), facts), repeated)
+    return {experiment: {fold: tests[fold] for fold in sorted(tests)} for experiment, tests in sets.items()}
 
 
 def _facts(run: RunLike) -> list[str]:

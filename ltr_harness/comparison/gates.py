@@ -89,8 +89,8 @@ class Gate:
                 else did_you_mean(name, comparison.metrics)
             )
             raise UsageError(Problem(f"gate {self.text!r}", f"{name} was not compared", cure=cure))
-        found = [self._failure(comparison, name, model) for model in self._models(comparison)]
-        return [line for line in found if line]
+        lines = [self._failure(comparison, name, model) for model in self._models(comparison)]
+        return [line for line in lines if line]
 
     def _models(self, comparison: Comparison) -> Sequence[str]:
         place = f"gate {self.text!r}"

@@ -158,9 +158,9 @@ def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
     ``err@10`` finds ``err(max_grade=4)@10``: what a metric took from the data belongs to its evaluated name.
     """
     available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
-    found = name_among(available, metric)
-    if found is not None:
-        return found
+    canonical = name_among(available, metric)
+    if canonical is not None:
+        return canonical
     from ltr_harness.metrics import parse_metric
 
     return str(parse_metric(metric))

@@ -142,36 +142,36 @@ class _Columns:
     @classmethod
     def of(cls, columns: Sequence[str], table: str, convention: str | None) -> _Columns:
         """Sort the columns of the table called `table`."""
-        found = cls()
+        kinds = cls()
         for column in columns:
             if column in LABEL_FACTS:
                 continue
             named = _compared_as(column, convention)
             if named is None:
-                found.others.append(column)
+                kinds.others.append(column)
                 continue
             metric, higher_is_better = named
-            if metric in found.metrics:
+            if metric in kinds.metrics:
                 raise DataError(
                     Problem(
                         table,
-                        f"columns {found.metrics[metric]} and {column} are one metric, {metric}",
+                        f"columns {kinds.metrics[metric]} and {column} are one metric, {metric}",
                         "one column per metric",
                     )
                 )
-            found.metrics[metric] = column
-            found.higher_is_better[metric] = higher_is_better
-        if not found.metrics:
+            kinds.metrics[metric] = column
+            kinds.higher_is_better[metric] = higher_is_better
+        if not kinds.metrics:
             raise DataError(
                 Problem(
                     table,
-                    f"no column is a metric (columns: {', '.join(found.others) or 'none'})",
+                    f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})",
                     "one column per metric, named as ndcg@10",
-                    _cure(found.others),
+                    _cure(kinds.others),
                 )
             )
-        found._note_names(table, convention)
-        return found
+        kinds._note_names(table, convention)
+        return kinds
 
     def _note_names(self, table: str, convention: str | None) -> None:
         foreign = {column: metric for metric, column in self.metrics.items() if metric.startswith(FOREIGN)}
@@ -220,11 +220,11 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
 def _cure(names: Sequence[str]) -> str:
     """The conventions that know these names."""
     known = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
-    tools = [f"convention={tool!r}" for tool, found in known.items() if found]
+    tools = [f"convention={tool!r}" for tool, meant in known.items() if meant]
     if not tools:
         return ""
-    found = dict.fromkeys(name for names in known.values() for name in names)
-    return f"{' or '.join(tools)} says what {', '.join(found)} means"
+    meant = dict.fromkeys(name for names in known.values() for name in names)
+    return f"{' or '.join(tools)} says what {', '.join(meant)} means"
 
 
 def _semicolon(text: str) -> str:

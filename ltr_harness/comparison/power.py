@@ -93,7 +93,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
                 "a second model, or --sd with the standard deviation of the differences per query",
             )
         )
-    found = {}
+    by_model = {}
     reference = comparison.entrant(comparison.baseline)
     for model in comparison.ranking:
         if model == comparison.baseline:
@@ -113,7 +113,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
             variance = float(means.error[0]) ** 2 * n
             skewness = float(means.skewness[0]) * n**0.5
         if n > 1 and variance > 0:
-            found[model] = Spread(
+            by_model[model] = Spread(
                 variance=variance,
                 n=n,
                 freedom=freedom,
@@ -122,12 +122,12 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
                 queries_per_draw=int(facts.n) / n,
                 seeds=seeds,
             )
-    if not found:
+    if not by_model:
         raise UsageError(
             f"no model differs from {comparison.baseline} in {metric} by more for one query than for another; "
             "there is no spread to plan with"
         )
-    return found
+    return by_model
 
 
 def check_test(method: Method) -> None:
@@ -268,10 +268,10 @@ def planned(
     Raises:
         UsageError: there is no other model or no spread, or the test is not about the mean.
     """
-    found, method = spreads(comparison), comparison.method
+    by_model, method = spreads(comparison), comparison.method
     family = models or len(comparison.models) - 1
     plans = tuple(
-        plan(model, spread, difference, method.level(family), powers) for model, spread in found.items()
+        plan(model, spread, difference, method.level(family), powers) for model, spread in by_model.items()
     )
     few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
     return Planned(
@@ -280,7 +280,7 @@ def planned(
         level=method.level(family),
         plans=plans,
         unit=method.unit,
-        notes=tuple(_notes(comparison, found, few)),
+        notes=tuple(_notes(comparison, by_model, few)),
     )
 
 
@@ -309,12 +309,12 @@ def level_text(method: Method, family: int) -> str:
     return f"{text} (the first of {family} by {CORRECTIONS[method.correction]})"
 
 
-def _notes(comparison: Comparison, found: Mapping[str, Spread], few: Sequence[str]) -> list[str]:
+def _notes(comparison: Comparison, by_model: Mapping[str, Spread], few: Sequence[str]) -> list[str]:
     """What the plan does not know."""
     notes = []
     alone = [
         model
-        for model, spread in found.items()
+        for model, spread in by_model.items()
         if spread.seeds is None
         and any(comparison.entrant(one).seeded for one in (model, comparison.baseline))
     ]
@@ -329,7 +329,7 @@ def _notes(comparison: Comparison, found: Mapping[str, Spread], few: Sequence[st
             f"{', '.join(few)}: with fewer than {FEW} {drawn} the test may find less than is planned"
         )
     lopsided = [
-        model for model, spread in found.items() if abs(spread.skewness) / (spread.n or 1) ** 0.5 > 0.1
+        model for model, spread in by_model.items() if abs(spread.skewness) / (spread.n or 1) ** 0.5 > 0.1
     ]
     if lopsided:
         notes.append(

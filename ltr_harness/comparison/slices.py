@@ -80,12 +80,12 @@ def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
         >>> [part.label for part in parts_of({"rows": np.array([5, 5, 9, 120])})]
         ['5', '9', '120']
     """
-    found = []
+    parts = []
     for name, values in attributes.items():
         cut = [(label, queries) for label, queries in _cut(name, np.asarray(values)) if queries.any()]
         if len(cut) > 1:
-            found += [Part(name, label, queries) for label, queries in cut]
-    return found
+            parts += [Part(name, label, queries) for label, queries in cut]
+    return parts
 
 
 def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:

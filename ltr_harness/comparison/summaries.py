@@ -28,7 +28,7 @@ def summarise(
     """
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
-    found = moments(columns)
+    sample = moments(columns)
     if units is None:
         ends = intervals(columns, method)
     else:
@@ -36,7 +36,7 @@ def summarise(
         ends = unit_means(columns, units).interval(method.confidence, adjusted=adjusted)
     low, high = _within_unit(columns, *ends)
     return tuple(
-        _summary(entrant, metric, columns[:, j], found.mean[j], found.sd[j], low[j], high[j])
+        _summary(entrant, metric, columns[:, j], sample.mean[j], sample.sd[j], low[j], high[j])
         for j, (entrant, metric) in enumerate(cells)
     )
 

@@ -84,16 +84,16 @@ def unit_notes(comparison: Compared) -> list[str]:
     values = [comparison.query_differences(model) for model in rivals]
     if not values:
         values = [comparison.entrant(comparison.baseline).per_query(comparison.primary)]
-    found = unit_means(np.column_stack(values), codes)
-    known = ~np.isnan(found.design_effect)
+    means = unit_means(np.column_stack(values), codes)
+    known = ~np.isnan(means.design_effect)
     if known.any():
-        low, high = found.design_effect[known].min(), found.design_effect[known].max()
+        low, high = means.design_effect[known].min(), means.design_effect[known].max()
         effect = f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
         said += (
             f"; design effect {effect}: variances are this multiple of what independent queries would have"
         )
     notes = [said]
-    freedom = float(np.nanmin(found.freedom)) if not np.isnan(found.freedom).all() else np.inf
+    freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
     if freedom < FEW and freedom < (sizes.size - 1) / 2:
         notes.append(
             f"{unit}: a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "

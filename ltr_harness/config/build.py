@@ -74,7 +74,7 @@ def build_compare(tree: Node) -> CompareConfig:
     """
     build = _Build(tree, check_rankers=False)
     compare = build.compare()
-    if compare is None or build.found:
+    if compare is None or build.placed:
         raise ConfigError(build.problems())
     return compare
 
@@ -85,11 +85,11 @@ class _Build:
     def __init__(self, tree: Node, check_rankers: bool) -> None:
         self.tree = tree
         self.check_rankers = check_rankers
-        self.found: list[tuple[Place, Problem]] = []
+        self.placed: list[tuple[Place, Problem]] = []
 
     def experiment(self) -> Experiment:
         self.check(rules.size_rule(self.tree))
-        if self.found:  # what is not to be built is not looked at either
+        if self.placed:  # what is not to be built is not looked at either
             raise ConfigError(self.problems())
         header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
         data = self.data()
@@ -98,7 +98,7 @@ class _Build:
         models = self.models()
         # one that is sound is spelt out by now
         if self.section(SweepConfig, "sweep", required=False) is not None:
-            self.found += sweep.problems_of(self.tree)
+            self.placed += sweep.problems_of(self.tree)
         compare = self.compare()
         report = self.section(ReportConfig, "report", required=False)
         searched = self.section(TuneConfig, "tune", required=False)
@@ -116,7 +116,7 @@ class _Build:
                     searched, models, known, splits, stopping=has_stopping, check_rankers=self.check_rankers
                 )
             )
-        if header is None or data is None or metrics is None or compare is None or self.found:
+        if header is None or data is None or metrics is None or compare is None or self.placed:
             raise ConfigError(self.problems())
         if stopping is not None:
             on_scale = stopping.metric.on_scale(data.max_grade)
@@ -138,7 +138,7 @@ class _Build:
         """Each once, those of the main file first, in the order of its lines."""
         main = self.tree.place.name
         ordered = sorted(
-            self.found, key=lambda placed: (placed[0].name != main, placed[0].name, *_position(placed[0]))
+            self.placed, key=lambda placed: (placed[0].name != main, placed[0].name, *_position(placed[0]))
         )
         return list(dict.fromkeys(self._of_swept(problem) for _, problem in ordered))
 
@@ -293,7 +293,7 @@ class _Build:
         try:
             return _strict(kind, node)
         except ValidationError as error:
-            self.found += explained(error, kind, node, path, also_known)
+            self.placed += explained(error, kind, node, path, also_known)
             return None
 
     def check(self, violations: Iterable[rules.Violation]) -> None:
@@ -303,7 +303,7 @@ class _Build:
             self.add(node.place, found, expected, cure)
 
     def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
-        self.found.append((place, Problem(str(place), found, expected, cure)))
+        self.placed.append((place, Problem(str(place), found, expected, cure)))
 
 
 def _strict(kind: type[Kind], node: Node) -> Kind:

@@ -112,15 +112,15 @@ class CatBoostRanker(BoostedRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         _catboost()
-        found = self.field_problems(facts)
-        found += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        problems = self.field_problems(facts)
+        problems += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:
-            found.append(
+            problems.append(
                 Problem("position_bias", "is not available with CatBoost", "LightGBM's lambdarank or XGBoost")
             )
         canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
-        found += step_problems(self.loss, canonical)
-        return found or self._refusals(facts)
+        problems += step_problems(self.loss, canonical)
+        return problems or self._refusals(facts)
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
         """Values that CatBoost refuses: it is asked, on a handful of rows."""

@@ -73,27 +73,27 @@ def problems(objective: str, facts: Facts | None) -> list[Problem]:
             if loss == "rank"
             else objective_problems(loss, OBJECTIVES)
         )
-    found: list[Problem] = []
+    refused: list[Problem] = []
     given: dict[str, str] = {}
     for entry in said.split(";") if said else ():
         name, equals, value = entry.partition("=")
         if not equals or not value:
             cure = f"{loss}:{OBJECTIVES[loss][0]}=…" if OBJECTIVES[loss] else loss
-            found.append(
+            refused.append(
                 Problem("objective", f"{objective}: found {entry!r}", "name=value", f"such as {cure}")
             )
         elif name not in OBJECTIVES[loss]:
             cure = did_you_mean(name, OBJECTIVES[loss]) if OBJECTIVES[loss] else "leave it out"
-            found.append(Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure))
+            refused.append(Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure))
         given[name] = value
     target = given.get("metric", "NDCG")
     ignored = _ignored(loss, target, given)
-    found += [
+    refused += [
         Problem("objective", f"{objective}: CatBoost ignores {name} with {why}", cure="leave it out")
         for name, why in ignored.items()
     ]
     if loss == "StochasticRank" and target == "MRR" and "top" in given:
-        found.append(
+        refused.append(
             Problem(
                 "objective",
                 f"{objective}: with top, metric=MRR ends CatBoost's process",
@@ -101,7 +101,7 @@ def problems(objective: str, facts: Facts | None) -> list[Problem]:
             )
         )
     if "ERR" in (given.get("mode"), given.get("metric")) and facts is not None and facts.max_label > 1:
-        found.append(
+        refused.append(
             Problem(
                 "objective",
                 f"{objective}: CatBoost's ERR takes labels for probabilities; the largest training label is "
@@ -110,7 +110,7 @@ def problems(objective: str, facts: Facts | None) -> list[Problem]:
                 "objective: {metric: err} with LightGBM or XGBoost has the scale's grades",
             )
         )
-    return found
+    return refused
 
 
 def step_problems(loss: str, given: Mapping[str, Any]) -> list[Problem]:
@@ -122,15 +122,15 @@ def step_problems(loss: str, given: Mapping[str, Any]) -> list[Problem]:
     """
     if loss not in LAMBDAMART:
         return []
-    found = []
+    refused = []
     if as_number(given.get("l2_leaf_reg"), 0.0) > _LARGEST_RIDGE:
         why = "CatBoost's LambdaMart has the hessian's sign wrong: a ridge moves leaves the wrong way"
         expected = f"at most {_LARGEST_RIDGE:g}; {LAMBDAMART_RIDGE:g} unless given"
-        found.append(Problem("params.l2_leaf_reg", f"found {given['l2_leaf_reg']}: {why}", expected))
+        refused.append(Problem("params.l2_leaf_reg", f"found {given['l2_leaf_reg']}: {why}", expected))
     if given.get("leaf_estimation_method", "Newton") != "Newton":
         why = "CatBoost's LambdaMart has the gradient's sign wrong: it would learn the worst order"
-        found.append(Problem("params.leaf_estimation_method", why, "Newton"))
-    return found
+        refused.append(Problem("params.leaf_estimation_method", why, "Newton"))
+    return refused
 
 
 def _ignored(loss: str, target: str, given: dict[str, str]) -> dict[str, str]:

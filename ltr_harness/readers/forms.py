@@ -64,8 +64,8 @@ def qrels_of(value: Any, source: str = "qrels") -> Qrels:
         >>> qrels_of({"q1": {"d1": 2, "d2": 0}}).form
         'dict {query: {document: grade}}'
     """
-    found = value if isinstance(value, Qrels) else _recognised(value, source, "qrels")
-    return found.qrels() if isinstance(found, Listing) else cast(Qrels, found)
+    recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels")
+    return recognised.qrels() if isinstance(recognised, Listing) else cast(Qrels, recognised)
 
 
 def run_of(value: Any, source: str = "run") -> TrecRun:
@@ -79,8 +79,8 @@ def run_of(value: Any, source: str = "run") -> TrecRun:
         >>> run_of([("q1", "d1", 0.5), ("q1", "d2", 2.5)]).form
         'rows of (query, document, score)'
     """
-    found = value if isinstance(value, TrecRun) else _recognised(value, source, "run")
-    return found.run() if isinstance(found, Listing) else cast(TrecRun, found)
+    recognised = value if isinstance(value, TrecRun) else _recognised(value, source, "run")
+    return recognised.run() if isinstance(recognised, Listing) else cast(TrecRun, recognised)
 
 
 def is_one(value: Any) -> bool:
@@ -308,9 +308,9 @@ def _read_json(path: Path, role: Role) -> Listing:
             value = [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as problem:
         raise DataError(Problem(str(path), f"cannot be read as JSON: {problem}")) from None
-    found = _recognised(value, str(path), role)
-    assert isinstance(found, Listing)  # of an object
-    return replace(found, form=f"JSON, {found.form}")
+    listing = _recognised(value, str(path), role)
+    assert isinstance(listing, Listing)  # of an object
+    return replace(listing, form=f"JSON, {listing.form}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

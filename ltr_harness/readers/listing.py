@@ -113,7 +113,7 @@ class Listing:
                 "each document once per query",
             )
         if problems:
-            ordered = [problem for _, problem in sorted(problems, key=lambda found: found[0])]
+            ordered = [problem for _, problem in sorted(problems, key=lambda entry: entry[0])]
             raise DataError(limited(ordered, total))
         return queries, documents
 
@@ -149,15 +149,15 @@ def of_table(table: Table, role: Role, form: str, name: str = "") -> Listing:
     Raises:
         DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
     """
-    found = {
+    named = {
         "query": column_among(QUERY, table.columns),
         "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
         WORD[role]: column_among(VALUE[role], table.columns),
     }
-    by_rank = found[WORD[role]] is None and role == "run"
+    by_rank = named[WORD[role]] is None and role == "run"
     if by_rank:
-        found[WORD[role]] = column_among(RANK, table.columns)
-    lacking = [what for what, column in found.items() if column is None]
+        named[WORD[role]] = column_among(RANK, table.columns)
+    lacking = [what for what, column in named.items() if column is None]
     if lacking:
         names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
         expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
@@ -170,7 +170,7 @@ def of_table(table: Table, role: Role, form: str, name: str = "") -> Listing:
                 "rename the column",
             )
         )
-    query, document, value = (str(column) for column in found.values())
+    query, document, value = (str(column) for column in named.values())
     columns = table.read([value], [query, document])
     ids = []
     for column in (query, document):

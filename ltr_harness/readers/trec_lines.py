@@ -104,7 +104,7 @@ class Lines:
             counts, wrong, n_rows = counts[kept], wrong[kept], int(kept.sum())
         if not n_rows:
             raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
-        self._found: list[tuple[int, Problem]] = []
+        self._problems: list[tuple[int, Problem]] = []
         self._n_found = 0
         every = f", like all {n_rows:,}" if wrong.all() and n_rows > 1 else ""
         if every:  # a file of another kind, not a file with mistakes: one line says it
@@ -167,15 +167,15 @@ class Lines:
         """
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
-        self._found += [
+        self._problems += [
             (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected))
             for row in rows[:SHOWN].tolist()
         ]
 
     def finish(self) -> None:
         """Raise what was reported, in the order of the lines; nothing if all is well."""
-        if self._found:
-            ordered = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
+        if self._problems:
+            ordered = [problem for _, problem in sorted(self._problems, key=lambda entry: entry[0])]
             raise DataError(limited(ordered, self._n_found, "such line"))
 
     def _is_row(self, row: int) -> bool:

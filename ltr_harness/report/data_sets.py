@@ -20,27 +20,27 @@ from ltr_harness.report.blocks import (
 )
 
 
-def report(found: AcrossDataSets) -> Report:
+def report(across: AcrossDataSets) -> Report:
     """The page, with everything in its JSON."""
     blocks: tuple[Block, ...] = (
         Heading("Several data sets"),
-        Paragraph(f"{found.metric} against {found.baseline}: {found.method}", "lead"),
-        _table(found),
-        Bullets(tuple(found.lines())),
-        *(Paragraph(note, "note") for note in found.notes),
+        Paragraph(f"{across.metric} against {across.baseline}: {across.method}", "lead"),
+        _table(across),
+        Bullets(tuple(across.lines())),
+        *(Paragraph(note, "note") for note in across.notes),
     )
-    facts = (f"{len(found.data_sets)} data sets", f"baseline {found.baseline}")
-    return Report("Several data sets", facts, (Section("verdict", blocks),), lambda: document(found))
+    facts = (f"{len(across.data_sets)} data sets", f"baseline {across.baseline}")
+    return Report("Several data sets", facts, (Section("verdict", blocks),), lambda: document(across))
 
 
-def document(found: AcrossDataSets) -> str:
+def document(across: AcrossDataSets) -> str:
     """All numbers as JSON."""
-    return json.dumps(json_value(found), indent=2)
+    return json.dumps(json_value(across), indent=2)
 
 
-def _table(found: AcrossDataSets) -> Table:
+def _table(across: AcrossDataSets) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for one in found.models:
+    for one in across.models:
         own = one.average
         rows.append(
             (
@@ -55,15 +55,15 @@ def _table(found: AcrossDataSets) -> Table:
         )
     weights = ", ".join(
         f"{name} {weight:.0%} ({n:,} queries)"
-        for name, weight, n in zip(found.data_sets, found.weights, found.n_queries, strict=True)
+        for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
     )
     return Table(
         name="data_sets",
-        caption=f"Mean {found.metric} on each data set, weighted average ({weights}), its difference from "
-        f"{found.baseline}, and the ranks that a model may have by it, for all models at once.",
+        caption=f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
+        f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
         columns=(
             Column("model"),
-            *(Column(name, "metric") for name in found.data_sets),
+            *(Column(name, "metric") for name in across.data_sets),
             Column("average", "metric"),
             Column("change", "difference"),
             Column("rank", "text"),

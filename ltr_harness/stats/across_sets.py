@@ -64,7 +64,7 @@ def spread_of_models(
         units: for each data set (n_k,) codes of whom each query belongs to; None where each is its own.
         weights: of the data sets.
     """
-    found = np.zeros((parts[0].shape[1],) * 2)
+    spread = np.zeros((parts[0].shape[1],) * 2)
     for values, codes, weight in zip(parts, units, weights, strict=True):
         whole = ~np.isnan(values).any(axis=1)
         kept = values[whole]
@@ -75,8 +75,8 @@ def spread_of_models(
             totals = np.zeros((int(codes.max()) + 1, off.shape[1]))
             np.add.at(totals, codes[whole], off)
             off = totals
-        found += weight**2 * (off.T @ off)
-    return found
+        spread += weight**2 * (off.T @ off)
+    return spread
 
 
 def critical_of_pairs(

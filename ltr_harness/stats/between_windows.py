@@ -50,8 +50,8 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
         Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike.
 
         >>> days = np.repeat(np.arange(4), 100)
-        >>> found = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
-        >>> round(found.variance, 6), found.freedom
+        >>> between = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
+        >>> round(between.variance, 6), between.freedom
         (0.003333, 3.0)
 
     Source: the method of moments for one-way random effects: S. Searle, G. Casella, C. McCulloch, Variance Components

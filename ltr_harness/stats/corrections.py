@@ -125,13 +125,13 @@ def max_t(d: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int
 
     Source: P. Westfall, S. Young, Resampling-Based Multiple Testing (1993), single-step max-T.
     """
-    found = moments(d)
+    sample = moments(d)
     grid, unit = on_grid(d)
     # Flipping signs changes neither n nor the sum of squares: |S| / sqrt(n sum(d**2)) is all t depends on.
     # A single value has no t; as 0 it is never the largest, and leaves the others' as they are.
     squares = (np.where(np.isnan(d), 0.0, d) ** 2).sum(axis=0)
-    scale = np.where(found.n > 1, np.sqrt(found.n * squares), 0.0)
-    freedom = np.maximum(found.n - 1, 0)
+    scale = np.where(sample.n > 1, np.sqrt(sample.n * squares), 0.0)
+    freedom = np.maximum(sample.n - 1, 0)
 
     def t_of(sums: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -151,10 +151,10 @@ def max_t(d: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int
     largest.sort()
     total = largest.size + added
     reached = largest.size - np.searchsorted(largest, observed * (1 - SAME_SUM), side="left")
-    p = np.where(found.n > 1, (reached + added) / total, np.nan)
+    p = np.where(sample.n > 1, (reached + added) / total, np.nan)
     # The smallest |t| whose p is below 1 - confidence.
     allowed = int(np.ceil((1 - confidence) * total - 1e-9)) - 1 - added
     critical = float(largest[largest.size - 1 - allowed]) if allowed >= 0 else np.inf
     with np.errstate(invalid="ignore"):
-        reach = critical * found.standard_error
-    return MaxT(p, found.mean - reach, found.mean + reach, critical)
+        reach = critical * sample.standard_error
+    return MaxT(p, sample.mean - reach, sample.mean + reach, critical)

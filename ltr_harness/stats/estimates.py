@@ -58,8 +58,8 @@ def weighted_sum(parts: Sequence[Estimate], weights: Sequence[float]) -> Estimat
 
     Example:
         >>> half = Estimate(mean=0.2, error=0.1, freedom=9, lean=0.0)
-        >>> found = weighted_sum([half, half], [0.5, 0.5])
-        >>> round(found.mean, 9), round(found.error, 9), round(found.freedom, 9)
+        >>> total = weighted_sum([half, half], [0.5, 0.5])
+        >>> round(total.mean, 9), round(total.error, 9), round(total.freedom, 9)
         (0.2, 0.070710678, 18.0)
     """
     w = np.asarray(weights, dtype=np.float64)

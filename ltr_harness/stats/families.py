@@ -181,8 +181,8 @@ def joint(d: Floats, largest: Floats, method: Method) -> tuple[Floats, Floats, F
             d, largest, confidence=method.confidence, draws=method.draws, seed=method.seed, together=True
         )
         return adjusted.p, adjusted.low, adjusted.high
-    found = corrections.max_t(d, confidence=method.confidence, draws=method.draws, seed=method.seed)
-    return found.p, found.low, found.high
+    family = corrections.max_t(d, confidence=method.confidence, draws=method.draws, seed=method.seed)
+    return family.p, family.low, family.high
 
 
 def of_one_sign(low: Floats, high: Floats, significant: np.ndarray) -> tuple[Floats, Floats]:
@@ -204,10 +204,10 @@ def _equivalence(d: Floats, families: Sequence[slice], method: Method) -> Floats
     if method.margin is None:
         return p
     if method.interval == "skew-adjusted":
-        found = moments(d)
+        sample = moments(d)
         sides = [
             skew_adjusted_t_p(
-                method.margin + sign * found.mean, found.standard_error, sign * found.skewness, found.n
+                method.margin + sign * sample.mean, sample.standard_error, sign * sample.skewness, sample.n
             )
             for sign in (-1, 1)
         ]

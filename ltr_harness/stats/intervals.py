@@ -29,11 +29,11 @@ def t_interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats
         >>> round(float(low), 4), round(float(high), 4)
         (-0.4841, 4.4841)
     """
-    found = moments(values)
+    sample = moments(values)
     with np.errstate(invalid="ignore"):
-        quantile = stdtrit(np.maximum(found.n - 1, 1).astype(np.float64), (1 + confidence) / 2)
-        reach = quantile * found.standard_error
-    return found.mean - reach, found.mean + reach
+        quantile = stdtrit(np.maximum(sample.n - 1, 1).astype(np.float64), (1 + confidence) / 2)
+        reach = quantile * sample.standard_error
+    return sample.mean - reach, sample.mean + reach
 
 
 def skew_adjusted_t_interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -57,13 +57,13 @@ def skew_adjusted_t_interval(values: Floats, confidence: float = 0.95) -> tuple[
 
     Source: P. Hall, "On the removal of skewness by transformation", JRSS B 54 (1992).
     """
-    found = moments(values)
+    sample = moments(values)
     with np.errstate(invalid="ignore"):
-        freedom = np.maximum(found.n - 1, 1).astype(np.float64)
+        freedom = np.maximum(sample.n - 1, 1).astype(np.float64)
         quantile: Floats = np.asarray(stdtrit(freedom, (1 + confidence) / 2), dtype=np.float64)
-        lean: Floats = np.asarray(found.skewness / np.sqrt(np.maximum(found.n, 1)), dtype=np.float64)
-    error = found.standard_error
-    return found.mean - unhall(quantile, lean) * error, found.mean - unhall(-quantile, lean) * error
+        lean: Floats = np.asarray(sample.skewness / np.sqrt(np.maximum(sample.n, 1)), dtype=np.float64)
+    error = sample.standard_error
+    return sample.mean - unhall(quantile, lean) * error, sample.mean - unhall(-quantile, lean) * error
 
 
 def bootstrap_interval(
@@ -96,17 +96,17 @@ def bootstrap_interval(
     Source: B. Efron, "Better bootstrap confidence intervals", JASA 82 (1987).
     """
     columns = values.reshape(len(values), -1)
-    found = moments(columns)
+    sample = moments(columns)
     means = bootstrap_means(columns, draws, seed)
     below, above = (1 - confidence) / 2, (1 + confidence) / 2
     ends = np.full((2, columns.shape[1]), np.nan)
-    for j in np.flatnonzero(found.n > 1):
+    for j in np.flatnonzero(sample.n > 1):
         share_low, share_high = below, above
         if method == "bca":
             # A resampled mean equal to the mean counts half; a share of 0 or 1 would have no quantile.
-            under = np.mean(means[:, j] < found.mean[j]) / 2 + np.mean(means[:, j] <= found.mean[j]) / 2
+            under = np.mean(means[:, j] < sample.mean[j]) / 2 + np.mean(means[:, j] <= sample.mean[j]) / 2
             z0 = ndtri(np.clip(under, 0.5 / draws, 1 - 0.5 / draws))
-            acceleration = found.skewness[j] / (6 * np.sqrt(found.n[j]))
+            acceleration = sample.skewness[j] / (6 * np.sqrt(sample.n[j]))
             share_low, share_high = (
                 ndtr(z0 + (z0 + z) / (1 - acceleration * (z0 + z))) for z in (ndtri(below), ndtri(above))
             )

@@ -97,11 +97,11 @@ def paired_t_p(d: Floats) -> Floats:
     Returns:
         p in (0, 1]; 1 where all differences are 0, NaN for n < 2.
     """
-    found = moments(d)
+    sample = moments(d)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(found.mean == 0, 0.0, np.abs(found.mean) / found.standard_error)
-        p = 2 * stdtr(np.maximum(found.n - 1, 1).astype(np.float64), -t)
-    return np.where(found.n > 1, np.maximum(p, SMALLEST_P), np.nan)
+        t = np.where(sample.mean == 0, 0.0, np.abs(sample.mean) / sample.standard_error)
+        p = 2 * stdtr(np.maximum(sample.n - 1, 1).astype(np.float64), -t)
+    return np.where(sample.n > 1, np.maximum(p, SMALLEST_P), np.nan)
 
 
 def bootstrap_p(d: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
@@ -118,11 +118,11 @@ def bootstrap_p(d: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
         p in (0, 1]; NaN where no difference is defined.
     """
     columns = d.reshape(len(d), -1)
-    found = moments(columns)
+    sample = moments(columns)
     means = bootstrap_means(columns, draws, seed)
-    same = SAME_SUM * np.where(np.isnan(columns), 0.0, np.abs(columns)).sum(axis=0) / np.maximum(found.n, 1)
-    count = np.count_nonzero(np.abs(means - found.mean) >= np.abs(found.mean) - same, axis=0)
-    p = np.where(found.n > 0, (count + 1) / (draws + 1), np.nan)
+    same = SAME_SUM * np.where(np.isnan(columns), 0.0, np.abs(columns)).sum(axis=0) / np.maximum(sample.n, 1)
+    count = np.count_nonzero(np.abs(means - sample.mean) >= np.abs(sample.mean) - same, axis=0)
+    p = np.where(sample.n > 0, (count + 1) / (draws + 1), np.nan)
     return p.reshape(d.shape[1:])
 
 
@@ -193,9 +193,9 @@ def effect_size(d: Floats) -> Floats:
     Returns:
         0 where all differences are 0; infinite where all are equal and not 0; NaN for n < 2.
     """
-    found = moments(d)
+    sample = moments(d)
     with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.where((found.mean == 0) & (found.n > 1), 0.0, found.mean / found.sd)
+        size = np.where((sample.mean == 0) & (sample.n > 1), 0.0, sample.mean / sample.sd)
     return np.asarray(size)
 
 
@@ -210,9 +210,9 @@ def detectable_difference(d: Floats, *, alpha: Floats | float = 0.05, power: flo
         alpha: level of the two-sided test; that of its first step where several are corrected together.
         power: chance of a significant result.
     """
-    found = moments(d)
-    freedom = np.maximum(found.n - 1, 1).astype(np.float64)
-    return np.asarray((stdtrit(freedom, 1 - alpha / 2) + ndtri(power)) * found.standard_error)
+    sample = moments(d)
+    freedom = np.maximum(sample.n - 1, 1).astype(np.float64)
+    return np.asarray((stdtrit(freedom, 1 - alpha / 2) + ndtri(power)) * sample.standard_error)
 
 
 def equivalence_p(d: Floats, margin: float) -> Floats:
@@ -229,8 +229,8 @@ def equivalence_p(d: Floats, margin: float) -> Floats:
 
     Source: D. Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15 (1987).
     """
-    found = moments(d)
+    sample = moments(d)
     with np.errstate(invalid="ignore", divide="ignore"):
-        nearest = (margin - np.abs(found.mean)) / found.standard_error
-        p = stdtr(np.maximum(found.n - 1, 1).astype(np.float64), -nearest)
-    return np.where(found.n > 1, np.maximum(p, SMALLEST_P), np.nan)
+        nearest = (margin - np.abs(sample.mean)) / sample.standard_error
+        p = stdtr(np.maximum(sample.n - 1, 1).astype(np.float64), -nearest)
+    return np.where(sample.n > 1, np.maximum(p, SMALLEST_P), np.nan)

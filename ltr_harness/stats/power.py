@@ -71,17 +71,17 @@ class Spread:
         freedom = n - 1.0
         if self.freedom is not None and self.n is not None:
             freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
-        variance, found = self.variance, self.seeds
+        variance, components = self.variance, self.seeds
         lean = min(self.skewness / np.sqrt(n), TRUSTED)
         trained = self._errors(freedom, lean, alpha, power)
-        if found is None:
+        if components is None:
             return trained * float(np.sqrt(variance / n))
-        own = found.seeds if seeds is None else (seeds,) * len(found.seeds)
+        own = components.seeds if seeds is None else (seeds,) * len(components.seeds)
         queries = n * self.queries_per_draw
-        variance += (found.of_query(own) - found.of_query(found.seeds)) / self.queries_per_draw
+        variance += (components.of_query(own) - components.of_query(components.seeds)) / self.queries_per_draw
         variance = max(variance, 0.0)
-        methods = found.at(max(round(queries), 2), own)
-        added = max(methods.standard_error**2 - found.of_query(own) / queries, 0.0)
+        methods = components.at(max(round(queries), 2), own)
+        added = max(methods.standard_error**2 - components.of_query(own) / queries, 0.0)
         both = replace(
             methods,
             standard_error=max(float(np.sqrt(variance / n + added)), methods.standard_error),

@@ -53,8 +53,8 @@ def powered_mean(sound: Floats, cheap: Floats, rest: Floats) -> PoweredMean:
     Example:
         Cheap values that say all there is: the spread of the mean is that of all 6 queries.
 
-        >>> found = powered_mean(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
-        >>> found.mean, found.weight
+        >>> powered = powered_mean(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
+        >>> powered.mean, powered.weight
         (2.5, 0.5)
 
     Source: A. Angelopoulos, J. Duchi, T. Zrnic, "PPI++: Efficient prediction-powered inference" (2023).

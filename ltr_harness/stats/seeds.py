@@ -142,15 +142,15 @@ def method_difference(
     Example:
         Means of two seeds 0.4 and 0.6 against a fixed 0.3 on three queries alike: all variance is of the seeds.
 
-        >>> found = method_difference(np.array([[0.4] * 3, [0.6] * 3]), np.full((1, 3), 0.3), other_fixed=True)
-        >>> round(found.difference, 9), round(found.standard_error, 9), found.freedom
+        >>> methods = method_difference(np.array([[0.4] * 3, [0.6] * 3]), np.full((1, 3), 0.3), other_fixed=True)
+        >>> round(methods.difference, 9), round(methods.standard_error, 9), methods.freedom
         (0.2, 0.1, 1.0)
 
     Source: F. Satterthwaite, Biometrics Bulletin 2 (1946); S. Searle, G. Casella, C. McCulloch, Variance
     Components (1992).
     """
-    found = variance_components(one, other, one_fixed=one_fixed, other_fixed=other_fixed)
-    return None if found is None else found.at(found.n, found.seeds)
+    components = variance_components(one, other, one_fixed=one_fixed, other_fixed=other_fixed)
+    return None if components is None else components.at(components.n, components.seeds)
 
 
 def variance_components(

@@ -80,8 +80,8 @@ def skew_adjusted(
 
     Source: P. Hall, "On the removal of skewness by transformation", JRSS B 54 (1992).
     """
-    found = moments(d)
-    tested = np.flatnonzero(found.n > 1)
+    sample = moments(d)
+    tested = np.flatnonzero(sample.n > 1)
     p, critical = np.full(d.shape[1], np.nan), np.full(d.shape[1], np.inf)
     alpha = np.broadcast_to(1 - np.asarray(confidence), (d.shape[1],))
     if tested.size:
@@ -90,17 +90,17 @@ def skew_adjusted(
     family = max(tested.size, 1) if together else 1
     unseen = unseen_p(d, largest)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lean = np.where(np.isinf(critical), 0.0, found.skewness / np.sqrt(found.n))
-        freedom = np.maximum(found.n - 1, 1).astype(np.float64)
+        lean = np.where(np.isinf(critical), 0.0, sample.skewness / np.sqrt(sample.n))
+        freedom = np.maximum(sample.n - 1, 1).astype(np.float64)
         reach = np.where(np.isinf(critical), stdtrit(freedom, 1 - alpha / 2), critical)
-        low = found.mean - unhall(reach, lean) * found.standard_error
-        high = found.mean - unhall(-reach, lean) * found.standard_error
-        missed = 1 - (alpha / family) ** (1 / found.n)
+        low = sample.mean - unhall(reach, lean) * sample.standard_error
+        high = sample.mean - unhall(-reach, lean) * sample.standard_error
+        missed = 1 - (alpha / family) ** (1 / sample.n)
         room = np.where(unseen > 0, missed * np.where(np.isinf(largest), 0.0, largest), 0.0)
-    low = np.where(found.mean > 0, np.minimum(low, found.mean - room), low)
-    high = np.where(found.mean < 0, np.maximum(high, found.mean + room), high)
+    low = np.where(sample.mean > 0, np.minimum(low, sample.mean - room), low)
+    high = np.where(sample.mean < 0, np.maximum(high, sample.mean + room), high)
     p = np.maximum(p, np.minimum(unseen * family, 1.0))
-    return SkewAdjusted(np.where(found.n > 1, p, np.nan), low, high)
+    return SkewAdjusted(np.where(sample.n > 1, p, np.nan), low, high)
 
 
 def unseen_p(d: Floats, largest: Floats | float) -> Floats:
@@ -219,11 +219,11 @@ class _Flips:
         for sums in every or flipped_sums(self._grid, draws, seed):
             mean = sums[:, : self._n.size] * self._unit
             # |t|, which is |h| without skewness
-            found: Floats = np.abs(mean) * np.sqrt((self._n - 1) / np.maximum(1 - mean**2, _CONSTANT))
+            statistics: Floats = np.abs(mean) * np.sqrt((self._n - 1) / np.maximum(1 - mean**2, _CONSTANT))
             if self._curved.any():
                 third = sums[:, self._n.size :] * self._unit_of_third
-                found[:, self._curved] = _statistic(mean[:, self._curved], third, self._n[self._curved])
-            yield found
+                statistics[:, self._curved] = _statistic(mean[:, self._curved], third, self._n[self._curved])
+            yield statistics
 
 
 def _statistic(mean: Floats, third: Floats, n: Floats) -> Floats:

@@ -90,8 +90,8 @@ def unit_means(values: Floats, units: Codes) -> UnitMeans:
     Statistics 98 (2016), for the degrees of freedom under correlation.
     """
     columns = [_one(column[~np.isnan(column)], units[~np.isnan(column)]) for column in values.T]
-    found = np.array(columns, dtype=np.float64).reshape(-1, 6).T
-    return UnitMeans(found[0], found[1], found[2], found[3], found[4].astype(np.int64), found[5])
+    facts = np.array(columns, dtype=np.float64).reshape(-1, 6).T
+    return UnitMeans(facts[0], facts[1], facts[2], facts[3], facts[4].astype(np.int64), facts[5])
 
 
 def unit_totals(values: Floats, units: Codes) -> Floats:

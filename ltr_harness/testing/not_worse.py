@@ -68,8 +68,8 @@ def assert_not_worse(
 
 
 def _entrant(value: Any, name: str) -> Entrant:
-    found = gather([value]).entrants
-    if len(found) != 1:
-        models = ", ".join(entrant.name for entrant in found)
-        raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
-    return dataclasses.replace(found[0], name=name)
+    entrants = gather([value]).entrants
+    if len(entrants) != 1:
+        models = ", ".join(entrant.name for entrant in entrants)
+        raise UsageError(f"{name} holds {count_of(len(entrants), 'model')} ({models}); expected one")
+    return dataclasses.replace(entrants[0], name=name)

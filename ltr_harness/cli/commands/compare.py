@@ -181,9 +181,9 @@ def _with_cheap_labels(comparison: Comparison, compared: ComparedInputs) -> tupl
         return comparison, {}
     from ltr_harness.comparison.cheap_labels import with_cheap_labels
 
-    found = with_cheap_labels(comparison, *compared.cheap)
-    noted = replace(comparison, notes=(*found.lines(), *comparison.notes))
-    return noted, {"cheap_labels": json_value(found)}
+    powered = with_cheap_labels(comparison, *compared.cheap)
+    noted = replace(comparison, notes=(*powered.lines(), *comparison.notes))
+    return noted, {"cheap_labels": json_value(powered)}
 
 
 def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:
