@@ -47,7 +47,7 @@ def objective(
         >>> data = lightgbm.Dataset(np.eye(3), label=[0, 1, 0], group=[3], params={"verbosity": -1}).construct()
         >>> gradient, hessian = objective("mrr", norm=False)(np.array([0.3, 0.2, 0.1]), data)
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
-        (1, [0.1247, 0.1247, 0.0])
+        (1, [0.1247, 0.1663, 0.0416])
     """
     made = MetricObjective(
         metric=parse_metric(metric),

@@ -51,7 +51,7 @@ def objective(
         >>> data = xgboost.DMatrix(np.zeros((3, 1)), label=[0, 1, 0], group=[3])
         >>> gradient, hessian = objective("mrr", norm=False)(np.array([0.3, 0.2, 0.1], np.float32), data)
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
-        (1, [0.1247, 0.1247, 0.0])
+        (1, [0.1247, 0.1663, 0.0416])
     """
     made = MetricObjective(
         metric=parse_metric(metric),

@@ -19,6 +19,7 @@ from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
+from ltr_harness.rankers.objective_cautions import Optimised, objective_cautions
 from ltr_harness.rankers.objectives import objective_problems
 from ltr_harness.rankers.presets import PRESETS
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
@@ -223,6 +224,18 @@ class BoostedRanker(Ranker):
     def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
         place = {name: column for column, name in enumerate(names)}
         return np.array([place[str(name)] for name in wanted], dtype=np.int64)
+
+    def optimised(self) -> Optimised | None:
+        """What the objective looks at; None where that is all of the list, in no unit of a metric."""
+        if isinstance(self.objective, str):
+            return None
+        metric = self.objective.metric
+        depth = self.objective.truncation_level
+        return Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
+
+    def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
+        optimised = self.optimised()
+        return [] if optimised is None else objective_cautions(optimised, primary, max_grade)
 
     # --- what can be wrong with them ---
 

@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -35,6 +35,7 @@ from ltr_harness.rankers.catboost_losses import (
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.objective_cautions import Optimised
 from ltr_harness.rankers.parameters import name_problems
 from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
 
@@ -100,6 +101,10 @@ class CatBoostRanker(BoostedRanker):
     @property
     def loss(self) -> str:
         return self.objective.partition(":")[0] if isinstance(self.objective, str) else METRIC
+
+    def optimised(self) -> Optimised | None:
+        optimised = super().optimised()
+        return None if optimised is None else replace(optimised, depth=None)  # it has no truncation level
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):

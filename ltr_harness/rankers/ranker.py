@@ -247,6 +247,15 @@ class Ranker(BaseModel, ABC):
         """What a reader should know before training with that many threads; `check` prints it."""
         return []
 
+    def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
+        """What a reader should know of what it is trained for, where `primary` decides; `check` prints it.
+
+        Args:
+            primary: the metric that decides.
+            max_grade: the largest training label.
+        """
+        return []
+
     def search_space(self) -> dict[str, Any]:
         """What `tune` searches where the configuration says ``built-in``; empty where there is nothing sensible.
 

@@ -19,6 +19,8 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 
+pytestmark = pytest.mark.long
+
 SIZES = np.array([7, 1, 9, 6])
 RNG = np.random.default_rng(5)
 GRADES = RNG.integers(0, 4, SIZES.sum()).astype(float)

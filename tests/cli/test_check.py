@@ -35,3 +35,26 @@ def test_cautions_are_printed_once_and_fail_nothing(
     assert len(set(lines)) == len(lines)
     (large,) = (line for line in lines if "median list length" in line)
     assert large.startswith("caution: ndcg@10, mrr@10: the cutoff is above the median list length, ")
+
+
+def test_an_objective_that_does_not_look_at_what_decides_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "short.yaml"
+    config.write_text(SHORT_LISTS)
+    models = "models={top: {ranker: lightgbm, rounds: 3, params: {lambdarank_truncation_level: 2}}}"
+    command = [
+        "check",
+        str(config),
+        "--runs",
+        str(tmp_path),
+        "--set",
+        models,
+        "--set",
+        "compare.baseline=top",
+    ]
+    assert run_command(cli, command) == 0
+    assert (
+        "caution: models.top: params.lambdarank_truncation_level is 2: of pairs of rows below rank 2 nothing is "
+        "learned, and ndcg@10 looks at 10 ranks\n"
+    ) in capsys.readouterr().out

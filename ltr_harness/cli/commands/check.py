@@ -68,8 +68,10 @@ def command(
     for state in ("done", "score again", "train"):
         if plan.count(state):
             say(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
+    largest = max(float(fold.train.labels.max()) for fold in job.folds)
     for name, model in job.experiment.models.items():
-        for caution in model.ranker.cautions(job.threads):
+        beside = model.ranker.cautions_beside(job.primary, largest)
+        for caution in (*model.ranker.cautions(job.threads), *beside):
             say(f"caution: models.{name}: {caution}")
     findings = each_once(job.findings)
     for finding in findings:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ltr_harness.numbers import plain_number
 from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.notes import NEVER_REPEATS
 from ltr_harness.rankers.parameters import as_number, is_on
@@ -16,6 +17,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank_xendcg": {},
     "regression": {},
 }
+TRUNCATION = "lambdarank_truncation_level"
 _LOSSES = {**OBJECTIVES, METRIC: {}}
 
 
@@ -170,6 +172,19 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
         "force_row_wise": True,
         "verbosity": -1,
     }
+
+
+def gain_of(given: Mapping[str, Any]) -> str:
+    """The label gain as metrics spell theirs.
+
+    Args:
+        given: parameters under their canonical names.
+    """
+    gains = given.get("label_gain")
+    if gains is None:
+        return "exp"
+    values = gains.split(",") if isinstance(gains, str) else gains
+    return "_".join(plain_number(float(value)) for value in values)
 
 
 def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:

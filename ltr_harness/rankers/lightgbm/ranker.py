@@ -23,7 +23,9 @@ from ltr_harness.rankers.lightgbm.check import problems, spoken
 from ltr_harness.rankers.lightgbm.position_bias import position_biases
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.objective_cautions import Optimised
 from ltr_harness.rankers.openmp import fixed_threads
+from ltr_harness.rankers.parameters import as_number
 from ltr_harness.rankers.ranker import (
     VALID,
     Facts,
@@ -79,6 +81,13 @@ class LightGBMRanker(DataParallelRanker):
     @property
     def threads_matter(self) -> bool:
         return parameters.threads_matter(self.library_params())
+
+    def optimised(self) -> Optimised | None:
+        if self.objective != "lambdarank":
+            return super().optimised()
+        given = parameters.OBJECTIVES["lambdarank"] | parameters.canonical(self.library_params())
+        depth = int(as_number(given[parameters.TRUNCATION], 30))
+        return Optimised(f"params.{parameters.TRUNCATION}", depth, parameters.gain_of(given))
 
     def cautions(self, threads: int) -> list[str]:
         return parameters.notes(self.library_params(), threads)

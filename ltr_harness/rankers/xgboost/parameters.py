@@ -23,8 +23,9 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
     "reg:squarederror": {},
 }
+PAIRS = "lambdarank_num_pair_per_sample"
 SQUARED_ERROR = "reg:squarederror"
-WITH_BIAS = ("rank:ndcg", "rank:pairwise", "rank:map")
+LAMBDA = ("rank:ndcg", "rank:pairwise", "rank:map")
 XENDCG = "rank_xendcg"
 _LOSSES = {**OBJECTIVES, METRIC: {"base_score": 0.0}}
 _OURS = (XENDCG, METRIC)

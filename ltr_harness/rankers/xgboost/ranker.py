@@ -19,7 +19,9 @@ from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
+from ltr_harness.rankers.objective_cautions import Optimised
 from ltr_harness.rankers.openmp import fixed_threads
+from ltr_harness.rankers.parameters import as_number, is_on
 from ltr_harness.rankers.ranker import (
     VALID,
     Facts,
@@ -65,7 +67,7 @@ class XGBoostRanker(DataParallelRanker):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
         besides = {"feature_types": True} if self.has_categories(facts) else {}
-        if self.position_bias and self.loss not in parameters.WITH_BIAS:
+        if self.position_bias and self.loss not in parameters.LAMBDA:
             listed.append(
                 Problem(
                     "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
@@ -81,6 +83,17 @@ class XGBoostRanker(DataParallelRanker):
     @property
     def seed_matters(self) -> bool:
         return parameters.seed_matters(self.loss, self.library_params())
+
+    def optimised(self) -> Optimised | None:
+        if self.loss not in parameters.LAMBDA:
+            return super().optimised()
+        given = parameters.complete(self.loss, parameters.canonical(self.library_params()), seed=0, threads=1)
+        gain = None
+        if self.loss == "rank:ndcg":
+            gain = "exp" if is_on(given["ndcg_exp_gain"]) else "linear"
+        all_pairs = given["lambdarank_pair_method"] == "mean"
+        depth = None if all_pairs else int(as_number(given[parameters.PAIRS], 32))
+        return Optimised(f"params.{parameters.PAIRS}", depth, gain)
 
     def selection(self) -> tuple[Any, ...]:
         return (*super().selection(), self.relevant, self.objective == parameters.SQUARED_ERROR)

@@ -1,0 +1,78 @@
+"""Does the objective look at what decides? How far down it looks, and what a grade is worth to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import gains_of
+from ltr_harness.numbers import plain_number
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What an objective looks at.
+
+    Attributes:
+        option: where its `depth` is set.
+        depth: pairs count that have a row within this many ranks; None where all do.
+        gain: of a grade, as metrics spell it; None where it has none.
+        k: the cutoff of the metric that is optimised; None without.
+    """
+
+    option: str
+    depth: int | None
+    gain: str | None = None
+    k: int | None = None
+
+
+def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
+    """What a reader should know before training for one thing and deciding by another.
+
+    Args:
+        optimised: of the model.
+        primary: the metric that decides.
+        max_grade: the largest training label.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> looks = Optimised("params.lambdarank_truncation_level", 30, "exp")
+        >>> print(*objective_cautions(looks, NDCG(k=10, gain="linear"), 2))
+        the objective's gains of grades 0 to 2 are 0, 1, 3, those of ndcg(gain=linear)@10 0, 1, 2: another metric
+    """
+    cautions = []
+    wanted = max(primary.k or 0, optimised.k or 0)
+    if optimised.depth is not None and optimised.depth < wanted:
+        whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
+        cautions.append(
+            f"{optimised.option} is {optimised.depth}: of pairs of rows below rank {optimised.depth} nothing "
+            "is learned, and "
+            f"{whose} looks at {wanted} ranks"
+        )
+    if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
+        cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")
+    theirs, ours = (_gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None)))
+    if theirs is not None and ours is not None and not np.allclose(theirs * ours[-1], ours * theirs[-1]):
+        listed = [", ".join(plain_number(float(gain)) for gain in gains) for gains in (theirs, ours)]
+        cautions.append(
+            f"the objective's gains of grades 0 to {max_grade:g} are {listed[0]}, those of {primary} {listed[1]}: "
+            "another metric"
+        )
+    return cautions
+
+
+def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:
+    """Of grades 0, 1, … to the largest; None where there are none, or too many to be told."""
+    if not isinstance(gain, str) or not 1 <= max_grade <= 30 or max_grade != int(max_grade):
+        return None
+    grades = np.arange(max_grade + 1.0)
+    try:
+        return gains_of(Judgments.checked(grades, QueryGroups.from_sizes([grades.size])), gain, "gain")
+    except MetricError:  # a table that ends before the largest label is refused elsewhere
+        return None
