@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
-    "or a mapping from a name to one of these"
+    "or a mapping from a name to one of these; a ranking needs its judgments: compare(…, qrels=…)"
 )
 
 

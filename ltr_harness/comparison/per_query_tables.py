@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EXPECTED = "query_id and metric columns"
+_RANKING = "a ranking needs its judgments: --qrels FILE, or compare(…, qrels=…)"
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -167,7 +168,7 @@ class _Columns:
                     table,
                     f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})",
                     "one column per metric, named as ndcg@10",
-                    _cure(kinds.others),
+                    _cure(kinds.others) or (_RANKING if column_of("document_id", kinds.others) else ""),
                 )
             )
         kinds._note_names(table, convention)

@@ -211,6 +211,18 @@ def test_runs_are_compared_whatever_they_bring_along(
         compare(runs, qrels=qrels)
 
 
+def test_a_ranking_without_judgments_has_a_cure() -> None:
+    with pytest.raises(
+        UsageError, match=r"cannot compare 'float' .*a ranking needs its judgments: compare\(…, qrels=…\)"
+    ):
+        compare(RUN)
+    table = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+    with pytest.raises(
+        DataError, match=r"no column is a metric .*; a ranking needs its judgments: --qrels FILE"
+    ):
+        compare(table)
+
+
 def test_the_command_reads_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
