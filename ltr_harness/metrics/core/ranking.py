@@ -134,7 +134,9 @@ def _key(judgments: Judgments, ties: Ties) -> NDArray[np.float64]:
     if ties != "id":
         return judgments.labels
     if judgments.document_ids is None:
-        raise MetricError("ties=id orders tied documents by document id; expected document_ids, one per row")
+        raise MetricError(
+            "ties=id orders tied documents by document id; expected document_ids, one per row, or ties=stable"
+        )
     ids = judgments.document_ids
     texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
     key = np.empty(texts.size, dtype=np.float64)
