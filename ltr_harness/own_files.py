@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from ltr_harness.atomic import file_digest
 from ltr_harness.errors import Problem, UsageError
 
 _PREFIX = "ltr_harness_own_"
@@ -52,14 +53,11 @@ def own_file_digest(name: str) -> str:
 
 def code_digest(path: Path) -> str:
     """SHA-256 of a Python file and the modules of its folder that it imports, directly or not."""
-    own = hashlib.sha256(path.read_bytes()).hexdigest()
+    own = file_digest(path)
     modules = imported_modules(path)
     if not modules:
         return own
-    lines = [
-        f"{file.relative_to(path.parent).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
-        for file in modules
-    ]
+    lines = [f"{file.relative_to(path.parent).as_posix()} {file_digest(file)}\n" for file in modules]
     return hashlib.sha256("".join([f"{own}\n", *lines]).encode()).hexdigest()
 
 
@@ -106,7 +104,7 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
         return name
     path, _, attribute = name.rpartition(":")
     with suppress(OSError):
-        known = _named.get(hashlib.sha256(Path(path).expanduser().read_bytes()).hexdigest())
+        known = _named.get(file_digest(Path(path).expanduser()))
         if known is not None:
             return f"{known}:{attribute}"
     raise UsageError(

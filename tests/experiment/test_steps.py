@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness.comparison.against_baseline import compare_entrants
 from ltr_harness.experiment import check, execute, plan, read, tuning
 from ltr_harness.report import write_report
 
@@ -21,6 +22,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "list": plan.list_tasks,
     "tune": tuning.tune,
     "execute": execute.execute,
+    "compare": compare_entrants,
     "report": write_report,
 }
 
@@ -51,12 +53,12 @@ def tiny(small: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_step_is_entered_once_and_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
-    assert entered(tiny, tmp_path) == ["read", "check", "list", "execute", "execute", "report"]
+    assert entered(tiny, tmp_path) == ["read", "check", "list", "execute", "execute", "compare", "report"]
 
 
 def test_what_is_done_is_not_executed_again(tiny: dict[str, Any], tmp_path: Path) -> None:
     run_experiment(tiny, runs=tmp_path)
-    assert entered(tiny, tmp_path) == ["read", "check", "list", "report"]
+    assert entered(tiny, tmp_path) == ["read", "check", "list", "compare", "report"]
 
 
 def test_after_tuning_only_the_list_is_repeated(tuned: dict[str, Any], tmp_path: Path) -> None:
@@ -64,4 +66,13 @@ def test_after_tuning_only_the_list_is_repeated(tuned: dict[str, Any], tmp_path:
     del tuned["models"]["xgb"]
     tuned["tune"]["trials"] = 1
     steps = entered(tuned, tmp_path)
-    assert steps == ["read", "check", "list", "tune", "list", *["execute"] * (len(steps) - 6), "report"]
+    assert steps == [
+        "read",
+        "check",
+        "list",
+        "tune",
+        "list",
+        *["execute"] * (len(steps) - 7),
+        "compare",
+        "report",
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.comparison.result import Paired
+from ltr_harness.numbers import none_if_undefined
 from ltr_harness.report.blocks import (
     Badge,
     Block,
@@ -119,8 +120,8 @@ def _interval_rows(pairs: list[Paired], low: float, high: float) -> list[dict[st
         row: dict[str, Any] = {
             "model": pair.model,
             "difference": round(pair.difference, 6),
-            "low": None if math.isnan(pair.ci_low) else round(pair.ci_low, 6),
-            "high": None if math.isnan(pair.ci_high) else round(pair.ci_high, 6),
+            "low": none_if_undefined(round(pair.ci_low, 6)),
+            "high": none_if_undefined(round(pair.ci_high, 6)),
             "verdict": pair.verdict,
         }
         if pair.difference < low:
