@@ -248,7 +248,8 @@ def speed(options: argparse.Namespace) -> None:
                     flush=True,
                 )
     for threads in (1, 2):
-        print(f"{threads} thread(s), a training of 100 rounds: {whole(data, threads, options)}", flush=True)
+        taken = whole(data, threads, options)
+        print(f"{threads} thread(s), a training of {options.whole} rounds: {taken}", flush=True)
 
 
 def whole(data: tuple[Any, Any, Any, Any], threads: int, options: argparse.Namespace) -> str:
@@ -270,10 +271,12 @@ def whole(data: tuple[Any, Any, Any, Any], threads: int, options: argparse.Names
         return time.perf_counter() - began
 
     def trees(objective: Any, **more: Any) -> float:
-        return timed(lambda: lightgbm.train({**quiet, "objective": objective, **more}, dataset, 100))
+        return timed(
+            lambda: lightgbm.train({**quiet, "objective": objective, **more}, dataset, options.whole)
+        )
 
     def boosted(obj: Any = None, **more: Any) -> float:
-        return timed(lambda: xgboost.train({**silent, **more}, matrix, 100, obj=obj))
+        return timed(lambda: xgboost.train({**silent, **more}, matrix, options.whole, obj=obj))
 
     ours = trees(for_lightgbm.objective("ndcg", truncation_level=top, threads=threads))
     theirs = trees("lambdarank", lambdarank_truncation_level=top)
@@ -298,6 +301,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="SET", help="how the sets' names begin")
     parser.add_argument("--queries", type=int, default=6000, help="of 120 rows each, for --speed")
     parser.add_argument("--rounds", type=int, default=10, help="that are timed, for --speed")
+    parser.add_argument("--whole", type=int, default=100, help="rounds of a whole training, for --speed")
     parser.add_argument("--top", type=int, default=30, help="truncation level, for --speed")
     parser.add_argument("--metrics", nargs="+", default=["ndcg", "mrr", "map", "err(max_grade=4)"])
     options = parser.parse_args()
