@@ -16,13 +16,17 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import yaml
 
+from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema, load_monitor_config
 from ltr_harness.monitoring.queries import query_frame
 from ltr_harness.monitoring.report.page import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
+from ltr_harness.monitoring.results.baselines import stored_result
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.results.result import json_schema as result_schema
 from ltr_harness.monitoring.stages import analysed, watch
@@ -188,6 +192,33 @@ def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
     assert again.document["slices"] == direct.document["slices"]
     assert again.baseline_kind == "an earlier result of monitor"
     assert again.baseline_sha256 == direct.baseline_sha256
+
+
+@pytest.mark.parametrize(
+    ("columns", "document"),
+    [
+        (
+            {"query_id": ["q"], "n_items": [1], "has_relevant": [True], "grade_by_rank": [[1.0]]},
+            {"metrics": ["mrr"]},
+        ),
+        (
+            {"query_id": ["q"], "mrr": [1.0], "n_items": [1], "has_relevant": [True], "grade_by_rank": [1]},
+            None,
+        ),
+        ({"query_id": ["q"], "mrr": [1.0]}, {"metrics": ["mrr"]}),
+        ({"query_id": ["q"]}, []),
+        ({"query_id": ["q"]}, 7),
+    ],
+)
+def test_what_is_no_stored_result_is_refused(
+    columns: dict[str, list[Any]], document: Any, tmp_path: Path
+) -> None:
+    """A missing metric was a KeyError, and a document of another form a TypeError."""
+    definition = {"metrics": ["mrr"]} if document is None else document
+    (tmp_path / "report.json").write_text(json.dumps({"definition": definition}))
+    parquet.write_table(pa.table(columns), tmp_path / "per_query.parquet")
+    with pytest.raises(DataError, match="is not a stored result of monitor: "):
+        stored_result(tmp_path, load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["mrr"]}))
 
 
 def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
         document = json.loads((path / RESULT).read_text(encoding="utf-8"))
         theirs = document["definition"]
         table = from_arrow(parquet.read_table((path / PER_QUERY).absolute()), theirs["metrics"])
-    except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     _refuse_differences(str(path), theirs, config.definition())
     return table
