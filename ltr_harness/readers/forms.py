@@ -155,7 +155,7 @@ def _of_frame(value: Any, source: str, role: Role) -> Listing:
             table = pa.Table.from_pandas(value.reset_index() if named else value, preserve_index=False)
         else:
             table = pa.table(value.collect() if lazy else value)
-    except (TypeError, ValueError, pa.ArrowException) as problem:
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError(Problem(source, f"cannot be read as a table: {problem}")) from None
     return of_table(ArrowColumns(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
 
@@ -181,7 +181,7 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
             cells = zip(*rows, strict=True)
             table = pa.table(dict(zip(first._fields, map(list, cells), strict=True)))
             form = f"{_library(first)} {type(first).__name__} tuples"
-    except (TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError(
             Problem(source, f"its rows are not alike: {problem}", f"rows like {first!r}")
         ) from None
