@@ -317,7 +317,7 @@ def test_scores_that_are_no_numbers() -> None:
     assert as_dict(run_of({"q": {"a": np.inf, "b": -np.inf}})) == {"q": {"a": np.inf, "b": -np.inf}}
 
 
-@pytest.mark.parametrize("value", [3, None, object(), 2.5], ids=str)
+@pytest.mark.parametrize("value", [3, None, object(), 2.5], ids=lambda value: type(value).__name__)
 def test_what_looks_like_nothing_names_the_forms_there_are(value: Any) -> None:
     with pytest.raises(
         UsageError, match=r"qrels: cannot tell what a builtins\.\w+ is; expected a file, a dict"
