@@ -155,7 +155,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
             split.name,
             f"with exponential gain grade {highest:g} ({count_of(at_top, 'row')}) weighs "
             f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1",
-            "use ndcg(gain=linear), or map the labels to grades such as 0 to 4",
+            "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades",
         )
     if len(split.grades) == 1:
         yield Finding(

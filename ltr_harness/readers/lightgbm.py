@@ -170,7 +170,7 @@ def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *,
         np.cumsum([0, *(part.n_rows for part in parts)]),
         place_in(parts),
         sparse=False,
-        notes=(*said, *beyond_notes(n_beyond, options.beyond_float32)),
+        notes=(*options.grade_notes, *said, *beyond_notes(n_beyond, options.beyond_float32)),
         judged=judged,
     )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import Problem
 from ltr_harness.readers.arrow_columns import (
     found_in,
+    is_numeric,
     numbers_of,
     refuse_types,
     texts_of,
@@ -83,8 +84,9 @@ class TableColumns:
         self._options = options or ValueOptions()
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        numbers = [name for name in (roles.label, roles.weight, roles.position) if name]
-        texts = [*(name for name in (roles.query, roles.document_id) if name), *roles.attributes]
+        mapped = roles.label if self._options.grades else None
+        numbers = [name for name in (roles.label, roles.weight, roles.position) if name and name != mapped]
+        texts = [*(name for name in (roles.query, roles.document_id, mapped) if name), *roles.attributes]
         quantities = [name for name in roles.features if name not in roles.categorical]
         if table.schema is None:
             numbers, texts = [*quantities, *numbers], [*texts, *roles.categorical]
@@ -94,11 +96,7 @@ class TableColumns:
         self.n_rows = columns.num_rows
 
         self.query_ids = self._texts(columns, roles.query, "a query id") if roles.query else None
-        self.labels = (
-            self._grades(columns, roles.label, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
-            if roles.label
-            else np.zeros(self.n_rows)
-        )
+        self.labels = self._labels(columns, roles.label) if roles.label else np.zeros(self.n_rows)
         self.features = np.empty((self.n_rows, len(roles.features)), dtype=np.float32)
         self.categories: dict[str, tuple[str, ...]] = {}
         for j, name in enumerate(roles.features):
@@ -121,6 +119,25 @@ class TableColumns:
             self._texts(columns, roles.document_id, "a document id") if roles.document_id else None
         )
         self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
+
+    def _labels(self, columns: Any, name: str) -> NDArray[np.float64]:
+        if self._options.grades is None:
+            return self._grades(columns, name, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
+        column = columns[name]
+        coding = coded(column)
+        if coding is not None:
+            codes, texts = coding
+            known = np.append(self._options.graded(texts), np.nan)
+            labels = known[np.where(np.isnan(codes), -1, codes).astype(np.int64)]
+        elif is_numeric(column.type):
+            distinct, which = np.unique(numbers_of(column), return_inverse=True)
+            labels = self._options.graded(distinct.tolist())[which]
+        else:
+            refuse = Problem(str(self.table.path), f"column {name!r} has the type {column.type}", "labels")
+            self.problems.append(refuse)
+            return np.zeros(self.n_rows)
+        self._report(np.isnan(labels), name, columns, self._options.mapped_labels)
+        return labels
 
     def _codes(self, columns: Any, name: str) -> NDArray[np.float32]:
         coding = coded(columns[name])

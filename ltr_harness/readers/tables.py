@@ -130,7 +130,9 @@ class TableReader(FileReader, ValueOptions):
         labels, judged, said = without_unjudged(rows.labels, self.unjudged)
         if categorical:
             notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
-        notes += said + beyond_notes(sum(part.n_beyond for part in parts), self.beyond_float32)
+        notes += (
+            self.grade_notes + said + beyond_notes(sum(part.n_beyond for part in parts), self.beyond_float32)
+        )
         rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
         return assembled(rows, source, regroup=self.regroup)
 

@@ -1,18 +1,40 @@
-"""What becomes of labels that nobody gave and of values that no float32 holds: options of every reader of files."""
+"""What labels stand for, and what becomes of values that no float32 holds: options of every reader of files."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from ltr_harness.wording import count_of, plural
 
 Beyond = Literal["error", "clip", "missing"]
 
 LARGEST = float(np.finfo(np.float32).max)
+
+
+def _by_text(value: Any) -> Any:
+    return {str(label): grade for label, grade in value.items()} if isinstance(value, Mapping) else value
+
+
+def _each_once(grades: dict[str, float]) -> dict[str, float]:
+    if not grades:
+        raise ValueError("at least one label")
+    first: dict[str | float, str] = {}
+    for label in grades:
+        if (same := first.setdefault(_label(label), label)) != label:
+            raise ValueError(f"each label once; {same} and {label} are the same number")
+    return grades
+
+
+Grades = Annotated[
+    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+    BeforeValidator(_by_text),
+    AfterValidator(_each_once),
+]
 
 
 class ValueOptions(BaseModel):
@@ -24,11 +46,68 @@ class ValueOptions(BaseModel):
         description="Label of documents that nobody judged, such as -1 in semi-supervised sets. Nothing is learned "
         "from them; metrics count them as not relevant, or tell them apart as bpref and judged do.",
     )
+    grades: Grades | None = Field(
+        default=None,
+        description="What labels stand for: words and their numbers, such as {bad: 0, fair: 1, good: 2}, or fewer "
+        "grades, such as {0: 0, 1: 0, 2: 1}. Every label of the files is in it, but the one of `unjudged`.",
+    )
     beyond_float32: Beyond = Field(
         default="error",
         description="What becomes of feature values that are infinite or beyond the range of float32: an error, the "
         "nearest value of that range (clip), or a missing value.",
     )
+
+    @model_validator(mode="after")
+    def _unjudged_apart(self) -> Self:
+        if self.grades and self.unjudged is not None:
+            labels = {_label(label) for label in self.grades}
+            if self.unjudged in (*labels, *self.grades.values()):
+                raise ValueError(f"grades names {self.unjudged:g}, which unjudged says that nobody judged")
+        return self
+
+    def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:
+        """What labels stand for by `grades`, which are there; NaN where they do not say.
+
+        Args:
+            labels: as they stand in the files.
+
+        Example:
+            >>> ValueOptions(grades={"bad": 0, "good": 1, 3: 2}).graded(["good", "3.0", 3, "great"])
+            array([ 1.,  2.,  2., nan])
+        """
+        known = {_label(label): grade for label, grade in (self.grades or {}).items()}
+        if self.unjudged is not None:
+            known[self.unjudged] = self.unjudged
+        return np.array([known.get(_label(label), np.nan) for label in labels], dtype=np.float64)
+
+    @property
+    def mapped_labels(self) -> str:
+        """What messages expect where `grades` do not have a label."""
+        labels = list(self.grades or {})
+        return f"one of {', '.join(labels[:10])}{', …' if len(labels) > 10 else ''}, as `grades` maps them"
+
+    @property
+    def grade_notes(self) -> tuple[str, ...]:
+        """What to say of labels that were mapped."""
+        return () if self.grades is None else (f"labels by `grades`: {grades_in_words(self.grades)}",)
+
+
+def grades_in_words(grades: Mapping[str, float]) -> str:
+    """``bad is 0, good is 1``.
+
+    Example:
+        >>> grades_in_words({"bad": 0.0, "2": 1.5})
+        'bad is 0, 2 is 1.5'
+    """
+    return ", ".join(f"{label} is {grade:g}" for label, grade in grades.items())
+
+
+def _label(label: str | float) -> str | float:
+    """A label as a number where it is one: 1 and 1.0 are the same."""
+    try:
+        return label if isinstance(label, str) and "_" in label else float(label)
+    except ValueError:
+        return label
 
 
 def without_unjudged(

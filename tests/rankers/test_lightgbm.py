@@ -261,7 +261,7 @@ class TestLimitsOfTheData:
 
         assert problem() == (
             "objective: the largest training label is 31, and lambdarank has gains for 0 to 30; give "
-            "params.label_gain with 32 values, map the labels to fewer grades, or use objective: rank_xendcg"
+            "params.label_gain with 32 values, map the labels to fewer with data.grades, or use objective: rank_xendcg"
         )
         assert problem(params={"label_gain": list(range(32))}) is None
         assert problem(params={"label_gain": ",".join(map(str, range(32)))}) is None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
+from ltr_harness.comparison import compare
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, UsageError
 from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.experiment import run_experiment
 from ltr_harness.known_sets import SETS
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
+from ltr_harness.readers.memory import from_frame
 from ltr_harness.readers.parquet import Parquet
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -101,6 +107,91 @@ def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:
     data = read(tmp_path, "rows.txt", unjudged=9)
     assert data.labels.tolist() == [0, 1, 0, 1, 0]
     assert data.notes == ("1 of 5 documents is not judged (unjudged: 9)",)
+
+
+@pytest.mark.parametrize("file", READERS)
+def test_fewer_grades_are_what_labels_stand_for(tmp_path: Path, file: str) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], [-1, 0, 2, 3, 4])
+    fewer = {-1: 0, 0: 0, 2: 1, 3: 1, 4: 1.5}
+    data = read(tmp_path, file, grades=fewer)
+    assert data.labels.tolist() == [0, 0, 1, 1, 1.5]
+    assert data.notes == ("labels by `grades`: -1 is 0, 0 is 0, 2 is 1, 3 is 1, 4 is 1.5",)
+    del fewer[4]
+    with pytest.raises(DataError, match=r"4.*; expected one of -1, 0, 2, 3, as `grades` maps them") as caught:
+        read(tmp_path, file, grades=fewer)
+    (problem,) = caught.value.problems
+    assert re.search(r":(5|6)$|row 5$", problem.place), "the row is named"
+    del fewer[-1]
+    data = read(tmp_path, file, grades={**fewer, "4.0": 2}, unjudged=-1)
+    assert data.labels.tolist() == [0, 0, 1, 1, 2]
+    assert data.judgments.judged is not None
+    assert data.judgments.judged.tolist() == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("file", ["table", "rows.csv", "rows.parquet"])
+def test_words_are_grades(tmp_path: Path, file: str) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], ["bad", "very good", "2", "fair", "bad"])
+    words = {"bad": 0, "fair": 1, "2": 2, "very good": 3}
+    assert read(tmp_path, file, grades=words).labels.tolist() == [0, 3, 2, 1, 0]
+    del words["fair"], words["2"]
+    with pytest.raises(
+        DataError, match=r"column 'label' contains 'fair'; expected one of bad, very good"
+    ) as caught:
+        read(tmp_path, file, grades=words)
+    assert len(caught.value.problems) == 2
+
+
+def test_frames_of_categories_and_of_numbers_with_gaps_are_mapped() -> None:
+    frame = pd.DataFrame({"query_id": [1, 1], "x": [0.5, 1.0], "label": pd.Categorical(["no", "yes"])})
+    assert from_frame(frame, grades={"no": 0, "yes": 1}).labels.tolist() == [0, 1]
+    frame["label"] = [True, False]
+    assert from_frame(frame, grades={0: 0, 1: 3}).labels.tolist() == [3, 0]
+    frame["label"] = [1.0, np.nan]
+    with pytest.raises(DataError, match=r"row 2: column 'label' is empty; expected one of 1"):
+        from_frame(frame, grades={1: 1})
+    frame["label"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
+    with pytest.raises(DataError, match=r"column 'label' has the type timestamp.*; expected labels"):
+        from_frame(frame, grades={1: 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"grades": {}}, "at least one label"),
+        ({"grades": {"1": 0, "1.0": 1}}, "1 and 1.0 are the same number"),
+        ({"grades": {"bad": -1}}, "greater than or equal to 0"),
+        ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged says that nobody judged"),
+        ({"grades": {"3": 9}, "unjudged": 9}, "grades names 9, which unjudged"),
+    ],
+)
+def test_grades_that_cannot_be_meant(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Csv(**options)
+
+
+def test_grades_hold_for_every_split_are_stored_and_are_other_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name in ("train", "test"):
+        worth = rng.normal(size=80)
+        words = np.array(["bad", "fair", "good"])[np.digitize(worth, [0, 1])]
+        rows = pd.DataFrame({"query_id": np.repeat(np.arange(10), 8), "label": words, "x": worth})
+        rows["query_id"] += 100 * (name == "test")
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "e.yaml").write_text(
+        "name: e\ndata:\n  reader: csv\n  grades: {bad: 0, fair: 1, good: 2}\n"
+        "  splits: {train: train.csv, test: test.csv}\nstopping: null\n"
+        "models: {x: {ranker: feature, feature: x}, r: {ranker: random}}\n"
+    )
+    how: Any = {"runs": tmp_path / "runs", "accept": ["leaking-feature"]}
+    found = run_experiment(tmp_path / "e.yaml", **how)
+    assert found.report_path is not None
+    page = found.report_path.with_suffix(".md").read_text()
+    said = "bad is 0, fair is 1, good is 2"
+    assert f"alike in all splits: {said}." in page
+    again = run_experiment(tmp_path / "e.yaml", overrides=["data.grades.good=1"], **how)
+    assert again.reused == 0
+    with pytest.raises(UsageError, match="the test data differ from those of x: same queries, other labels"):
+        compare([found.runs[0].path, again.runs[1].path])
 
 
 def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:

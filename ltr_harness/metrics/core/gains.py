@@ -82,7 +82,8 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
     if gain == "exp":
         too_large = labels > 1000
         if too_large.any():
-            _refuse(judgments, too_large, metric, "2^g - 1 overflows", "use gain=linear or map the grades")
+            cure = "use gain=linear or map the grades (data.grades)"
+            _refuse(judgments, too_large, metric, "2^g - 1 overflows", cure)
         return np.asarray(np.exp2(labels) - 1.0)
     table = np.array([float(part) for part in gain.split("_")])
     outside = labels >= table.size

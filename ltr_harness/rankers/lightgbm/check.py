@@ -139,7 +139,7 @@ def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
                 "objective",
                 f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
                 cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
-                "labels to fewer grades, or use objective: rank_xendcg",
+                "labels to fewer with data.grades, or use objective: rank_xendcg",
             )
         )
     if facts.largest_query > _LARGEST_QUERY:

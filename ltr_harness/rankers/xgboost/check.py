@@ -149,7 +149,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
     """Limits that depend on the data."""
     refused = []
     if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
-        cure = "set params.ndcg_exp_gain: false, map the labels to grades, or use objective: rank:pairwise"
+        cure = "set params.ndcg_exp_gain: false, map the labels with data.grades, or use objective: rank:pairwise"
         if facts.n_fractional:
             refused.append(
                 Problem(

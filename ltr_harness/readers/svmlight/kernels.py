@@ -113,6 +113,7 @@ def parse(
     document_spans: NDArray[np.int64],
     problems: NDArray[np.int64],
     weights: NDArray[np.float64],
+    lowest: float,
     unjudged: float,
     beyond: int,
 ) -> tuple[int, int, int, int, int, int, int, int, int, NDArray[np.int64]]:
@@ -132,6 +133,7 @@ def parse(
         problems: int64 (n_limit, 3), line, code, offset of what was found.
         weights: float64 (n_rows,), NaN on entry; filled where the label is ``label:weight``. Without query ids that is
             not looked for: a row that lacks its label would look like one.
+        lowest: that a label may be.
         unjudged: a label that may be negative; NaN where there is none.
         beyond: what becomes of values beyond float32.
 
@@ -174,7 +176,7 @@ def parse(
             problem = LABEL_MISSING
         elif kind == _INFINITE:
             problem = LABEL_INFINITE
-        elif value < 0 and value != unjudged:
+        elif value < lowest and value != unjudged:
             problem = LABEL_NEGATIVE
         else:
             labels[row] = value + 0.0  # -0 becomes 0

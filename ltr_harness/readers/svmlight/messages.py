@@ -24,7 +24,7 @@ _WORDS = {
     kernels.LABEL_NEGATIVE: (
         "the label is {0}",
         _GRADE,
-        "set `unjudged: -1` if nobody judged such rows, or map negative grades to 0",
+        "set `unjudged: -1` if nobody judged such rows, or map them with `grades: {-1: 0, 0: 0, …}`",
     ),
     kernels.QID_MISSING: (
         "{0} where the query id should be",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,14 +136,12 @@ def read_svmlight(
         n_alone=sum(part.n_alone for part in parsed),
     )
     notes += said
-    labels, judged, said_of_labels = without_unjudged(labels, options.unjudged)
-    n_beyond = sum(part.n_beyond for part in parsed)
-    notes += [*said_of_labels, *beyond_notes(n_beyond, options.beyond_float32)]
+    notes += beyond_notes(sum(part.n_beyond for part in parsed), options.beyond_float32)
     block_starts, block_ids = _blocks(chunks, parsed)
-    return SvmlightRows(
+    rows = SvmlightRows(
         features,
         labels,
-        judged,
+        None,
         weights if _weighted(chunks, parsed, weights) else None,
         tuple(str(first_index + column) for column in range(n_features)),
         block_starts,
@@ -155,6 +153,28 @@ def read_svmlight(
         lines,
         tuple(notes),
     )
+    return _judged(rows, options)
+
+
+def _judged(rows: SvmlightRows, options: ValueOptions) -> SvmlightRows:
+    """The rows with what their labels stand for.
+
+    Raises:
+        DataError: every label that `grades` do not have.
+    """
+    labels = rows.labels
+    if options.grades is not None:
+        distinct, which = np.unique(labels, return_inverse=True)
+        labels = options.graded(distinct.tolist())[which]
+        unknown = np.flatnonzero(np.isnan(labels))
+        if unknown.size:
+            problems = [
+                Problem(rows.place(row), f"the label is {rows.labels[row]:g}", options.mapped_labels)
+                for row in unknown[:SHOWN].tolist()
+            ]
+            raise DataError(limited(problems, unknown.size, "such row"))
+    labels, judged, said = without_unjudged(labels, options.unjudged)
+    return replace(rows, labels=labels, judged=judged, notes=(*rows.notes, *options.grade_notes, *said))
 
 
 def _refuse_problems(parsed: Sequence[_Parsed]) -> None:
@@ -268,6 +288,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
         document_spans,
         bad,
         into.weights,
+        0.0 if options.grades is None else -np.inf,
         np.nan if options.unjudged is None else options.unjudged,
         _BEYOND[options.beyond_float32],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ltr_harness.readers.values import grades_in_words
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
@@ -48,6 +49,12 @@ def section(data: ReportData) -> list[Block]:
             rows=tuple(rows),
         ),
     ]
+    for mapped in dict.fromkeys(
+        grades_in_words(record.reading["grades"]) for record in data.records if record.reading.get("grades")
+    ):
+        blocks.append(
+            Paragraph(f"The files' labels are mapped to grades, alike in all splits: {mapped}.", "note")
+        )
     if any(len(variants) > 1 for variants in facts.values()):
         blocks.append(
             Paragraph(
