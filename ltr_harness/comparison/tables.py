@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.result import Paired
 from ltr_harness.comparison.sentence import p_text, verdict_sentence
+from ltr_harness.text_tables import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,15 +65,10 @@ def html(comparison: Compared) -> str:
     percent = f"{comparison.method.percent} % interval"
     head = ["model", comparison.primary, percent, "sd", "queries", "difference", percent]
     head += [f"p ({comparison.correction})", "win / tie / loss", "verdict"]
-    lines = [f"<p><strong>{escape(verdict_sentence(comparison))}</strong></p>", "<table><thead><tr>"]
-    lines += [f"<th>{escape(title)}</th>" for title in head] + ["</tr></thead><tbody>"]
-    for model in comparison.ranking:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in _cells(comparison, model))
-        lines.append(f"<tr>{cells}</tr>")
-    lines.append("</tbody></table>")
+    table = html_table(head, [_cells(comparison, model) for model in comparison.ranking])
     about = "; ".join(filter(None, (comparison.method.describe(), comparison.family)))
-    lines += [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in comparison.notes))]
-    return "".join(lines)
+    lines = [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in comparison.notes))]
+    return "".join((f"<p><strong>{escape(verdict_sentence(comparison))}</strong></p>", table, *lines))
 
 
 def _cells(comparison: Compared, model: str) -> list[str]:
