@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.errors import UsageError
+from ltr_harness.printable import printable
 
 _WIDTH = 24
 
@@ -40,14 +41,14 @@ class Printing:
             measured: of all sets.
         """
         if self.every is not None and round_ % self.every == 0:
-            values = "\t".join(f"{one.data}'s {one.metric}: {one.value:g}" for one in measured)
+            values = "\t".join(f"{printable(one.data)}'s {one.metric}: {one.value:g}" for one in measured)
             print(f"[{round_}]\t{values}", flush=True)
         if self.progress:
             first = measured[0]
             filled = 0 if rounds is None else _WIDTH * round_ // rounds
             bar = "" if rounds is None else f"[{'#' * filled}{'.' * (_WIDTH - filled)}] "
             of = "" if rounds is None else f" of {rounds:,}"
-            text = f"{bar}round {round_:,}{of}, {first.data}'s {first.metric} {first.value:.4f}"
+            text = f"{bar}round {round_:,}{of}, {printable(first.data)}'s {first.metric} {first.value:.4f}"
             sys.stderr.write(f"\r{text}{' ' * (self._shown - len(text))}")
             sys.stderr.flush()
             self._shown = len(text)

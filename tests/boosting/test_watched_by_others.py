@@ -329,6 +329,18 @@ class TestWhatIsPrinted:
         assert lines[1].startswith("[############............] round 2 of 4, valid's mrr 0.")
         assert lines[-1] == f"[########################] round 4 of 4, valid's mrr {value:.4f}"
 
+    def test_names_of_sets_reach_no_terminal_as_control_characters(
+        self, train: Any, valid: Any, capsys: Any
+    ) -> None:
+        data, held_out = datasets(train, valid)
+        watch = in_lightgbm.Watch(
+            "mrr", data={"a\x1b[2J": held_out}, patience=None, print_every=1, progress=True
+        )
+        lightgbm.train(LGBM, data, 1, callbacks=[watch])
+        shown = capsys.readouterr()
+        assert "\x1b" not in shown.out + shown.err
+        assert shown.out.startswith("[1]\ta")
+
     def test_arguments_of_another_kind_are_named(self) -> None:
         with pytest.raises(UsageError, match="print_every: found 0; expected an integer >= 1, or None"):
             in_lightgbm.Watch("mrr", print_every=0)

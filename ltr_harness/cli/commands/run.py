@@ -13,6 +13,9 @@ from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
+    from ltr_harness.cli.json_progress import JsonProgress
+    from ltr_harness.experiment import ExperimentResult
+    from ltr_harness.experiment.job import Job
     from ltr_harness.experiment.task import Plan
     from ltr_harness.runs.record import Record
 
@@ -37,6 +40,7 @@ Examples:
   ltr-harness run exp.yaml --set models.lgbm.params.num_leaves=63 --workers 2
   ltr-harness run exp.yaml --dry-run
   ltr-harness run exp.yaml --dask tcp://10.0.0.5:8786
+  ltr-harness run exp.yaml --final lgbm
 
 \b
 Run again after Ctrl-C, a crash or a change: what exists is reused.
@@ -56,6 +60,11 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
 @click.option("--force", is_flag=True, help="Train everything again.")
+@click.option(
+    "--final",
+    metavar="MODEL",
+    help="Then train this one on training and validation rows, with the rounds that stopping found.",
+)
 @options.accept
 @options.verify
 @options.quiet
@@ -69,6 +78,7 @@ def command(
     dry_run: bool,
     fail_fast: bool,
     force: bool,
+    final: str | None,
     accept: tuple[str, ...],
     verify: bool,
     quiet: bool,
@@ -85,12 +95,14 @@ def command(
     """
     from ltr_harness.experiment.pool import worker_context
 
+    _refuse_beside_final(final, {"--json": as_json, "--dry-run": dry_run})
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared
+    from ltr_harness.experiment.final import check_final
     from ltr_harness.experiment.findings import refuse_errors
     from ltr_harness.experiment.terminal_progress import TerminalProgress
 
@@ -109,6 +121,8 @@ def command(
             cluster=cluster,
             accept=accept,
         )
+        if final is not None:
+            check_final(prepared.job.experiment, final)
         if dry_run:
             refuse_errors(prepared.job.findings)
             progress.planned(prepared.job, prepared.plan)
@@ -118,16 +132,50 @@ def command(
         code = 1 if result.failures else 0
         if isinstance(progress, JsonProgress):
             progress.exit_code = code
-            if result.report_path is not None:
-                document = (result.report_path.parent / "report.json").read_text(encoding="utf-8")
-                say(document, nl=False)
-                progress.reported(result.report_path)
+            _say_json(result, progress)
             return code
+    _say_end(result)
+    return code if final is None else max(code, _train_final(prepared.job, result, final, accept))
+
+
+def _refuse_beside_final(final: str | None, others: dict[str, bool]) -> None:
+    from ltr_harness.errors import UsageError
+
+    for option in [option for option, given in others.items() if given and final is not None]:
+        raise UsageError(f"--final: has no meaning with {option}")
+
+
+def _say_json(result: ExperimentResult, progress: JsonProgress) -> None:
+    if result.report_path is not None:
+        say((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)
+        progress.reported(result.report_path)
+
+
+def _say_end(result: ExperimentResult) -> None:
     if result.report_path is not None:
         say(f"report: {result.report_path}")
     for run in result.failures:
         _say_failure(run.record)
-    return code
+
+
+def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple[str, ...]) -> int:
+    """Train it, and say where it is and what it is worth; the exit code."""
+    from ltr_harness.experiment import run_experiment
+    from ltr_harness.experiment.final import final_experiment
+    from ltr_harness.experiment.progress import Progress
+
+    config = final_experiment(job.experiment, compared.runs, model)
+    result = run_experiment(
+        config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
+    )
+    for run in result.failures:
+        _say_failure(run.record)
+    for run in result.runs:
+        summary = run.record.metrics[run.record.primary]
+        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        seed = f", seed {run.record.seed}" if len(result.runs) > 1 else ""
+        say(f"final: {run.record.model}{seed}, test {run.record.primary} {mean}: {run.path}")
+    return 1 if result.failures else 0
 
 
 def _say_failure(record: Record) -> None:

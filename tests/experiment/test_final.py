@@ -1,0 +1,103 @@
+"""The chosen model on training and validation rows: `ltr-harness run --final`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.config import load_experiment
+from ltr_harness.errors import UsageError
+from ltr_harness.experiment.final import final_experiment
+from ltr_harness.readers.memory import from_arrays
+from ltr_harness.runs import find_runs
+from ltr_harness.writers import write_dataset
+
+
+def rows(seed: int, n_queries: int) -> Any:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(3, 12, n_queries)
+    X = rng.normal(size=(int(sizes.sum()), 3))
+    labels = np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3)
+    ids = np.repeat(1_000 * seed + np.arange(n_queries), sizes)
+    return from_arrays(X, labels, query_ids=ids, feature_names=["a", "b", "c"])
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    for seed, (name, n) in enumerate({"train": 60, "valid": 25, "test": 30}.items()):
+        write_dataset(rows(seed, n), tmp_path / f"{name}.parquet")
+    config = {
+        "name": "shop",
+        "seeds": [1, 2],
+        "data": {
+            "reader": "parquet",
+            "splits": {"train": "train.parquet", "valid": "valid.parquet", "test": "test.parquet"},
+        },
+        "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 30},
+        "models": {
+            "lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "preset": "small"},
+            "a": {"ranker": "feature", "feature": "a"},
+        },
+        "report": {"formats": ["json"]},
+    }
+    path = tmp_path / "shop.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_the_chosen_model_learns_from_validation_rows_too_with_the_rounds_that_were_found(
+    experiment: Path, tmp_path: Path, capsys: Any
+) -> None:
+    runs = tmp_path / "runs"
+    arguments = ["run", str(experiment), "--runs", str(runs), "--workers", "1", "--quiet"]
+    assert run_command(cli, [*arguments, "--final", "lgbm"]) == 0
+    said = capsys.readouterr().out
+    found = [run.record.best_round for run in find_runs(runs / "shop") if run.record.model == "lgbm"]
+    finals = find_runs(runs / "shop-final")
+    assert len(finals) == 2
+    for run in finals:
+        record = run.record
+        assert (record.rounds, record.best_round, record.stopping) == (min(found), min(found), None)
+        assert record.data["train"].n_queries == 85
+        assert record.data["test"].n_queries == 30
+        assert "valid" not in record.data
+        mean = record.metrics["ndcg@10"].mean
+        assert f"final: lgbm, seed {record.seed}, test ndcg@10 {mean:.4f}: {run.path}" in said
+    assert finals[0].score(np.zeros((2, 3))).shape == (2,)
+
+
+def test_a_model_without_rounds_and_a_holdout(experiment: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load(experiment.read_text())
+    config["data"]["root"] = str(tmp_path)
+    config["data"]["splits"]["valid"] = {"holdout": 0.3, "seed": 1}
+    result = run_experiment(config, runs=tmp_path / "runs")
+    final = final_experiment(load_experiment(config), result.runs, "a")
+    assert "rounds" not in final["models"]["a"]
+    assert final["data"]["splits"]["all"]["train"] == ["train.parquet"]
+    (run,) = run_experiment(final, runs=tmp_path / "runs").runs
+    assert run.record.data["train"].n_queries == 60
+
+
+def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, capsys: Any) -> None:
+    config = yaml.safe_load(experiment.read_text())
+    loaded = load_experiment(config)
+    with pytest.raises(UsageError, match="'lgmb' is not a model; did you mean 'lgbm'"):
+        final_experiment(loaded, [], "lgmb")
+    with pytest.raises(UsageError, match="no run of lgbm has finished"):
+        final_experiment(loaded, [], "lgbm")
+    folds = config | {"data": {"reader": "parquet", "files": "train.parquet", "folds": 3}}
+    with pytest.raises(UsageError, match="several folds, and each has test queries of its own"):
+        final_experiment(load_experiment(folds), [], "lgbm")
+    assert run_command(cli, ["run", str(experiment), "--runs", str(tmp_path / "no"), "--final", "lgmb"]) == 2
+    assert "'lgmb' is not a model" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+    for other in ("--json", "--dry-run"):
+        assert run_command(cli, ["run", str(experiment), "--final", "lgbm", other]) == 2
+        assert f"--final: has no meaning with {other}" in capsys.readouterr().err
