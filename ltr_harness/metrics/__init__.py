@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ltr_harness.metrics.dcg import DCG as DCG
     from ltr_harness.metrics.err import ERR as ERR
     from ltr_harness.metrics.f1 import F1 as F1
+    from ltr_harness.metrics.gauc import GAUC as GAUC
     from ltr_harness.metrics.judged import Judged as Judged
     from ltr_harness.metrics.kendall_tau_distance import KendallTauDistance as KendallTauDistance
     from ltr_harness.metrics.map import MAP as MAP
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from ltr_harness.metrics.n_relevant import NRelevant as NRelevant
     from ltr_harness.metrics.ndcg import NDCG as NDCG
     from ltr_harness.metrics.nerr import NERR as NERR
+    from ltr_harness.metrics.pfound import PFound as PFound
     from ltr_harness.metrics.precision import Precision as Precision
     from ltr_harness.metrics.q import Q as Q
     from ltr_harness.metrics.rbp import RBP as RBP
     from ltr_harness.metrics.rbp_residual import RBPResidual as RBPResidual
     from ltr_harness.metrics.recall import Recall as Recall
     from ltr_harness.metrics.rprec import RPrec as RPrec
+    from ltr_harness.metrics.spearman import Spearman as Spearman
     from ltr_harness.metrics.success import Success as Success
     from ltr_harness.metrics.tau_ap import TauAP as TauAP
 

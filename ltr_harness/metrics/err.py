@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.gains import UTILITIES, discounts, table_text
 from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade, refuse_above
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
@@ -24,7 +25,7 @@ _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 class ERR(Metric):
     """How soon a user who reads from the top finds satisfaction: the expectation of 1 / (rank where they stop).
 
-    ERR@K = sum over ranks r <= K of (1/r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a document
+    ERR@K = sum over ranks r <= K of discount(r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a document
     of grade g satisfies with probability R(g) = (2^g - 1) / 2^max_grade. The best possible value is below 1.
 
     Attributes:
@@ -32,8 +33,10 @@ class ERR(Metric):
             .51 on a scale to 4 and .91 on a scale to 3. Without it the largest label first seen is taken.
         continuation: chance that an unsatisfied user reads on.
         stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1).
+        discount: what it is worth to be satisfied at rank r: ``reciprocal`` 1/r, ``log2`` 1/log2(1 + r), ``letor``
+            (1, 1, 1/log2 3, …), ``none`` 1 at every rank, or a table of factors from 0 to 1.
 
-    Source: Chapelle, Metzler, Zhang & Grinspan 2009.
+    Source: Chapelle, Metzler, Zhang & Grinspan 2009, which leaves the utility of a rank open.
 
     When to use: Graded labels and users who stop once they are satisfied: a second perfect document is worth
         far less than the first. Unlike `mrr` it goes on counting after the first hit, a little.
@@ -51,13 +54,17 @@ class ERR(Metric):
     max_grade: float | None = None
     continuation: float = 1
     stop: Literal["exp", "linear"] = "exp"
+    discount: Any = "reciprocal"
 
     name: ClassVar[str] = "err"
     graded: ClassVar[bool] = True
     source: ClassVar[str] = "Chapelle et al. 2009"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "discount", table_text(self.discount, "discount", UTILITIES, 1))
         super().__post_init__()
+        if self.discount not in UTILITIES and max(map(float, self.discount.split("_"))) > 1:
+            raise MetricError(f"{self.name}: discount={self.discount}; expected factors from 0 to 1")
         check_max_grade(self.name, self.max_grade)
         if not 0 < self.continuation <= 1:
             raise MetricError(
@@ -72,27 +79,35 @@ class ERR(Metric):
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         stops = self.stop_probabilities(judgments)
+        worth = self.worth_of_ranks(judgments, cutoffs)
         is_empty = np.maximum.reduceat(stops, judgments.groups.boundaries[:-1]) <= 0.0
 
         def values(ranking: Ranking) -> Values:
             if cutoffs[-1] == NO_CUTOFF:
                 self._refuse_huge_ties(ranking, judgments)
-            return self.apply_empty(self.expected(ranking, cutoffs, stops), is_empty)
+            return self.apply_empty(self.expected(ranking, cutoffs, stops, worth), is_empty)
 
         return values
 
-    def expected(self, ranking: Ranking, cutoffs: NDArray[np.int64], stops: NDArray[np.float64]) -> Values:
+    def expected(
+        self,
+        ranking: Ranking,
+        cutoffs: NDArray[np.int64],
+        stops: NDArray[np.float64],
+        worth: NDArray[np.float64],
+    ) -> Values:
         """ERR at every cutoff from the chance that each document satisfies, exact under ties.
 
         Args:
             ranking: documents in rank order.
             cutoffs: int64 (n_cutoffs,), ascending.
             stops: float64 (n_rows,), in [0, 1).
+            worth: float64 (n_ranks,), of being satisfied at each rank that counts.
         """
         out = np.empty((cutoffs.size, ranking.offsets.size - 1))
         index, stops = ranking.by_grade(stops)
-        _expected_reciprocal_rank(
-            ranking.offsets, index, ranking.tie_end, cutoffs, stops, float(self.continuation), out
+        _expected_utility(
+            ranking.offsets, index, ranking.tie_end, cutoffs, stops, worth, float(self.continuation), out
         )
         return out
 
@@ -101,7 +116,7 @@ class ERR(Metric):
             form="cascade",
             worth=self.stop_probabilities(judgments),
             scale=np.ones(judgments.groups.n_queries),
-            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
+            rank_worth=self.worth_of_ranks(judgments, np.array([self.cutoff])),
             continuation=float(self.continuation),
         )
 
@@ -109,7 +124,17 @@ class ERR(Metric):
         return {"satisfies": self.stop_probabilities(judgments)}
 
     def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
-        return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}
+        heading = "1 / rank" if self.discount == "reciprocal" else "discount"
+        return {heading: discounts(self.discount, n_ranks, self.name)}
+
+    def worth_of_ranks(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts.
+
+        Args:
+            judgments: labels in query groups.
+            cutoffs: int64 (n_cutoffs,), ascending.
+        """
+        return discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
 
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
@@ -123,7 +148,7 @@ class ERR(Metric):
     def _refuse_huge_ties(self, ranking: Ranking, judgments: Judgments) -> None:
         first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
         rank = np.arange(ranking.rows.size) - first
-        largest = int(np.max(ranking.tie_end - rank))
+        largest = int(np.max(ranking.tie_end - rank, initial=0))
         if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
             at = int(np.argmax(ranking.tie_end - rank))
             groups = judgments.groups
@@ -135,12 +160,13 @@ class ERR(Metric):
 
 
 @compiled
-def _expected_reciprocal_rank(
+def _expected_utility(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int64],
     tie_end: NDArray[np.int64],
     cutoffs: NDArray[np.int64],
     stops: NDArray[np.float64],
+    worth: NDArray[np.float64],
     continuation: float,
     out: NDArray[np.float64],
 ) -> None:
@@ -155,7 +181,7 @@ def _expected_reciprocal_rank(
             end = tie_end[at + i]
             if end == i + 1:
                 stop = stops[rows[at + i]]
-                total += reading * stop / (i + 1)
+                total += reading * stop * worth[i]
                 reading *= (1.0 - stop) * continuation
                 i += 1
                 if i == cutoffs[cutoff]:
@@ -172,7 +198,7 @@ def _expected_reciprocal_rank(
                     for j in range(min(t, reach), 0, -1):
                         unsatisfied[j] = ((t - j) * unsatisfied[j] + j * miss * unsatisfied[j - 1]) / t
                 for j in range(reach):
-                    total += reading * (unsatisfied[j] - unsatisfied[j + 1]) / (i + 1)
+                    total += reading * (unsatisfied[j] - unsatisfied[j + 1]) * worth[i]
                     reading *= continuation
                     i += 1
                     if i == cutoffs[cutoff]:

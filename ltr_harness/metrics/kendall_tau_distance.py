@@ -61,12 +61,12 @@ class KendallTauDistance(Metric):
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         # a sum over pairs: a pair weighs what it counts, whatever its exchange does to the rows between
-        pairs = LabelOrder.of(judgments).pairs(judgments.groups.boundaries)
+        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs(judgments.groups.boundaries)
         scale = 1.0 / np.maximum(pairs, 1) if self.normalized else np.ones(pairs.size)
         return SwapChange(form="pairs", worth=judgments.labels, scale=scale)
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
-        above = LabelOrder.of(judgments).above(ranking)
+        above = LabelOrder.of(judgments.labels, judgments.groups).above(ranking)
         return above.worse + above.worse_tied / 2.0
 
     def divisor_at(
@@ -74,11 +74,11 @@ class KendallTauDistance(Metric):
     ) -> tuple[str, NDArray[np.float64]] | None:
         if not self.normalized:
             return None
-        pairs = LabelOrder.of(judgments).pairs(judgments.groups.boundaries)
+        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs(judgments.groups.boundaries)
         return "pairs with different labels", np.maximum(pairs, 1).astype(np.float64)
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
-        order = LabelOrder.of(judgments)
+        order = LabelOrder.of(judgments.labels, judgments.groups)
         pairs = order.pairs(judgments.groups.boundaries)
 
         def values(ranking: Ranking) -> Values:

@@ -27,6 +27,7 @@ class NERR(ERR):
         max_grade: the scale's highest grade; a property of the experiment, never of a query.
         continuation: chance that an unsatisfied user reads on.
         stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1), as NTCIR has it.
+        discount: what it is worth to be satisfied at rank r, as `ERR` has it.
 
     Source: Chapelle et al. 2009; the normalisation: NTCIR (Sakai 2014); ties: exact mean over their orders.
 
@@ -59,7 +60,8 @@ class NERR(ERR):
     def _ideal(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Values:
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
-        return self.expected(best, cutoffs, self.stop_probabilities(judgments))
+        worth = self.worth_of_ranks(judgments, cutoffs)
+        return self.expected(best, cutoffs, self.stop_probabilities(judgments), worth)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         ideal = self._ideal(judgments, np.array([self.cutoff]))[0]

@@ -59,7 +59,7 @@ class TauAP(Metric):
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
         # 2 * mean of shares - 1 is the mean of 2 * share - 1: a document gives 1 if all is right, -1 if nothing is
-        order = LabelOrder.of(judgments)
+        order = LabelOrder.of(judgments.labels, judgments.groups)
         above = order.above(ranking)
         rank = np.arange(ranking.rows.size)  # from 0, so it is also how many rows stand above
         earlier = rank - above.start
@@ -76,7 +76,7 @@ class TauAP(Metric):
         return np.asarray({"both": both, "scores": by_scores, "labels": by_labels}[self.walk])
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
-        order = LabelOrder.of(judgments)
+        order = LabelOrder.of(judgments.labels, judgments.groups)
         groups = judgments.groups
         below_some = np.add.reduceat(order.n_better > 0, groups.boundaries[:-1], dtype=np.int64)
         below_first = groups.sizes - 1

@@ -323,7 +323,9 @@ class MonitorConfig(Part):
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-COUNTING_METRICS = frozenset({"precision", "f1", "bpref", "tau_ap", "kendall_tau_distance", "rbp_residual"})
+COUNTING_METRICS = frozenset(
+    {"precision", "f1", "bpref", "gauc", "kendall_tau_distance", "rbp_residual", "spearman", "tau_ap"}
+)
 """Metrics in which rows without any gain at the list's end count: those that `unseen` can move."""
 
 HIGHEST_GRADE = 30

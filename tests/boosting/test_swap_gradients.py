@@ -33,6 +33,8 @@ METRICS = [
     "map(denominator=total)@3",
     "err(max_grade=4)",
     "err(continuation=0.85,max_grade=4,stop=linear)@3",
+    "err(discount=log2,max_grade=4)",
+    "pfound(max_grade=4)@4",
     "nerr(max_grade=4)@4",
     "rbp(p=0.8)",
     "rbp(graded=true,max_grade=4,p=0.5)@4",
@@ -44,6 +46,8 @@ METRICS = [
     "f1@3",
     "rprec",
     "kendall_tau_distance(normalized=true)",
+    "spearman",
+    "gauc",
 ]
 
 

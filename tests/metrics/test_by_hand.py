@@ -14,6 +14,7 @@ from ltr_harness.metrics import (
     CG,
     DCG,
     ERR,
+    GAUC,
     MRR,
     NDCG,
     NERR,
@@ -21,6 +22,8 @@ from ltr_harness.metrics import (
     BPref,
     KendallTauDistance,
     Metric,
+    PFound,
+    Spearman,
     TauAP,
     parse_metric,
 )
@@ -239,3 +242,68 @@ def test_a_scale_that_nobody_named_is_the_largest_label_and_is_said() -> None:
     with pytest.warns(UserWarning, match="taking the largest label seen, 4, from here on"):
         ev = evaluate([4, 2], [2.0, 1.0], group_sizes=[2], metrics=[RBP(p=0.5, graded=True)])
     assert ev.means["rbp(graded=true,max_grade=4,p=0.5)"] == 1 / 2 + 1 / 4 * 1 / 2
+
+
+def test_err_with_another_utility_of_a_rank() -> None:
+    """Grade 1 of 1 satisfies with 1/2; ranks 1 and 3 do."""
+    labels = [1.0, 0.0, 1.0]
+    assert of_one_query(ERR(max_grade=1), labels) == 1 / 2 + 1 / 2 * 1 / 2 * 1 / 3
+    assert of_one_query(ERR(max_grade=1, discount="log2"), labels) == 1 / 2 + 1 / 4 * 1 / 2
+    assert of_one_query(ERR(max_grade=1, discount="none"), labels) == 1 / 2 + 1 / 4
+    assert of_one_query(ERR(max_grade=1, discount=[1, 0.5, 0.1]), labels) == pytest.approx(0.525)
+    assert of_one_query(ERR(max_grade=1, discount="log2"), [1, 1], [0, 0]) == pytest.approx(
+        1 / 2 + 1 / 4 / log2(3)
+    )
+    assert of_one_query(NERR(max_grade=1, discount="log2"), [0, 1]) == pytest.approx(1 / log2(3))
+    assert str(parse_metric("err(discount=1_0.5,max_grade=1)@2")) == "err(discount=1_0.5,max_grade=1)@2"
+    assert str(ERR(k=5, max_grade=4, discount="reciprocal")) == "err(max_grade=4)@5"
+
+
+def test_utilities_that_err_refuses() -> None:
+    with pytest.raises(MetricError, match=r"err: discount=1_2; expected factors from 0 to 1"):
+        ERR(discount=[1, 2])
+    with pytest.raises(MetricError, match="expected reciprocal, log2, letor, none, or a table"):
+        ERR(discount="sqrt")
+    with pytest.raises(MetricError, match="err: the discount table ends at rank 1; expected a factor"):
+        of_one_query(ERR(max_grade=1, discount=[1]), [1, 0])
+
+
+def test_pfound_is_patience_and_satisfaction() -> None:
+    """Of grades 0, 1, 2 of 2 the probabilities are 0, 1/4, 3/4."""
+    assert of_one_query(PFound(max_grade=2), [0, 1, 2]) == pytest.approx(
+        0.85 * 1 / 4 + 0.85**2 * 3 / 4 * 3 / 4
+    )
+    assert (
+        of_one_query(PFound(max_grade=2, continuation=1), [1, 2]) == 1 - 3 / 4 * 1 / 4
+    )  # found, or not at all
+    assert str(PFound(k=10, max_grade=2)) == "pfound(max_grade=2)@10"
+
+
+def test_err_of_a_query_of_which_nothing_was_retrieved() -> None:
+    """Without a cutoff it looked for the largest tie of an empty list, and ended in NumPy's words."""
+    for metric in (ERR(max_grade=1), PFound(max_grade=1)):
+        measured = evaluate([1, 0], [2.0, 1.0], group_sizes=[2], metrics=[metric], retrieved=[False, False])
+        assert measured[metric].per_query.tolist() == [0.0]
+
+
+def test_spearman_by_the_squares_of_distances() -> None:
+    assert of_one_query(Spearman(), [3, 2, 1, 0]) == 1.0
+    assert of_one_query(Spearman(), [0, 1, 2, 3]) == -1.0
+    assert of_one_query(Spearman(), [2, 3, 0, 1]) == pytest.approx(1 - 6 * 4 / (4 * 15))
+    # ranks by label 2.5, 2.5, 1 beside 3, 2, 1: 1.5 / sqrt(1.5 * 2)
+    assert of_one_query(Spearman(), [1, 1, 0]) == pytest.approx(1.5 / 3**0.5)
+    assert of_one_query(Spearman(), [2, 0, 1], [1, 1, 1]) == 0.0  # a constant model is chance
+    assert np.isnan(of_one_query(Spearman(), [1, 1]))
+
+
+def test_gauc_by_counting_pairs() -> None:
+    assert of_one_query(GAUC(), [1, 0, 1, 0]) == 3 / 4
+    assert of_one_query(GAUC(), [1, 0, 1, 0], [2, 2, 2, 1]) == (1 / 2 + 1 + 1 / 2 + 1) / 4
+    assert of_one_query(GAUC(), [0, 1, 2], [1, 1, 1]) == 1 / 2
+    assert of_one_query(GAUC(relevant=2), [1, 2, 0]) == 1 / 2
+    for without_a_pair in ([1, 1], [0, 0]):
+        assert np.isnan(of_one_query(GAUC(), without_a_pair))
+    unlisted = evaluate(
+        [1, 0, 0], [1, 2, 0], group_sizes=[3], metrics=["gauc"], retrieved=[False, True, False]
+    )
+    assert unlisted.means["gauc"] == 1 / 4  # tied at the end with the other document that was not retrieved

@@ -49,6 +49,11 @@ NAMES = [
     "tau_ap",
     "tau_ap(walk=scores)",
     "tau_ap(walk=labels)",
+    "spearman",
+    "gauc",
+    "gauc(relevant=2)",
+    "pfound(max_grade=4)@3",
+    "err(discount=log2,max_grade=4)",
     "judged@2",
     "n_relevant",
 ]

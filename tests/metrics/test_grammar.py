@@ -144,6 +144,11 @@ tables = st.lists(st.floats(min_value=0, max_value=1e6, allow_nan=False), min_si
 
 
 def values_of(metric: type[Metric], parameter: str, hint: Any) -> st.SearchStrategy[Any]:
+    if parameter == "discount" and issubclass(
+        metric, ERR
+    ):  # nothing is worth more than to be satisfied at once
+        unit = st.lists(st.floats(0, 1), min_size=1, max_size=6)
+        return st.sampled_from(["reciprocal", "log2", "letor", "none"]) | unit
     if parameter in ("gain", "discount"):
         named = ["exp", "linear"] if parameter == "gain" else ["log2", "letor"]
         return st.sampled_from(named) | tables

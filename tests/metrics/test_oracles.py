@@ -239,6 +239,68 @@ def test_catboost_err_of_probabilities(rankings: Rankings) -> None:
     assert rankings.mean("err(as=catboost,max_grade=4)@5") == pytest.approx(found, abs=1e-6)
 
 
+def test_catboosts_pfound_takes_labels_for_probabilities(rankings: Rankings) -> None:
+    utils = pytest.importorskip("catboost.utils", reason="needs catboost (the extra `oracles`)")
+    chance = (2**rankings.labels - 1) / 16
+    group = rankings.query_of_row.tolist()
+    for theirs, ours in (
+        ("PFound", "pfound(as=catboost,max_grade=4)"),
+        ("PFound:top=5", "pfound(as=catboost,max_grade=4)@5"),
+        ("PFound:top=5;decay=0.6", "pfound(as=catboost,continuation=0.6,max_grade=4)@5"),
+    ):
+        (found,) = utils.eval_metric(chance.tolist(), rankings.scores.tolist(), theirs, group_id=group)
+        assert rankings.mean(ours) == pytest.approx(found, abs=1e-6)
+
+
+# scipy, scikit-learn and RecBole's definition, query by query
+
+
+def test_scipys_spearman(untied: Rankings) -> None:
+    """Without equal scores, for which it has another answer: `test_ties.py`."""
+    from scipy.stats import spearmanr
+
+    expected = [
+        spearmanr(labels, scores).statistic if len(set(labels.tolist())) > 1 else np.nan
+        for labels, scores in zip(untied.split(untied.labels), untied.split(untied.scores), strict=True)
+    ]
+    np.testing.assert_allclose(untied.per_query("spearman"), expected, rtol=0, atol=1e-12)
+
+
+def test_scikit_learns_auc(rankings: Rankings) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    for relevant in (1, 2):
+        expected = [
+            roc_auc_score(labels >= relevant, scores)
+            if len(set((labels >= relevant).tolist())) > 1
+            else np.nan
+            for labels, scores in zip(
+                rankings.split(rankings.labels), rankings.split(rankings.scores), strict=True
+            )
+        ]
+        values = rankings.per_query(f"gauc(relevant={relevant})")
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+def test_recboles_gauc(rankings: Rankings) -> None:
+    """Its formula, from the mean ranks of a user's positive items; users without a pair left out, weights positives."""
+    from scipy.stats import rankdata
+
+    of_user, positives = [], []
+    for labels, scores in zip(rankings.split(rankings.labels), rankings.split(rankings.scores), strict=True):
+        m, n = int((labels >= 1).sum()), int((labels < 1).sum())
+        positives.append(m)
+        if m and n:
+            ranks = rankdata(-scores)[labels >= 1]
+            of_user.append((m * (m + n + 1) - m * (m + 1) / 2 - ranks.sum()) / (m * n))
+        else:
+            of_user.append(np.nan)
+    weights = np.array(positives, dtype=float)
+    defined = ~np.isnan(of_user)
+    expected = np.average(np.array(of_user)[defined], weights=weights[defined])
+    assert rankings.mean("gauc", weights) == pytest.approx(expected, abs=1e-12)
+
+
 # trec_eval 9, through pytrec_eval and ir-measures
 
 

@@ -40,6 +40,16 @@ class TestNERR(MetricSuite):
     metric = "nerr(max_grade=4,stop=linear)@5"
 
 
+class TestERRWithAnotherUtility(MetricSuite):
+    metric = "err(discount=log2,max_grade=4)@5"
+    never_falls_with_k = True
+
+
+class TestPFound(MetricSuite):
+    metric = "pfound(max_grade=4)@5"
+    never_falls_with_k = True
+
+
 class TestRBP(MetricSuite):
     metric = "rbp(p=0.8)@5"
     never_falls_with_k = True
@@ -119,6 +129,18 @@ class TestTauAP(MetricSuite):
 
 class TestTauAPLabels(MetricSuite):
     metric = "tau_ap(walk=labels)"
+
+
+class TestSpearman(MetricSuite):
+    metric = "spearman"
+
+
+class TestGAUC(MetricSuite):
+    metric = "gauc"
+
+
+class TestGAUCFromAGradeOn(MetricSuite):
+    metric = "gauc(relevant=2)"
 
 
 class TestJudged(MetricSuite):

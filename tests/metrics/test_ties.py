@@ -50,13 +50,22 @@ def ap(labels: Sequence[float], k: int | None, total: bool = False) -> float:
     return out / (relevant if total or k is None else min(relevant, k))
 
 
+def reciprocal(r: int) -> float:
+    return 1 / r
+
+
 def err(
-    labels: Sequence[float], k: int | None, go_on: float = 1.0, linear: bool = False, top: int = 4
+    labels: Sequence[float],
+    k: int | None,
+    go_on: float = 1.0,
+    linear: bool = False,
+    top: int = 4,
+    worth: Callable[[int], float] = reciprocal,
 ) -> float:
     out, reading = 0.0, 1.0
     for r, g in enumerate(labels[:k], 1):
         stop = g / (top + 1) if linear else (2**g - 1) / 2**top
-        out += reading * stop / r
+        out += reading * stop * worth(r)
         reading *= (1 - stop) * go_on
     return out
 
@@ -151,6 +160,16 @@ def tau_ap(labels: Sequence[float], k: int | None) -> float:
     return (tau_ap_scores(labels, k) + tau_ap_labels(labels, k)) / 2
 
 
+def spearman(labels: Sequence[float], k: int | None) -> float:
+    by_label = [sum(a < g for a in labels) + (labels.count(g) + 1) / 2 for g in labels]
+    return float(np.corrcoef(by_label, range(len(labels), 0, -1))[0, 1])
+
+
+def auc(labels: Sequence[float], k: int | None) -> float:
+    pairs = [(a >= 1, b >= 1) for a, b in itertools.combinations(labels, 2) if (a >= 1) != (b >= 1)]
+    return sum(upper for upper, _ in pairs) / len(pairs) if pairs else math.nan
+
+
 PLAIN: dict[str, Plain] = {
     "ndcg": ndcg,
     "ndcg(discount=letor)": ndcg_letor,
@@ -165,6 +184,8 @@ PLAIN: dict[str, Plain] = {
     "err(max_grade=4)": err,
     "err(continuation=0.85,max_grade=4)": lambda labels, k: err(labels, k, go_on=0.85),
     "err(max_grade=4,stop=linear)": lambda labels, k: err(labels, k, linear=True),
+    "err(discount=log2,max_grade=4)": lambda labels, k: err(labels, k, worth=lambda r: 1 / math.log2(1 + r)),
+    "pfound(max_grade=4)": lambda labels, k: err(labels, k, go_on=0.85, worth=lambda r: 1),
     "nerr(max_grade=4,stop=linear)": nerr,
     "rbp(p=0.8)": rbp,
     "rbp(graded=true,max_grade=3,p=0.8)": rbp_graded,
@@ -184,6 +205,8 @@ PLAIN: dict[str, Plain] = {
     "tau_ap": tau_ap,
     "tau_ap(walk=scores)": tau_ap_scores,
     "tau_ap(walk=labels)": tau_ap_labels,
+    "spearman": spearman,
+    "gauc": auc,
     "judged": lambda labels, k: 1.0,
     "n_relevant": lambda labels, k: sum(g >= 1 for g in labels),
 }
@@ -267,8 +290,8 @@ def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> No
     low, high = np.minimum(worst, best), np.maximum(worst, best)
     for query, (labels, scores) in enumerate(CASES):
         values = [PLAIN[name](order, 3) for order in orders(labels, scores)]
-        assert low[query] == pytest.approx(min(values), abs=1e-12)
-        assert high[query] == pytest.approx(max(values), abs=1e-12)
+        assert low[query] == pytest.approx(min(values), abs=1e-12, nan_ok=True)
+        assert high[query] == pytest.approx(max(values), abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -297,7 +320,13 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
     kind = catalog.load(name)
     if not kind.takes_cutoff:
         return
-    needed = {"p": 0.8} if name.startswith("rbp") else {"max_grade": 4} if name.endswith("err") else {}
+    needed = (
+        {"p": 0.8}
+        if name.startswith("rbp")
+        else {"max_grade": 4}
+        if name in ("err", "nerr", "pfound")
+        else {}
+    )
     choices = [
         {field.name: choice}
         for field in dataclasses.fields(kind)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics.core.ranking import Ranking
 
 
@@ -28,16 +28,21 @@ class LabelOrder:
     n_better: NDArray[np.int64]
 
     @classmethod
-    def of(cls, judgments: Judgments) -> LabelOrder:
-        groups = judgments.groups
+    def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> LabelOrder:
+        """What these labels say.
+
+        Args:
+            labels: float64 (n_rows,).
+            groups: which rows form a query.
+        """
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
         n_better = np.empty(groups.n_rows, dtype=np.int64)
         query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
         _label_order(
-            judgments.labels,
+            labels,
             groups.boundaries,
-            np.lexsort((judgments.labels, query_of_row)),
+            np.lexsort((labels, query_of_row)),
             grade,
             n_grades,
             n_better,

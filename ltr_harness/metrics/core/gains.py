@@ -14,6 +14,7 @@ from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
 NAMED_DISCOUNTS = ("log2", "letor")
+UTILITIES = ("reciprocal", *NAMED_DISCOUNTS, "none")
 
 _WRITTEN_OUT = {"exponential": "exp"}
 
@@ -96,7 +97,8 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
     """float64 (n_ranks,), the discount of ranks 1, 2, … as a factor.
 
     ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
-    a table names the factors of ranks 1, 2, … and must reach as far as ranks are counted.
+    ``reciprocal`` is 1 / rank, ``none`` 1; a table names the factors of ranks 1, 2, … and must reach as far as ranks
+    are counted.
 
     Args:
         discount: as the metric's parameter is spelt.
@@ -112,6 +114,10 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
         return np.asarray(1.0 / np.log2(1.0 + ranks))
     if discount == "letor":
         return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
+    if discount == "reciprocal":
+        return np.asarray(1.0 / ranks)
+    if discount == "none":
+        return np.ones(n_ranks)
     table = np.array([float(part) for part in discount.split("_")])
     if table.size < n_ranks:
         raise MetricError(
