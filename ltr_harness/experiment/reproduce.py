@@ -163,6 +163,9 @@ def _ranker(run: Run) -> tuple[Ranker, list[str]]:
     digest = facts.pop("ranker")
     before = facts.pop("inputs", {})
     kind = catalog.load(admitted(record.ranker, run.path, run.trust), UsageError)
+    objective = facts.get("objective")
+    if isinstance(objective, dict):
+        facts["objective"] = {**objective, "metric": admitted(objective["metric"], run.path, run.trust)}
     try:
         ranker: Ranker = kind.model_validate(facts)
     except ValidationError as problem:

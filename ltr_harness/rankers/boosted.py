@@ -98,7 +98,11 @@ class BoostedRanker(Ranker):
         Args:
             handed: to the library.
         """
-        return handed if isinstance(self.objective, str) else {**handed, "objective": self.objective.facts()}
+        return (
+            handed
+            if isinstance(self.objective, str)
+            else {**handed, "objective": self.objective.model_dump(mode="json")}
+        )
 
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Preset, `params` on top, and monotone constraints, which are by position and so need the features' names."""
@@ -118,9 +122,10 @@ class BoostedRanker(Ranker):
     def facts(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
         facts = {**super().facts(), "preset": None, "params": self.library_params()}
-        if not isinstance(self.objective, str):
-            facts["objective"] = self.objective.facts()
-        return facts
+        code = {
+            f"metric {metric.name}": metric.digest for metric in self.metrics() if metric.digest is not None
+        }
+        return {**facts, "inputs": {**facts.get("inputs", {}), **code}} if code else facts
 
     def search_space(self) -> dict[str, Any]:
         return SPACES.get((self.library, self.loss), {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
@@ -73,11 +73,6 @@ class MetricObjectiveConfig(BaseModel):
             max_grade: of the experiment's scale.
         """
         return self.model_copy(update={"metric": self.metric.on_scale(max_grade)})
-
-    def facts(self) -> dict[str, Any]:
-        """Everything that can move a tree."""
-        code = "" if self.metric.digest is None else f" {self.metric.digest}"
-        return {**self.model_dump(mode="json"), "metric": f"{self.metric}{code}"}
 
     def problems(self, facts: Facts | None) -> list[Problem]:
         """Training labels that the metric is not defined for."""

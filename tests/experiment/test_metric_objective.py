@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ltr_harness import run_experiment
+from ltr_harness import own_files, run_experiment
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import prepare
@@ -79,3 +79,39 @@ def test_its_options_are_searched(optimised: dict[str, Any], tmp_path: Path) -> 
     record = next(run.record for run in result.runs if run.record.model == "lgbm")
     assert record.tuning is not None
     assert record.params["objective"]["sigma"] == record.tuning.chosen["objective.sigma"]
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from ltr_harness.metrics.precision import Precision
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf(Precision):
+    name: ClassVar[str] = "shelf"
+"""
+
+
+@pytest.mark.long
+def test_a_metric_of_ones_own_is_optimised_and_its_code_belongs_to_the_run(
+    optimised: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shelf.py").write_text(OWN)
+    del optimised["models"]["xgb"]
+    optimised["models"]["lgbm"]["objective"] = {"metric": "./shelf.py:Shelf@3"}
+    optimised["compare"] = {"baseline": "random"}
+    result = run_experiment(optimised, runs=tmp_path / "runs")
+    assert not result.failures, [run.record.error for run in result.failures]
+    (run,) = (run for run in result.runs if run.record.model == "lgbm")
+    assert run.record.objective == "shelf@3"
+    assert reproduce(run.path).identical
+    before = prepare(optimised, runs=tmp_path / "runs").plan.tasks[0]
+    assert before.state == "done"
+    (tmp_path / "shelf.py").write_text(OWN + "    # changed\n")
+    after = prepare(optimised, runs=tmp_path / "runs").plan.tasks[0]
+    assert (after.state, after.model) == ("train", "lgbm")
+    assert "metric shelf is not the file it was" in " ".join(reproduce(run.path).reasons)
+    monkeypatch.setattr(own_files, "_named", {})  # as where somebody else gave the run
+    with pytest.raises(UsageError, match="which is executed only if you trust it"):
+        reproduce(run.path)
