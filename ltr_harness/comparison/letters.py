@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.comparison.rare import rare_difference, rare_text
 from ltr_harness.stats.families import joint_p
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import paired_differences
@@ -23,11 +24,14 @@ class Letters:
         groups: model to its letters, best mean first; ``()`` where nothing could be tested.
         n: queries with a value for every model; a block must be whole.
         n_dropped: the others.
+        note: what these queries may lack that would give two models of different letters a common one; "" where
+            no query could differ by as much.
     """
 
     groups: Mapping[str, tuple[str, ...]]
     n: int
     n_dropped: int
+    note: str = ""
 
 
 def letters(
@@ -55,14 +59,28 @@ def letters(
     ranked = whole[:, order]
     one, other = np.triu_indices(len(models), 1)
     d = paired_differences(ranked[:, one], ranked[:, other])
+    room = np.abs(d.mean(axis=0))
     if units is not None:
         d = unit_totals(d, units[~np.isnan(values).any(axis=1)])
     top, bottom = ranked.max(axis=0), ranked.min(axis=0)
     largest = np.maximum(top[one], top[other]) - np.minimum(bottom[one], bottom[other])
     alike = np.ones((len(models), len(models)), dtype=bool)
-    alike[one, other] = alike[other, one] = ~(joint_p(d, largest, method) < method.alpha)
-    named = _shared(alike.tolist())
-    return Letters(dict(zip([models[at] for at in order.tolist()], named, strict=True)), len(whole), dropped)
+    apart = joint_p(d, largest, method) < method.alpha
+    alike[one, other] = alike[other, one] = ~apart
+    names = [models[at] for at in order.tolist()]
+    needed = [
+        (
+            rare_difference(len(d), room[pair], largest[pair], method.alpha),
+            f"{names[one[pair]]} and {names[other[pair]]}",
+        )
+        for pair in np.flatnonzero(apart)
+    ]
+    possible = [(least, pair) for least, pair in needed if least == least]
+    note = ""
+    if possible:
+        least, pair = min(possible)
+        note = f"{pair}: {rare_text(len(d), least, method, method.alpha)}, they would share a letter"
+    return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), dropped, note)
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ltr_harness.comparison.rare import rare_difference, rare_text
 from ltr_harness.comparison.result import Paired
 from ltr_harness.stats.skewness import unseen_p
 from ltr_harness.stats.units import unit_totals
@@ -19,25 +18,6 @@ if TYPE_CHECKING:
 def lopsided(n: int, skewness: float) -> bool:
     """Cochran's rule: the normal approximation of a mean needs n > 25 times the squared skewness."""
     return bool(n <= 25 * skewness**2)
-
-
-def rare_difference(n: int, room: float, largest: float, level: float) -> float:
-    """How far queries of a rare kind would have to differ to take `room` off the mean; NaN if none can.
-
-    n queries hold none of a kind whose share is below 1 - level**(1/n) with a probability above the level.
-
-    Args:
-        n: queries.
-        room: by how much the mean would have to move.
-        largest: the largest difference that a query could have.
-        level: of the test.
-
-    Example:
-        >>> round(rare_difference(50, 0.03, 1.0, 0.05), 2)
-        0.52
-    """
-    needed = room / (1 - level ** (1 / n)) if n else np.inf
-    return float(needed) if needed < largest else float("nan")
 
 
 def unseen_notes(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
@@ -79,11 +59,7 @@ def unseen_notes(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
     shaky = {model: least for model, least in needed.items() if least == least}
     if shaky:
         n = min(comparison.n_independent(pair) for pair in pairs if pair.model in shaky)
-        what = count_of(n, "query") if method.unit is None else f"{n:,} of {method.unit}"
         names = ", ".join(list(shaky)[:3]) + (f" and {len(shaky) - 3} more" if len(shaky) > 3 else "")
-        notes.append(
-            f"{names}: {what} may hold none of a kind that is rarer than 1 in "
-            f"{1 / (1 - level ** (1 / n)):.0f}; were such {'queries' if method.unit is None else 'units'} to differ by "
-            f"{min(shaky.values()):.2g} the other way, the verdict would not hold"
-        )
+        said = rare_text(n, min(shaky.values()), method, level)
+        notes.append(f"{names}: {said}, the verdict would not hold")
     return notes

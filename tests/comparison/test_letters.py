@@ -40,6 +40,19 @@ def test_best_first_also_where_lower_is_better() -> None:
     assert list(models([0.5, 0.0, 1.0], higher=False).letters().groups) == ["m01", "m00", "m02"]
 
 
+def test_what_the_queries_may_lack_goes_with_the_letters() -> None:
+    """60 queries hold none of what is rarer than 1 in 20.5 in 5 % of cases: such a query would have to differ by
+    20.5 times the mean difference, which is more than any can."""
+    found = models([0.0, 0.1, 0.5], n=60).letters()
+    assert found.note.startswith(
+        "m01 and m00: 60 queries may hold none of a kind that is rarer than 1 in 21; "
+    )
+    assert found.note.endswith(" the other way, they would share a letter")
+    least = float(found.note.partition("differ by ")[2].partition(" ")[0])
+    assert least == pytest.approx(0.1 / (1 - 0.05 ** (1 / 60)), rel=0.2)
+    assert models([0.0, 0.0], n=60).letters().note == "", "nothing differs that could be brought together"
+
+
 @pytest.mark.long
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from([0.0, 0.03, 0.06, 0.1, 0.2, 0.5]), min_size=2, max_size=12))

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.unseen import lopsided, rare_difference
+from ltr_harness.comparison.rare import rare_difference
+from ltr_harness.comparison.unseen import lopsided
 
 
 def against_base(d: np.ndarray, **options: object) -> Comparison:

@@ -33,6 +33,7 @@ def section(data: ReportData) -> list[Block]:
             f"({'max-T' if method.test in FLIPS else 'Holm'}), over the {letters.n:,} queries with a value for "
             "every model. Sharing a letter does not prove equality."
         ),
+        *([Paragraph(f"{letters.note}.")] if letters.note else []),
         Table(
             name="all_pairs",
             caption=f"Letters at {data.primary}; two models without a common one differ.",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ltr_harness.comparison.rare import rare_difference
 from ltr_harness.comparison.slices import SMALLEST, SliceResult
-from ltr_harness.comparison.unseen import rare_difference
 from ltr_harness.report.blocks import (
     Badge,
     Block,
