@@ -13,6 +13,7 @@ from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.inspection import LINTS, Finding
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.wording import count_of, plural
 
 Findings = Mapping[str, tuple[Finding, ...]]
@@ -35,7 +36,7 @@ def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collectio
             [Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS)) for name in unknown]
         )
     repeated = _repeated(reader)
-    exponential = any(getattr(metric, "gain", None) == "exp" for metric in metrics)
+    exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
     return {
         name: tuple(
             replace(finding, place=_place(name, finding), accepted=_accepted(finding, accept))

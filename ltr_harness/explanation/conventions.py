@@ -14,6 +14,7 @@ _QUESTION = ("k", "relevant", "max_grade", "p", "graded", "b")
 _WHY: Mapping[tuple[str, Any], str] = {
     ("gain", "linear"): "a label gains its grade, not 2^grade - 1",
     ("gain", "exp"): "a label gains 2^grade - 1",
+    ("gain", "exp_real"): "a label gains 2^grade - 1, fractions too",
     ("discount", "letor"): "rank 2 is not discounted",
     ("discount", "log2"): "rank r is discounted by log2(1 + r)",
     ("ties", "expected"): "equal scores: the mean over their orders",

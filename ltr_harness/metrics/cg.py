@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import gains_of, table_text
+from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
@@ -24,7 +24,7 @@ class CG(Metric):
     CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.
 
     Attributes:
-        gain: ``exp`` 2^g - 1 (integer grades), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        gain: ``exp`` 2^g - 1 (integer grades; ``exp_real`` any), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
 
     Source: Järvelin & Kekäläinen 2002, whose gain is the grade itself: ``gain=linear``.
 
@@ -49,7 +49,7 @@ class CG(Metric):
     source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
 
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, discounts, gains_of, table_text
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, NAMED_GAINS, discounts, gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
@@ -27,7 +27,7 @@ class DCG(Metric):
     one wants; `NDCG` divides by the best value the query allows.
 
     Attributes:
-        gain: ``exp`` 2^g - 1 (integer labels), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        gain: ``exp`` 2^g - 1 (integer labels; ``exp_real`` any), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
 
     Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005.
@@ -53,7 +53,7 @@ class DCG(Metric):
     source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 

@@ -27,7 +27,7 @@ class NDCG(DCG):
     different questions and are never comparable.
 
     Attributes:
-        gain: ``exp`` 2^g - 1 (integer labels), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
+        gain: ``exp`` 2^g - 1 (integer labels; ``exp_real`` any), ``linear`` g, or a table ``{0: 0, 1: 1, 2: 5}``.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
         ideal: ``pool`` sorts all documents of the query; ``shown`` leaves out those scored -inf, which is how
             documents that were never shown are marked, from both lists.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import gains_of, table_text
+from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
@@ -27,7 +27,7 @@ class Q(Metric):
     documents with a positive gain. With b = 0 it is average precision.
 
     Attributes:
-        gain: ``linear`` g, ``exp`` 2^g - 1, or a table ``{0: 0, 1: 1, 2: 5}``.
+        gain: ``linear`` g, ``exp`` 2^g - 1 (integer labels; ``exp_real`` any), or a table ``{0: 0, 1: 1, 2: 5}``.
         b: how much the grades count beside the mere number of relevant documents.
 
     Source: Sakai 2004, cut at K as NTCIREVAL cuts it; ties: exact mean over their orders.
@@ -53,7 +53,7 @@ class Q(Metric):
     source: ClassVar[str] = "Sakai 2004"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", ("exp", "linear"), 0))
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
         if self.b < 0:
             raise MetricError(f"q: b={self.b}; expected a number >= 0")

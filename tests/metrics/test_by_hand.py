@@ -307,3 +307,16 @@ def test_gauc_by_counting_pairs() -> None:
         [1, 0, 0], [1, 2, 0], group_sizes=[3], metrics=["gauc"], retrieved=[False, True, False]
     )
     assert unlisted.means["gauc"] == 1 / 4  # tied at the end with the other document that was not retrieved
+
+
+def test_the_exponential_gain_of_fractions_where_it_is_asked_for() -> None:
+    """2^1/2 - 1 and 2^2 - 1."""
+    half, top = 2**0.5 - 1, 3.0
+    assert of_one_query(CG(gain="exp_real"), [0.5, 2]) == pytest.approx(half + top)
+    expected = (half + top / log2(3)) / (top + half / log2(3))
+    assert of_one_query(NDCG(gain="exp_real"), [0.5, 2]) == pytest.approx(expected)
+    assert of_one_query(NDCG(gain="exp_real"), [1, 2, 0]) == of_one_query(NDCG(), [1, 2, 0])
+    with pytest.raises(MetricError, match="gain=exp needs integer labels; use gain=linear or gain=exp_real"):
+        of_one_query(NDCG(), [0.5, 2])
+    with pytest.raises(MetricError, match=r"2\^g - 1 overflows"):
+        of_one_query(NDCG(gain="exp_real"), [1000.5, 2])

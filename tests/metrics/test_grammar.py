@@ -105,7 +105,7 @@ def test_names_that_people_type(typed: str, meant: str) -> None:
         ("map(threshold=2)", "map has no parameter 'threshold'; did you mean 'relevant'?"),
         ("map(rel=2)", "map has no parameter 'rel'; did you mean 'relevant'?"),
         ({"metric": "ndcg", "cutoff": 10}, "ndcg has no parameter 'cutoff'; did you mean 'k'?"),
-        ("ndcg(gain=exponentail)", "gain='exponentail'; expected exp, linear, or a table"),
+        ("ndcg(gain=exponentail)", "gain='exponentail'; expected exp, linear, exp_real, or a table"),
     ],
 )  # fmt: skip
 def test_what_other_names_are_answered_with(typed: Any, said: str) -> None:
@@ -150,7 +150,7 @@ def values_of(metric: type[Metric], parameter: str, hint: Any) -> st.SearchStrat
         unit = st.lists(st.floats(0, 1), min_size=1, max_size=6)
         return st.sampled_from(["reciprocal", "log2", "letor", "none"]) | unit
     if parameter in ("gain", "discount"):
-        named = ["exp", "linear"] if parameter == "gain" else ["log2", "letor"]
+        named = ["exp", "linear", "exp_real"] if parameter == "gain" else ["log2", "letor"]
         return st.sampled_from(named) | tables
     if parameter == "k":
         return st.none() | st.integers(1, 10**6) if metric.takes_cutoff else st.none()
@@ -199,7 +199,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ),
         (
             "ndcg(gain=square)",
-            r"gain='square'; expected exp, linear, or a table such as \{0: 0, 1: 1, 2: 5\}",
+            r"gain='square'; expected exp, linear, exp_real, or a table such as \{0: 0, 1: 1, 2: 5\}",
         ),
         ("ndcg(ties=random)", r"ndcg: ties='random'; expected one of expected, stable, worst, best, id"),
         ("ndcg@0", r"ndcg@0: the cutoff must be at least 1"),
@@ -252,7 +252,7 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
         ({"metric": "ndcg", "as": 3}, r"ndcg: as=3; expected the name of a tool"),
         ({"metric": "ndcg", "gain": {1: 1, 2: 5}}, r"expected a value for every integer from 0 on"),
         ({"metric": "ndcg", "gain": {}}, r"expected a value for every integer from 0 on"),
-        ({"metric": "ndcg", "gain": 5}, r"gain=5; expected exp, linear, or a table"),
+        ({"metric": "ndcg", "gain": 5}, r"gain=5; expected exp, linear, exp_real, or a table"),
         ({"metric": "ndcg", "gain": [0, -1]}, r"expected finite values >= 0"),
     ],
 )

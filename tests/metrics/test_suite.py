@@ -21,6 +21,11 @@ class TestNDCGLinear(MetricSuite):
     grades = (0, 0, 0.5, 1.25, 7)
 
 
+class TestNDCGOfFractions(MetricSuite):
+    metric = "ndcg(gain=exp_real)@5"
+    grades = (0, 0, 0.5, 1.25, 7)
+
+
 class TestCG(MetricSuite):
     metric = "cg@5"
     never_falls_with_k = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import gains_of
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS, gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric
 from ltr_harness.metrics.rbp import RBP
 from ltr_harness.numbers import plain_number
@@ -74,11 +75,12 @@ def _fine_grades(judgments: Judgments) -> list[Caution]:
 
 
 def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    steep = [metric for metric in metrics if getattr(metric, "gain", None) == "exp"]
+    steep = [metric for metric in metrics if getattr(metric, "gain", None) in EXPONENTIAL_GAINS]
     grades = np.unique(judgments.labels)
     if not steep or not (grades > 0.0).any():
         return []
-    gain = gains_of(judgments, "exp", steep[0].name)
+    first: Any = steep[0]
+    gain = gains_of(judgments, first.gain, first.name)
     ratio = gain.max() / np.median(gain[gain > 0.0])
     if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
         return []

@@ -13,6 +13,8 @@ from ltr_harness.groups import Judgments
 from ltr_harness.numbers import plain_number
 from ltr_harness.wording import count_of
 
+NAMED_GAINS = ("exp", "linear", "exp_real")
+EXPONENTIAL_GAINS = ("exp", "exp_real")
 NAMED_DISCOUNTS = ("log2", "letor")
 UTILITIES = ("reciprocal", *NAMED_DISCOUNTS, "none")
 
@@ -63,7 +65,8 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
 def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64]:
     """float64 (n_rows,), the gain of every row.
 
-    ``exp`` is 2^g - 1, ``linear`` is g, a table names the gain of grades 0, 1, 2, …
+    ``exp`` is 2^g - 1 of whole grades, ``exp_real`` the same of any, ``linear`` is g, a table names the gain of
+    grades 0, 1, 2, …
 
     Args:
         judgments: labels in query groups.
@@ -78,9 +81,10 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
     if gain == "linear":
         return labels
     whole = labels == np.floor(labels)
-    if not whole.all():
-        _refuse(judgments, ~whole, metric, f"gain={gain} needs integer labels", "use gain=linear")
-    if gain == "exp":
+    if not whole.all() and gain != "exp_real":
+        cure = "use gain=linear or gain=exp_real" if gain == "exp" else "use gain=linear"
+        _refuse(judgments, ~whole, metric, f"gain={gain} needs integer labels", cure)
+    if gain in EXPONENTIAL_GAINS:
         too_large = labels > 1000
         if too_large.any():
             cure = "use gain=linear or map the grades (data.grades)"

@@ -13,6 +13,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.explanation.conventions import as_measured_by
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.report.numbers.test_rows import TestRows
 
@@ -116,7 +117,7 @@ def _metrics_of(plans: Sequence[_Plan]) -> list[Metric]:
 def _conventions(own: Metric) -> tuple[Convention, ...]:
     """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
     named: dict[Metric, list[str]] = {own: ["here"]}
-    if getattr(own, "gain", None) == "exp":
+    if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
         named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
     for tool, metrics in PRESETS.items():
         if own.name in metrics:
