@@ -12,7 +12,7 @@ import numpy as np
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import texts_of
-from ltr_harness.readers.column_names import ROLES, column_of, is_id
+from ltr_harness.readers.column_names import ROLES, column_of, is_id, is_outcome
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.tables import TableReader
 
@@ -75,7 +75,7 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
         return ()
     table = reader.opened(path)
     known = {*reader.roles(), *table.numeric_columns(), *table.category_columns()}
-    names = [name for name in table.columns if name not in known and not is_id(name)]
+    names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
     kinds = table.read([], [reader.query, *names])
     most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from ltr_harness.inspection.card import DataCard
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
+from ltr_harness.readers.column_names import is_outcome
 from ltr_harness.wording import count_of, plural
 
 Severity = Literal["error", "warning", "note"]
@@ -28,6 +29,7 @@ LINTS = (
     "sorted-labels",
     "without-relevant-documents",
     "leaking-feature",
+    "outcome-feature",
     "constant-features",
     "duplicate-features",
     "missing-values",
@@ -38,6 +40,8 @@ LINTS = (
 
 LEAK = 0.98
 """A single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8."""
+OUTCOME = 0.98
+"""A single feature above this AUC is told apart from the label by little."""
 FEW_QUERIES = 10
 """With fewer queries a feature can rank them all rightly by luck."""
 STEEP_GRADE = 7
@@ -110,6 +114,15 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
 
 def _columns(card: DataCard) -> Iterator[Finding]:
     first = card.splits[0]
+    acts = [name for name in first.feature_names if is_outcome(name)]
+    if acts:
+        yield Finding(
+            "outcome-feature",
+            "warning",
+            first.name,
+            f"{_names(acts)} {'is' if len(acts) == 1 else 'are'} called as what users do with a result",
+            "leave out what was not known before the query",
+        )
     for split in card.splits[1:]:
         if split.feature_names != first.feature_names:
             yield Finding(
@@ -198,6 +211,7 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             f"(random order: {split.random_ndcg:.4f})",
             "check whether it is made from the labels or known only after the fact, and leave it out",
         )
+    yield from _outcomes(split, {feature.name for feature in leaks})
     constant = [feature.name for feature in split.features if feature.constant]
     if constant:
         yield Finding(
@@ -224,6 +238,31 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             split.name,
             f"{_names(absent)} {'is' if len(absent) == 1 else 'are'} missing in more than half of the rows",
             "check whether that is meant",
+        )
+
+
+def _outcomes(split: SplitCard, known: Collection[str]) -> Iterator[Finding]:
+    if split.n_queries < FEW_QUERIES:
+        return
+    rest = [feature for feature in split.features if feature.name not in known]
+    only = [feature.name for feature in rest if feature.n_only_relevant]
+    if only:
+        yield Finding(
+            "outcome-feature",
+            "error",
+            split.name,
+            f"{_names(only)} {'is' if len(only) == 1 else 'are'} other than 0 in relevant documents alone",
+            "check whether it is known only after the fact, and leave it out",
+        )
+    close = [feature for feature in rest if feature.auc > OUTCOME and feature.name not in only]
+    if close:
+        yield Finding(
+            "outcome-feature",
+            "warning",
+            split.name,
+            f"{_names([feature.name for feature in close])} alone {'tells' if len(close) == 1 else 'tell'} relevant "
+            f"documents with an AUC of {max(feature.auc for feature in close):.4f}",
+            "check whether it is known only after the fact, and leave it out",
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.inspection.content import Content
+from ltr_harness.inspection.outcomes import auc, n_only_relevant
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.splits import shuffled
 
@@ -26,6 +27,9 @@ class FeatureFacts:
         low, high, mean: of values that are not missing; NaN if all are.
         ndcg: NDCG@10 of ranking by this feature alone, in the better direction; NaN where nothing is relevant.
         descending: whether the larger value comes first in that direction.
+        auc: of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one.
+        n_only_relevant: sampled rows in which it is neither 0 nor missing, if all of them have a label above 0 and
+            chance does not explain it; else 0.
         constant: one value in all rows.
         duplicate_of: another feature with the same values, or "".
     """
@@ -38,6 +42,8 @@ class FeatureFacts:
     n_zero: int
     ndcg: float
     descending: bool
+    auc: float
+    n_only_relevant: int
     constant: bool
     duplicate_of: str
 
@@ -105,6 +111,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     content = Content.of(dataset.features)
     sample = _sampled(dataset)
     ndcg, descending, random = _single_features(sample)
+    areas, only_relevant = _outcomes(sample)
     names = dataset.feature_names
     return SplitCard(
         name=name,
@@ -133,6 +140,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
                 int(content.n_zero[j]),
                 float(ndcg[j]),
                 bool(descending[j]),
+                areas[j],
+                only_relevant[j],
                 bool(content.constant[j]),
                 names[content.duplicate_of[j]] if content.duplicate_of[j] != j else "",
             )
@@ -177,6 +186,21 @@ def _single_features(
         down = mean(-values)
         ndcg[j], descending[j] = max(up, down), up >= down
     return ndcg, descending, random
+
+
+def _outcomes(sample: RankingDataset) -> tuple[list[float], list[int]]:
+    """Each feature's AUC, and the rows that it is there in if those are relevant alone."""
+    relevant, groups = sample.labels > 0, sample.groups
+    shares = np.add.reduceat(relevant, groups.boundaries[:-1], dtype=np.float64) / groups.sizes
+    with np.errstate(divide="ignore"):
+        log_share = np.repeat(np.log(shares), groups.sizes)
+    areas, rows = [], []
+    for j, name in enumerate(sample.feature_names):
+        values = sample.features[:, j].astype(np.float64)
+        rows.append(0 if name in sample.categories else n_only_relevant(values, relevant, log_share))
+        values[np.isnan(values)] = -np.inf
+        areas.append(auc(values, relevant))
+    return areas, rows
 
 
 def _n_sorted(labels: NDArray[np.float64], starts: NDArray[np.int64], several: NDArray[np.bool_]) -> int:

@@ -1,4 +1,4 @@
-"""What columns go by: the usual names of the query, the label, the document, the position, and of ids."""
+"""What columns go by: the usual names of the query, the label, the document, the position, of ids and of outcomes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,32 @@ ROLES = {
         "query",
         "srch_id",
         "search_id",
+        "search_group_id",
+        "search_group",
+        "query_group_id",
+        "query_group",
         "request_id",
         "session_id",
         "group_id",
         "group",
     ),
-    "label": ("label", "relevance", "rel", "grade", "judgment", "rating", "target", "y", "click", "clicked"),
+    "label": (
+        "label",
+        "relevance",
+        "rel",
+        "grade",
+        "judgment",
+        "rating",
+        "relevance_label",
+        "relevance_grade",
+        "relevance_score",
+        "relevance_judgment",
+        "relevancy",
+        "target",
+        "y",
+        "click",
+        "clicked",
+    ),
     "document_id": (
         "document_id",
         "doc_id",
@@ -50,6 +70,44 @@ def is_id(name: str) -> bool:
     """
     plain = _plain(name)
     return plain in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS) or plain.endswith(_ID_ENDINGS)
+
+
+# What a user does with a result, known only after it was shown. Rates and counts of the past have other names: clicks.
+_OUTCOMES = (
+    *(
+        "click",
+        "clicked",
+        "buy",
+        "bought",
+        "purchase",
+        "purchased",
+        "order",
+        "ordered",
+        "transaction",
+        "checkout",
+    ),
+    *("conversion", "converted", "revenue", "gmv", "booking", "booked", "gross_bookings"),
+    *("dwell", "dwell_time", "dwell_seconds", "dwell_ms", "watch_time"),
+    *("favorite", "favorited", "favourite", "favourited", "liked", "add_to_wishlist"),
+    *("cart", "add_to_cart", "added_to_cart", "addtocart", "atc", "add_to_basket", "added_to_basket"),
+)
+_AROUND_OUTCOMES = (("is_", "was_", "has_"), ("_bool", "_flag", "_usd", "_eur"))
+
+
+def is_outcome(name: str) -> bool:
+    """Whether a column is called as what users do with a result, which is no feature of it.
+
+    Example:
+        >>> [name for name in ("buy", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
+        ['buy', 'is_clicked', 'Add to cart']
+    """
+    plain = _plain(name)
+    before, after = _AROUND_OUTCOMES
+    for prefix in before:
+        plain = plain.removeprefix(prefix)
+    for suffix in after:
+        plain = plain.removesuffix(suffix)
+    return plain in _OUTCOMES
 
 
 def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str | None:

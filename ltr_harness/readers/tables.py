@@ -17,7 +17,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import names_all, texts_of
 from ltr_harness.readers.categories import joined_codes
-from ltr_harness.readers.column_names import is_id
+from ltr_harness.readers.column_names import is_id, is_outcome
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
@@ -37,7 +37,7 @@ class TableReader(FileReader, ValueOptions):
     features: tuple[str, ...] | None = Field(
         default=None,
         description="Columns to use as features. Default: every numeric column that has no other role and no name of "
-        "an id or a time, such as user_id, session or timestamp; and those that are categories.",
+        "an id, a time or an outcome, such as user_id, timestamp or purchase; and those that are categories.",
     )
     categorical: tuple[str, ...] = Field(
         default=(),
@@ -194,14 +194,18 @@ class TableReader(FileReader, ValueOptions):
             first = tables[0]
             fit = first.numeric_columns() | first.category_columns() | set(self.categorical)
             rest = [name for name in first.columns if name not in set(roles)]
-            ids = [name for name in rest if name in fit and is_id(name) and name not in self.categorical]
+            unnamed = [name for name in rest if name in fit and name not in self.categorical]
+            ids = [name for name in unnamed if is_id(name)]
+            outcomes = [name for name in unnamed if is_outcome(name)]
             absent = [name for name in self.categorical if name not in first.columns]
-            features = (*(name for name in rest if name in fit and name not in ids), *absent)
+            features = (*(name for name in rest if name in fit and name not in (*ids, *outcomes)), *absent)
             left_out = [name for name in rest if name not in fit]
             if left_out:
                 notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
-            if ids:
-                ignored = f"ignored ids and times of {first.path.name}: {', '.join(ids)}"
+            for what, names in (("ids and times", ids), ("outcomes", outcomes)):
+                if not names:
+                    continue
+                ignored = f"ignored {what} of {first.path.name}: {', '.join(names)}"
                 notes += (f"{ignored}; `features:` with their names would learn from them",)
             for table in tables:
                 if isinstance(table, Delimited):

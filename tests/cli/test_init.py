@@ -95,6 +95,25 @@ def test_columns_are_guessed_and_said(tmp_path: Path, capsys: pytest.CaptureFixt
         assert line in said
 
 
+def test_what_users_did_is_the_label_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = frame(top=1).rename(columns={"srch_id": "search_group_id", "relevance": "click"})
+    rows["buy"] = rows["late"] = rows.click * (np.arange(len(rows)) % 3 == 0)
+    output = tmp_path / "mine.yaml"
+    assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
+    said = capsys.readouterr().out
+    assert "query: column 'search_group_id'\nlabel: column 'click'" in said
+    assert "ignored outcomes of offers.csv: buy; `features:` with their names would learn from them" in said
+    assert "error: train: feature late is other than 0 in relevant documents alone" in said
+    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 2
+    assert run_command(cli, ["run", str(output), "--runs", str(tmp_path / "runs")]) == 2
+    assert "feature late is other than 0 in relevant documents alone" in (said := capsys.readouterr().err)
+    assert "--accept outcome-feature" in said
+    rows = rows.drop(columns=["late"]).rename(columns={"click": "Relevance score"})
+    output = tmp_path / "other.yaml"
+    assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
+    assert "label: column 'Relevance score'" in capsys.readouterr().out
+
+
 def test_columns_that_cannot_be_guessed_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,10 +157,7 @@ def test_no_file_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
     output.write_text("mine\n")
     assert run_command(cli, ["init", "-o", str(output)]) == 2
     assert output.read_text() == "mine\n"
-    assert (
-        "exists already; nothing was written; choose choose choose another name with -o"
-        in capsys.readouterr().err
-    )
+    assert "exists already; nothing was written; choose another name with -o" in capsys.readouterr().err
 
 
 def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> None:

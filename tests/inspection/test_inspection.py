@@ -97,6 +97,32 @@ def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str
     }
 
 
+def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
+    names = ["bm25", "Revenue", "is_clicked", "click_rate"]
+    train = made(feature_names=names)
+    (finding,) = lint(data_card({"train": train, "test": made(seed=1, prefix="b", feature_names=names)}))
+    assert (finding.lint, finding.severity, finding.place) == ("outcome-feature", "warning", "train")
+    assert finding.found == "2 features (Revenue, is_clicked) are called as what users do with a result"
+
+    def sparse(n: int) -> Callable[..., None]:
+        def change(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+            labels[:] = np.arange(400) % 10 == 5
+            features[:, 2] = (labels > 0) & (np.arange(400) < 10 * n)
+
+        return change
+
+    assert "outcome-feature" not in found(made(sparse(19))), "so few rows may be an exact match"
+    assert "outcome-feature" in found(made(sparse(20)))
+
+    def where_all_are(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+        labels[:100] = 1
+        features[:, 2] = np.arange(400) < 100
+
+    assert "outcome-feature" not in found(made(where_all_are)), (
+        "in queries without another row it says nothing"
+    )
+
+
 @pytest.mark.long
 def test_sound_data_has_nothing() -> None:
     assert found(made()) == {}
@@ -106,6 +132,22 @@ def test_sound_data_has_nothing() -> None:
 
 def _leak(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     features[:, 2] = -labels
+
+
+def _sold(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = np.where(_picked(labels), 9.5, 0)
+
+
+def _stayed(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = np.where(_picked(labels), features[:, 2], np.nan)
+
+
+def _picked(labels: NDArray[Any]) -> NDArray[Any]:
+    return (labels > 0) & (np.arange(400) % 3 == 0)
+
+
+def _told_apart(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = (labels > 0) * 9 + np.random.default_rng(5).normal(size=400) * 2
 
 
 def _sort(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
@@ -160,6 +202,9 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
 @pytest.mark.parametrize(
     ("plant", "name", "message"),
     [
+        (_sold, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone; check"),
+        (_stayed, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone"),
+        (_told_apart, "outcome-feature", "warning: train: feature 2 alone tells relevant documents with an AUC of 0.99"),
         (_leak, "leaking-feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
         (_sort, "sorted-labels", "warning: train: in 40 of 40 queries the documents are sorted by label"),
         (_steep, "steep-gain", "warning: train: with exponential gain grade 10 (1 row) weighs 1,023 times as much"),

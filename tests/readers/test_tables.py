@@ -330,6 +330,16 @@ def test_columns_of_other_types_are_told_together(tmp_path: Path) -> None:
     ]
 
 
+def test_outcomes_are_features_only_where_they_are_named(tmp_path: Path) -> None:
+    text = "query_id,click,bm25,buy,Add to cart,is_favorite,click_rate\n1,1,0.5,1,0,1,0.2\n"
+    data = from_csv(tmp_path, text, label="click")
+    assert data.feature_names == ("bm25", "click_rate")
+    assert data.notes == (
+        "ignored outcomes of a.csv: buy, Add to cart, is_favorite; `features:` with their names would learn from them",
+    )
+    assert from_csv(tmp_path, text, label="click", features=("buy", "bm25")).feature_names == ("buy", "bm25")
+
+
 def test_ids_and_times_are_features_only_where_they_are_named(tmp_path: Path) -> None:
     text = "query_id,label,bm25,user_id,session,timestamp,brand-id,valid\n1,1,0.5,7,8,1700000000,3,1\n"
     data = from_csv(tmp_path, text)

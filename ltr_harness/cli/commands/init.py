@@ -63,7 +63,7 @@ def command(
             Problem(
                 str(output),
                 "exists already; nothing was written",
-                cure="choose choose choose another name with -o",
+                cure="choose another name with -o",
             )
         )
     if valid is not None and test is None:
@@ -114,6 +114,7 @@ def _on(
         read_anyway,
         starter,
     )
+    from ltr_harness.inspection import data_card, lint
     from ltr_harness.readers.align import check_alignment
     from ltr_harness.readers.tables import TableReader
 
@@ -146,6 +147,7 @@ def _on(
             f"{count_of(facts.n_features, 'feature')}"
         )
     said += rows["train"].notes
+    said += [str(one) for one in lint(data_card({"train": rows["train"]})) if one.lint == "outcome-feature"]
     check_alignment(rows)
     best = best_single_feature(rows["train"])
     if best is not None:
