@@ -26,7 +26,7 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
     if not yes.size or not no.size:
         return float("nan")
-    below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))  # type: ignore[call-overload]
+    below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))
     up = (below + up_to) / (2 * yes.size * no.size)
     return float(max(up, 1 - up))
 
