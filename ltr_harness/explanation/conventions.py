@@ -6,7 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.metrics.core.presets import PRESETS
+from ltr_harness.metrics.table import DEFINITIONS
 
 # These ask the question; everything else is a convention of answering it, and another tool may have its own.
 _QUESTION = ("k", "relevant", "max_grade", "p", "graded", "b")
@@ -75,6 +78,26 @@ def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
         for field in dataclasses.fields(metric)
         if getattr(theirs, field.name) != getattr(metric, field.name)
     }
+
+
+def other_definitions(metric: Metric) -> dict[str, Metric]:
+    """The question `metric` asks as others define the answer: by a name of its own, or the tool that has it.
+
+    Example:
+        >>> from ltr_harness.metrics import MAP
+        >>> str(other_definitions(MAP(k=5))["map_retrieved"])
+        'map(denominator=retrieved)@5'
+    """
+    named = {name: parse_metric(definition) for name, definition in DEFINITIONS.items()}
+    others = {
+        name: dataclasses.replace(metric, **differing(type(one)(), one))
+        for name, one in named.items()
+        if one.name == metric.name
+    }
+    tools = {
+        tool: as_measured_by(tool, metric) for tool, metrics in PRESETS.items() if metric.name in metrics
+    }
+    return others | tools
 
 
 def in_words(name: str, choice: Any) -> str:

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.explanation.conventions import as_measured_by, differing, in_words
+from ltr_harness.explanation.conventions import differing, in_words, other_definitions
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
-from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 
 
@@ -100,7 +99,8 @@ def explain_mean(
     metric = metric.resolved(judgments)
     mean = whole.value(metric)
     presets = tuple(_presets(metric, mean, whole, effects=True))
-    theirs = {one.tool: as_measured_by(one.tool, metric) for one in presets if one.value is not None}
+    others = other_definitions(metric)
+    theirs = {one.tool: others[one.tool] for one in presets if one.value is not None}
     # whatever breaks ties: the ids it may take are not needed to know which queries count
     counts = {tool: whole.n_defined(dataclasses.replace(one, ties="stable")) for tool, one in theirs.items()}
     n_queries = judgments.groups.n_queries
@@ -228,10 +228,7 @@ def _worst_and_best(metric: Metric, query: _Asked) -> tuple[float, float] | None
 
 def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False) -> list[PresetValue]:
     values = []
-    for tool, metrics in PRESETS.items():
-        if metric.name not in metrics:
-            continue
-        theirs = as_measured_by(tool, metric)
+    for tool, theirs in other_definitions(metric).items():
         try:
             other = query.value(theirs)
         except MetricError as problem:

@@ -60,6 +60,9 @@ ALIASES = {
     "tauap": "tau_ap",
 }
 
+# A definition that goes by a name of its own.
+DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
+
 # What is asked for under another name, and is not the same: a distance for a correlation.
 SIMILAR = dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance")
 

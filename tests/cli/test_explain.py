@@ -133,7 +133,7 @@ def test_unlisted_and_unjudged_rows_of_a_trec_run(ltr: Cli, tmp_path: Path) -> N
     lines = [line.split() for line in out.splitlines()]
     assert lines[2][:7] == ["rank", "tied", "ranks", "document", "label", "score", "judged"]
     assert (lines[3][:4], lines[4][:5]) == (["1", "x", "0", "3"], ["2", "a", "1", "2", "yes"])
-    assert "trec_eval     0.2500  the same" in out
+    assert "trec_eval      0.2500  the same" in out
     assert " b " not in out  # it has no rank
 
 

@@ -25,6 +25,7 @@ from ltr_harness.metrics import (
     PFound,
     Spearman,
     TauAP,
+    function_metric,
     parse_metric,
 )
 from ltr_harness.metrics.core.binding import bind
@@ -320,3 +321,21 @@ def test_the_exponential_gain_of_fractions_where_it_is_asked_for() -> None:
         of_one_query(NDCG(), [0.5, 2])
     with pytest.raises(MetricError, match=r"2\^g - 1 overflows"):
         of_one_query(NDCG(gain="exp_real"), [1000.5, 2])
+
+
+def test_average_precision_of_what_was_retrieved_has_a_name_of_its_own() -> None:
+    """Hits at ranks 1, 3 and 4, and a fourth relevant document below the cutoff."""
+    labels, scores = [1, 0, 1, 1, 0, 1], [6, 5, 4, 3, 2, 1]
+    metric = parse_metric("map_retrieved@5")
+    assert str(metric) == "map(denominator=retrieved)@5"
+    assert of_one_query(metric, labels) == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
+    assert of_one_query(parse_metric("map@5"), labels) == pytest.approx((1 + 2 / 3 + 3 / 4) / 4)
+    rows = {row.tool: row for row in parse_metric("map@5").explain(labels, scores).presets}
+    assert rows["map_retrieved"].value == pytest.approx(0.8055555556)
+    assert rows["map_retrieved"].reason == "divided by the relevant documents within K"
+    with pytest.raises(
+        MetricError, match=r"map_retrieved is map\(denominator=retrieved\); leave out denominator"
+    ):
+        parse_metric("map_retrieved(denominator=total)@5")
+    with pytest.raises(MetricError, match="'map_retrieved' already names another metric"):
+        function_metric(lambda labels, scores: 0.0, name="map_retrieved", higher_is_better=True)

@@ -83,6 +83,8 @@ def test_aliases_parse_to_the_canonical_name() -> None:
         ("r-precision", "rprec"),
         ("hit-rate@3", "success@3"),
         ("ndcg(gain=exponential)@5", "ndcg@5"),
+        ("map_retrieved@5", "map(denominator=retrieved)@5"),
+        ("MAP-Retrieved(relevant=2,ties=id)", "map(denominator=retrieved,relevant=2,ties=id)"),
         ("q(gain=exponential)", "q(gain=exp)"),
     ],
 )

@@ -123,6 +123,19 @@ def test_a_convention_that_ties_make_random_is_refused_and_the_others_are_shown(
     assert len(found.means[model]) == len(found.conventions) > 1
 
 
+def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(rows: TestRows) -> None:
+    (found,) = recomputed(["map@2"], ["z-random"], rows)
+    (at,) = (i for i, one in enumerate(found.conventions) if "map_retrieved" in one.names)
+    labels, sizes = rows.judgments.labels, rows.judgments.groups.sizes
+    means = []
+    for seed in (0, 1):
+        measured = evaluate(
+            labels, rows.scores("z-random", seed), group_sizes=sizes, metrics=["map_retrieved@2"]
+        )
+        means += measured.means.values()
+    assert found.means["z-random"][at] == pytest.approx(np.mean(means), abs=1e-12)
+
+
 def test_what_differs_is_said_in_words(stored: ReportData) -> None:
     words = next(t for t in build_report(stored).tables if t.name == "tools_words")
     (row,) = (row for row in words.rows if "sklearn" in str(row[0]))

@@ -21,7 +21,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.metric import Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.table import built_in
+from ltr_harness.metrics.table import DEFINITIONS, built_in
 from ltr_harness.own_files import own_file_digest
 
 PerQuery = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
@@ -192,7 +192,7 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name a metric; expected letters, digits and _ only, such as "
             f"name={re.sub(r'[^A-Za-z0-9_]+', '_', name).strip('_') or 'my_metric'!r}"
         )
-    if built_in(name) is not None:
+    if built_in(name) is not None or name in DEFINITIONS:
         raise MetricError(f"{name!r} already names another metric; choose a name of your own")
 
 

@@ -13,7 +13,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
 from ltr_harness.metrics.core.tool_names import own_name, spelling
-from ltr_harness.metrics.table import OBJECTIVES, built_in, catalog
+from ltr_harness.metrics.table import DEFINITIONS, OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
 _FORM = re.compile(
@@ -170,6 +170,12 @@ def _taken_apart(metric: str) -> tuple[str, dict[str, Any]]:
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
+    definition = DEFINITIONS.get(name.lower().replace("-", "_"))
+    if definition is not None:
+        meant, said = _taken_apart(definition)
+        for key in sorted(said.keys() & parameters.keys()):
+            raise MetricError(f"{name} is {definition}; leave out {key}={parameters[key]}")
+        return _build(meant, {**said, **parameters})
     own = None if is_own_file(name) else own_name(name)
     if own is not None:
         meant, theirs = _taken_apart(own[1])

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.explanation.conventions import as_measured_by
+from ltr_harness.explanation.conventions import other_definitions
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
-from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.report.numbers.test_rows import TestRows
 
 
@@ -119,7 +118,6 @@ def _conventions(own: Metric) -> tuple[Convention, ...]:
     named: dict[Metric, list[str]] = {own: ["here"]}
     if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
         named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
-    for tool, metrics in PRESETS.items():
-        if own.name in metrics:
-            named.setdefault(as_measured_by(tool, own), []).append(tool)
+    for name, metric in other_definitions(own).items():
+        named.setdefault(metric, []).append(name)
     return tuple(Convention(tuple(names), metric) for metric, names in named.items())
