@@ -140,7 +140,7 @@ class ERR(Metric):
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
         assert self.max_grade is not None  # `resolved` has fixed it
-        refuse_above(self.max_grade, judgments, str(self))
+        refuse_above(self.max_grade, judgments, self.without_cutoff)
         if self.stop == "linear":
             return np.asarray(labels / (self.max_grade + 1.0))
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
@@ -153,8 +153,8 @@ class ERR(Metric):
             at = int(np.argmax(ranking.tie_end - rank))
             groups = judgments.groups
             raise MetricError(
-                f"{self}: {largest} documents of query {groups.name(groups.query_of(int(ranking.rows[at])))!r} "
-                f"tie; the "
+                f"{self.without_cutoff}: {largest} documents of query "
+                f"{groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
                 "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
             )
 

@@ -63,9 +63,9 @@ class MAP(BinaryMetric):
             if self.denominator == "retrieved":
                 if straddled >= 0:
                     raise MetricError(
-                        f"{self}: documents of query {judgments.groups.name(straddled)!r} tie across the cutoff, which "
-                        "makes the number of relevant documents retrieved, its divisor, random; choose "
-                        "ties=stable, worst, best or id"
+                        f"{self.without_cutoff}: documents of query {judgments.groups.name(straddled)!r} tie across "
+                        "the cutoff, which makes the number of relevant documents retrieved, its divisor, random; "
+                        "choose ties=stable, worst, best or id"
                     )
                 out /= np.maximum(hits, 1.0)
             else:

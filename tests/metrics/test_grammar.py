@@ -340,3 +340,10 @@ def test_fields_are_checked_once_on_the_way_through_evaluate(monkeypatch: pytest
     means = evaluate([1, 0, 2], [2.0, 1.0, 0.5], group_sizes=[3], metrics=names).means
     assert checked == ["10", "5", "10"]
     assert list(means) == names
+
+
+def test_a_tie_across_one_of_several_cutoffs_is_not_blamed_on_another() -> None:
+    """Bound together, the cutoffs have one definition; the tie straddles 2 and not 1."""
+    names = ["map(denominator=retrieved)@1", "map(denominator=retrieved)@2"]
+    with pytest.raises(MetricError, match=r"^map\(denominator=retrieved\): documents of query .* tie across"):
+        evaluate([1, 0, 1], [2.0, 1.0, 1.0], group_sizes=[3], metrics=names)

@@ -158,6 +158,11 @@ class Metric:
         return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
 
     @property
+    def without_cutoff(self) -> str:
+        """The canonical name of the definition, for messages that hold at every cutoff."""
+        return str(self).removesuffix(f"@{self.k}")
+
+    @property
     def definition(self) -> Hashable:
         """Equal for metrics that differ by their cutoff alone."""
         fields = dataclasses.fields(self)
