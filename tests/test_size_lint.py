@@ -54,5 +54,6 @@ def test_bounds(lint: ModuleType, tmp_path: Path, text: str, said: list[str]) ->
     assert [problem for _, problem in lint.problems(path)] == said
 
 
+@pytest.mark.long
 def test_the_package_keeps_to_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert loaded().main() == 0, capsys.readouterr().out

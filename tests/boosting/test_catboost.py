@@ -42,6 +42,7 @@ def model(train: Any) -> Any:
     return ranker(train)
 
 
+@pytest.mark.long
 def test_every_stage_is_measured_and_the_best_one_found(model: Any, valid: Any) -> None:
     best = best_round(model, pool(valid), NDCG(k=10), MAP(), threads=1)
     for metric in ("ndcg@10", "map"):

@@ -56,6 +56,7 @@ def value(split: Any, scores: Any, metric: str) -> float:
 @pytest.mark.parametrize(
     "metric", ["ndcg@5", "mrr", "map", "err(max_grade=4)@5", "precision@3", "q", "rprec"]
 )
+@pytest.mark.long
 def test_training_raises_the_metric_in_both(train: Any, metric: str) -> None:
     trees = train_lightgbm(train, for_lightgbm.objective(metric)).predict(train.X, raw_score=True)
     margins = train_xgboost(train, for_xgboost.objective(metric)).predict(matrix(train), output_margin=True)

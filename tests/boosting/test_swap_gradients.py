@@ -96,6 +96,7 @@ def written_out(
     norm=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
+@pytest.mark.long
 def test_they_are_the_pairs_written_out(
     metric: str, rows: list[tuple[int, int]], truncation: int, sigma: float, norm: bool
 ) -> None:

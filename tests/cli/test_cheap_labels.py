@@ -56,6 +56,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fil
 QRELS = ("--qrels", "human.qrels", "--cheap-labels", "llm.qrels")
 
 
+@pytest.mark.long
 def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
     code, out, _ = ltr("a.run", "b.run", "c.run", *QRELS, "--json")
     assert code == 0

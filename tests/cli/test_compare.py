@@ -66,6 +66,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sto
 SCORES = ("poor.txt", "noisy.txt", "fine.txt", "--data", "data.txt")
 
 
+@pytest.mark.long
 def test_an_experiments_runs(ltr: Cli) -> None:
     code, out, err = ltr("runs/tiny")
     assert (code, err) == (0, "")

@@ -82,6 +82,7 @@ def run_of(folder: Path, model: str) -> Path:
 
 class TestPredict:
     @pytest.mark.parametrize("model", ["lgbm", "xgb", "bm25"])
+    @pytest.mark.long
     def test_the_test_rows_get_the_stored_scores_whatever_the_columns_order(
         self, folder: Path, ltr: Cli, tmp_path: Path, model: str
     ) -> None:

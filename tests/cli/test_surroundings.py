@@ -32,6 +32,7 @@ models: {chance: {ranker: random}}
         (">&- 2>&- <&-", "list metrics", 0),
     ],
 )
+@pytest.mark.long
 def test_closed_streams_change_no_exit_code(tmp_path: Path, closed: str, arguments: str, code: int) -> None:
     command = f"exec {sys.executable} -m ltr_harness {arguments} {closed}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)

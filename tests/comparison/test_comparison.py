@@ -375,6 +375,7 @@ class TestStability:
         assert one.frame().to_csv() == other.frame().to_csv()
         assert one._repr_html_() == other._repr_html_()
 
+    @pytest.mark.long
     def test_forty_models(self) -> None:
         result = compare(models(n=120, shifts=tuple(np.linspace(0, 0.1, 40))))
         assert len(result.pairs) == 39 * 3
@@ -544,6 +545,7 @@ class TestSeeds:
         ) in result.notes
 
     @pytest.mark.parametrize(("seeds", "models_alarm"), [(3, 0.08), (2, 0.1)])
+    @pytest.mark.long
     def test_false_verdicts_about_methods(self, seeds: int, models_alarm: float) -> None:
         """Two methods alike, seed sd .005, query sd .1, 500 queries: 5 % are called better or worse, not 12 or more."""
         rng = np.random.default_rng(8)

@@ -92,6 +92,7 @@ def test_weights(both: dict[str, Comparison]) -> None:
             across_data_sets(both, wrong)
 
 
+@pytest.mark.long
 def test_lower_may_be_better() -> None:
     def turned(one: Comparison) -> Comparison:
         return compare(*(Entrant(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
@@ -126,6 +127,7 @@ def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison])
     assert loud.ci_high - loud.ci_low > 5 * (calm.ci_high - calm.ci_low)
 
 
+@pytest.mark.long
 def test_what_is_not_complete_is_refused(both: dict[str, Comparison]) -> None:
     with pytest.raises(
         NotComparableError, match="web: has no mixed, bad; expected every model on every data set"
@@ -165,6 +167,7 @@ def ltr(
     return run
 
 
+@pytest.mark.long
 def test_the_command(ltr: Cli) -> None:
     inputs = ("small/report", "web/report/report.json", "--data-sets")
     code, out, _ = ltr(*inputs, "-o", "page")

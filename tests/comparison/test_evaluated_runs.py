@@ -158,6 +158,7 @@ def test_problems_of_all_runs_come_at_once() -> None:
         evaluate_runs(QRELS, {"8": {"d1": 1.0}}, "mrr")
 
 
+@pytest.mark.long
 def test_real_grades_and_the_scale() -> None:
     implicit = {"q1": {"d1": 0.25, "d2": 1.5}}
     ev = evaluate_runs(implicit, {"q1": {"d1": 2.0, "d2": 1.0}}, ["ndcg(gain=linear)", "err"])["run"]
@@ -223,6 +224,7 @@ def test_a_ranking_without_judgments_has_a_cure() -> None:
         compare(table)
 
 
+@pytest.mark.long
 def test_the_command_reads_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

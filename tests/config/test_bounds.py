@@ -147,6 +147,7 @@ def test_more_points_than_anybody_compares(tmp_path: Path, changes: dict[str, An
     assert "at most 1,000" in found or "from 1 to 1000" in found or "expected an integer" in found
 
 
+@pytest.mark.long
 def test_a_mistake_in_every_line_is_told_quickly(tmp_path: Path) -> None:
     text = BASE + "".join(f"unknown{number}: 1\n" for number in range(6_000))
     found = said(tmp_path, text).splitlines()

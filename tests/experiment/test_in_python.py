@@ -21,6 +21,8 @@ from ltr_harness.readers.memory import from_arrays
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
 
+pytestmark = pytest.mark.long
+
 
 def made_up(seed: int, n_queries: int = 30) -> RankingDataset:
     rng = np.random.default_rng(seed)

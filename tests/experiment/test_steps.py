@@ -52,15 +52,18 @@ def tiny(small: dict[str, Any]) -> dict[str, Any]:
     return small
 
 
+@pytest.mark.long
 def test_each_step_is_entered_once_and_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
     assert entered(tiny, tmp_path) == ["read", "check", "list", "execute", "execute", "compare", "report"]
 
 
+@pytest.mark.long
 def test_what_is_done_is_not_executed_again(tiny: dict[str, Any], tmp_path: Path) -> None:
     run_experiment(tiny, runs=tmp_path)
     assert entered(tiny, tmp_path) == ["read", "check", "list", "compare", "report"]
 
 
+@pytest.mark.long
 def test_after_tuning_only_the_list_is_repeated(tuned: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
     del tuned["models"]["xgb"]

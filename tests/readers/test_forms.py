@@ -363,6 +363,7 @@ IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-1, 5), min_size=1, max_size=4), min_size=1))
+@pytest.mark.long
 def test_hostile_ids_come_through_whole(nested: dict[str, dict[str, int]]) -> None:
     for form in (nested, rows(nested), pa.Table.from_pandas(frame(nested, "qid", "docno", "label"))):
         assert as_dict(qrels_of(form)) == nested
@@ -403,6 +404,7 @@ WHOLE = [
     st.sampled_from(WHOLE),
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3), st.sampled_from(PIECES)), max_size=4),
 )
+@pytest.mark.long
 def test_damaged_files_are_read_or_refused(whole: bytes, changes: list[tuple[int, int, bytes]]) -> None:
     for at, cut, piece in changes:
         whole = whole[:at] + piece + whole[at + cut :]

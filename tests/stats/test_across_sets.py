@@ -113,6 +113,7 @@ def ranked(runs: int, sizes: tuple[int, ...]) -> tuple[float, float, float]:
     return held / runs, false / runs, covered / runs
 
 
+@pytest.mark.long
 def test_ranks_are_covered() -> None:
     held, false, covered = ranked(60, (60, 200))
     assert held >= 0.85

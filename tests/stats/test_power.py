@@ -64,6 +64,7 @@ def share_found(world: str, ratio: float, runs: int) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("world", ["normal", "exponential gains", "exponential losses"])
+@pytest.mark.long
 def test_the_plan_finds_the_difference_four_times_in_five(world: str) -> None:
     assert abs(share_found(world, 0.2, 150)[1] - 0.8) < 0.12
 
@@ -123,6 +124,7 @@ def units_found(difference: float, runs: int) -> tuple[int, float]:
     return n, there / runs
 
 
+@pytest.mark.long
 def test_the_plan_for_users() -> None:
     assert abs(units_found(0.02, 100)[1] - 0.8) < 0.13
 
@@ -156,6 +158,7 @@ def seeds_found(seeds: int, between: float, runs: int) -> tuple[int, float]:
     return n, there / runs
 
 
+@pytest.mark.long
 def test_the_plan_for_methods_with_seeds() -> None:
     assert abs(seeds_found(5, 0.003, 80)[1] - 0.8) < 0.14
 

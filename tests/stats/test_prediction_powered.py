@@ -75,6 +75,7 @@ def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[f
 
 
 @pytest.mark.parametrize("kind", ["normal", "undefined"])
+@pytest.mark.long
 def test_intervals_cover_and_noise_costs_nothing(kind: str) -> None:
     held, width, most = covered(kind, 0.0, 100, 1000, 300)
     assert held > 0.9
