@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import available_timezones
 
@@ -285,16 +286,7 @@ class MonitorConfig(Part):
 
         Where rows are left out of their lists because nobody judged them, no denominator counts them either.
         """
-        scale = self.relevance.scale
-        metrics = []
-        for metric in self.metrics:
-            chosen: dict[str, Any] = {}
-            if metric.empty == "skip" and self.empty != "skip":
-                chosen["empty"] = self.empty
-            if self.relevance.cuts_lists and isinstance(metric, Precision | F1):
-                chosen["denominator"] = "min_kn"
-            metrics.append(dataclasses.replace(metric, **chosen).on_scale(scale))
-        return tuple(dict.fromkeys(metrics))
+        return _resolved(self.metrics, self.empty, self.relevance.cuts_lists, self.relevance.scale)
 
     @property
     def primary(self) -> Metric:
@@ -321,6 +313,21 @@ class MonitorConfig(Part):
         """SHA-256 of the configuration without the places of files."""
         plain = self.model_dump(mode="json", exclude=PLACES)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)  # every test of every window asks for it
+def _resolved(
+    metrics: tuple[Metric, ...], empty: str, cuts_lists: bool, scale: float | None
+) -> tuple[Metric, ...]:
+    resolved = []
+    for metric in metrics:
+        chosen: dict[str, Any] = {}
+        if metric.empty == "skip" and empty != "skip":
+            chosen["empty"] = empty
+        if cuts_lists and isinstance(metric, Precision | F1):
+            chosen["denominator"] = "min_kn"
+        resolved.append(dataclasses.replace(metric, **chosen).on_scale(scale))
+    return tuple(dict.fromkeys(resolved))
 
 
 COUNTING_METRICS = frozenset(
