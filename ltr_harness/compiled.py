@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ltr_harness.atomic import write_whole
+from ltr_harness.files import write_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")

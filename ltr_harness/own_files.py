@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from ltr_harness.atomic import file_digest
 from ltr_harness.errors import Problem, UsageError
+from ltr_harness.files import file_digest
 
 _PREFIX = "ltr_harness_own_"
 

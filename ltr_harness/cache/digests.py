@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ltr_harness.atomic import file_digest, write_whole
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import file_digest, write_whole
 
 Stamp = Mapping[str, int]
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.atomic import UNFINISHED, unfinished, write_whole
 from ltr_harness.cache.digests import stamp
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.files import UNFINISHED, unfinished, write_whole
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
 

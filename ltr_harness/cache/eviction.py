@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ltr_harness.atomic import unfinished
 from ltr_harness.cache.entries import FACTS
+from ltr_harness.files import unfinished
 from ltr_harness.wording import count_of
 
 

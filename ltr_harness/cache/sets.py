@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness import readers
-from ltr_harness.atomic import file_digest, write_whole
 from ltr_harness.cache.digests import FileDigests
 from ltr_harness.cache.entries import (
     Fingerprints,
@@ -27,6 +26,7 @@ from ltr_harness.cache.entries import (
     write_entry,
 )
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.files import file_digest, write_whole
 from ltr_harness.fingerprint import sources_digest
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader

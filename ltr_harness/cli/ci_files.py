@@ -43,7 +43,7 @@ class Files(NamedTuple):
         Raises:
             UsageError: a file cannot be written.
         """
-        from ltr_harness.atomic import write_whole
+        from ltr_harness.files import write_whole
 
         try:
             if self.junit is not None:

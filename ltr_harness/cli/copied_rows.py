@@ -62,7 +62,7 @@ def copy_rows(
     Raises:
         DataError: the files differ in their columns.
     """
-    from ltr_harness.atomic import whole_files
+    from ltr_harness.files import whole_files
 
     for table in tables[1:]:
         if table.columns != tables[0].columns:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.atomic import unfinished
 from ltr_harness.config.experiment import ModelConfig
 from ltr_harness.errors import HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
@@ -28,6 +27,7 @@ from ltr_harness.experiment.run_tables import (
     write_table,
 )
 from ltr_harness.experiment.task import Task, config_of
+from ltr_harness.files import unfinished
 from ltr_harness.metrics import bind
 from ltr_harness.numbers import none_if_undefined
 from ltr_harness.rankers.boosted import TreeModel

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ltr_harness.atomic import sweep_unfinished, write_whole
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import outline_of, resolved_yaml
 from ltr_harness.errors import Problem, TrainingError, UsageError
@@ -29,6 +28,7 @@ from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.experiment.terminal_progress import where_somebody_looks
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
+from ltr_harness.files import sweep_unfinished, write_whole
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.atomic import file_digest
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.errors import Problem, UsageError
+from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from ltr_harness.atomic import file_digest
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import DataConfig
 from ltr_harness.errors import Problem, UsageError
@@ -21,6 +20,7 @@ from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.reading import data_of
+from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.numbers import none_if_undefined
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest

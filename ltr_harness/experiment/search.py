@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ltr_harness.atomic import write_whole
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.search import TuneConfig
 from ltr_harness.config.space import Range
@@ -23,6 +22,7 @@ from ltr_harness.errors import MissingExtraError, Problem
 from ltr_harness.experiment.search_files import FILES, LOCK, alone, is_damage, mended
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import Outcome, ShouldPrune
+from ltr_harness.files import write_whole
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.study import STUDY, StudyRecord, Trial, read_study, used_up
 from ltr_harness.wording import count_of

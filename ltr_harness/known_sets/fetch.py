@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from ltr_harness.atomic import file_digest
 from ltr_harness.errors import FetchError, Problem
+from ltr_harness.files import file_digest
 from ltr_harness.known_sets.known_set import Download
 from ltr_harness.wording import count_of
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ltr_harness.atomic import unfinished
 from ltr_harness.errors import DataError, HarnessError, Problem
+from ltr_harness.files import unfinished
 
 _BLOCK = 1 << 20
 _MOST_GROWTH = 100

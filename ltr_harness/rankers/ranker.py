@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
-from ltr_harness.atomic import file_digest
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
+from ltr_harness.files import file_digest
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 

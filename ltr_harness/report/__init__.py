@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
-from ltr_harness.atomic import whole_files
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.comparison import saved
 from ltr_harness.config.experiment import ReportConfig, ReportFormat
 from ltr_harness.errors import UsageError
+from ltr_harness.files import whole_files
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
 from ltr_harness.report.engine import EngineError

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from ltr_harness.atomic import write_whole
+from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table

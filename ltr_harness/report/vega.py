@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ltr_harness.atomic import write_whole
+from ltr_harness.files import write_whole
 from ltr_harness.report import engine
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from ltr_harness.atomic import file_digest, unfinished
 from ltr_harness.errors import TrainingError
+from ltr_harness.files import file_digest, unfinished
 from ltr_harness.runs.record import Record
 
 RECORD = "record.json"

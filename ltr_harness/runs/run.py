@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.atomic import file_digest, write_whole
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
+from ltr_harness.files import file_digest, write_whole
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.readers.categories import coded, recoded, with_categories

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ltr_harness.atomic import whole_files
 from ltr_harness.compression import bare_name
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import whole_files
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
 _SUFFIXES = {

@@ -160,7 +160,7 @@ def _write(dataset: RankingDataset, parts: Parts, paths: dict[str, Path], form: 
 
 def _say_parts(dataset: RankingDataset, parts: Parts, paths: dict[str, Path], notes: list[str]) -> None:
     """What was written, and beside it which query went where."""
-    from ltr_harness.atomic import whole_files
+    from ltr_harness.files import whole_files
 
     part_of: dict[int, str] = {}
     for part, queries in parts.items():

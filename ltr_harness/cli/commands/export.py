@@ -36,7 +36,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
     RUNS is a run folder, or an experiment's folder. No address of an index is in the file: installing it takes the
     one you have configured. `ltr-harness reproduce` trains again in what was installed from it.
     """
-    from ltr_harness.atomic import write_whole
+    from ltr_harness.files import write_whole
     from ltr_harness.runs import find_runs
     from ltr_harness.runs.packages import requirements
 

@@ -60,8 +60,8 @@ def command(
     query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row, in the
     order of the file.
     """
-    from ltr_harness.atomic import whole_files
     from ltr_harness.errors import UsageError
+    from ltr_harness.files import whole_files
     from ltr_harness.runs import load_run
 
     if output.suffix not in _SUFFIXES:

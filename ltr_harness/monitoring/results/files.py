@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.atomic import file_digest, whole_files, write_whole
+from ltr_harness.files import file_digest, whole_files, write_whole
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.log import files_of
 from ltr_harness.monitoring.queries import to_arrow

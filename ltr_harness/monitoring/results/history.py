@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ltr_harness.atomic import write_whole
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import write_whole
 
 if TYPE_CHECKING:
     from ltr_harness.monitoring.results.answers import Window

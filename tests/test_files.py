@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness import atomic
-from ltr_harness.atomic import file_digest, sweep_unfinished, unfinished, whole_files, write_whole
+from ltr_harness import files
+from ltr_harness.files import file_digest, sweep_unfinished, unfinished, whole_files, write_whole
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_an_error_names_the_file_and_not_the_hidden_folder(tmp_path: Path) -> No
     for path in (tmp_path / "file" / "a.txt", tmp_path / ("long" * 100)):
         with pytest.raises(OSError, match=r".") as caught:
             write_whole(path, "text")
-        assert atomic.UNFINISHED not in str(caught.value)
+        assert files.UNFINISHED not in str(caught.value)
 
 
 def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
 def killed(tmp_path: Path) -> Path:
     """What a process that was killed while it wrote left in the folder."""
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom ltr_harness.atomic import whole_files\n"
+        "import os, sys\nfrom pathlib import Path\nfrom ltr_harness.files import whole_files\n"
         "path = Path(sys.argv[1])\nwith whole_files(path) as temporary:\n"
         " temporary(path).write_text('half')\n os.kill(os.getpid(), 9)"
     )
@@ -92,14 +92,14 @@ def killed(tmp_path: Path) -> Path:
 
 
 def test_what_a_killed_process_left_goes_with_the_next_that_writes_there(killed: Path) -> None:
-    atomic._swept.cache_clear()
+    files._swept.cache_clear()
     write_whole(killed.parent / "b.txt", "text")
     assert [path.name for path in killed.parent.iterdir()] == ["b.txt"]
 
 
 def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom ltr_harness.atomic import unfinished\n"
+        "import sys, time\nfrom pathlib import Path\nfrom ltr_harness.files import unfinished\n"
         "with unfinished(Path(sys.argv[1])) as folder:\n print(folder, flush=True)\n time.sleep(60)"
     )
     process = subprocess.Popen(
