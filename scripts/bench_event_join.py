@@ -90,8 +90,8 @@ def write(folder: Path, rows: int, events: int) -> None:
 
 
 def ours(log: Path, events: Path, by: str) -> int:
+    from ltr_harness.logs.log import open_log
     from ltr_harness.monitoring.load import load_monitor_config
-    from ltr_harness.monitoring.log.log import open_log
     from ltr_harness.monitoring.log.rows import text_columns
     from ltr_harness.monitoring.relevance.event_join import matched
 

@@ -1,12 +1,13 @@
-"""Where tests find real data, and what they do where there is none."""
+"""Where tests find real data, and what they do where there is none; the command line in this process."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -80,3 +81,18 @@ def quick_workers() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return _REPOSITORY
+
+
+@pytest.fixture
+def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The command line; no traceback may reach the user."""
+    from ltr_harness.cli import cli
+    from ltr_harness.cli.ending import run_command
+
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        code = run_command(cli, [str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run

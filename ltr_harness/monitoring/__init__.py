@@ -5,13 +5,13 @@ every later stage is arithmetic on that table. One stage, one file; the folders 
 
 =================  =====================================================================================
 config, load       what the configuration file may say, and how it is read
-log/               Parquet, CSV or Arrow in batches cut at query boundaries (on a cluster: partitions);
+log/               batches of a log cut at query boundaries (on a cluster: partitions), in order;
                    at which rank each row stood; is the log fit to be judged (contract)
 relevance/         from clicks and purchases to relevance, by a rule that is part of the definition;
                    which row each event of an event log belongs to; how likely each rank is looked at
 queries            the table of queries, and its form on disk
 analysis/          production beside its baseline: difference, within/mix split, window by window, slices,
-                   drift of features, health of labels, clicks by rank, interleaving; adjusted for what is
+                   drift of features, health of labels, clicks by rank; adjusted for what is
                    known of the queries
 verdict/           what ends in exit code 4; three sentences
 results/           what each stage found, as values, JSON and tables; what later runs need to know of it

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import columns_of, query_frame
@@ -105,19 +103,6 @@ def xyz() -> pd.DataFrame:
             for rank, grade in enumerate(grades, start=1)
         ]
     )
-
-
-@pytest.fixture
-def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """The command line; no traceback may reach the user."""
-
-    def run(*arguments: Any) -> tuple[int, str, str]:
-        code = run_command(cli, [str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return run
 
 
 NAN = float("nan")

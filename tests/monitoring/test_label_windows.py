@@ -86,8 +86,8 @@ def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config(tmp_path / "e.parquet", **BY_USER)
     whole = monitor(settings, log=LOG).to_json()
-    for name in ("log.log.IN_MEMORY_ROWS", "log.log.BATCH_ROWS"):
-        monkeypatch.setattr(f"ltr_harness.monitoring.{name}", 2)
+    for name in ("IN_MEMORY_ROWS", "BATCH_ROWS"):
+        monkeypatch.setattr(f"ltr_harness.logs.log.{name}", 2)
     assert monitor(settings, log=LOG).to_json() == whole
 
 

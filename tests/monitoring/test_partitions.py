@@ -46,8 +46,12 @@ def baseline() -> pa.Table:
 
 def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
     # partitions first: importing it copies log's value, which must be the true one
-    for name in ("log.partitions.BATCH_ROWS", "log.log.BATCH_ROWS", "log.log.IN_MEMORY_ROWS"):
-        patch.setattr(f"ltr_harness.monitoring.{name}", rows)
+    for name in (
+        "monitoring.log.partitions.BATCH_ROWS",
+        "logs.log.BATCH_ROWS",
+        "logs.log.IN_MEMORY_ROWS",
+    ):
+        patch.setattr(f"ltr_harness.{name}", rows)
 
 
 # ---- a cluster of two processes ---------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:
 
 
 def _votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
-    from ltr_harness.monitoring.analysis.interleaving import interleaved
+    from ltr_harness.comparison.interleaving import interleaved
 
     if method.unit is not None:
         raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")

@@ -195,8 +195,8 @@ def _of_votes(
     models: int,
 ) -> Planned:
     """Sessions of an interleaving experiment, as alike within users as those of a log where one is given."""
+    from ltr_harness.comparison.interleaving import interleaved
     from ltr_harness.comparison.power import from_spread, level_text
-    from ltr_harness.monitoring.analysis.interleaving import interleaved
     from ltr_harness.stats.power import Spread
 
     if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:

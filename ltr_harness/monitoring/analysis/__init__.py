@@ -1,1 +1,1 @@
-"""What changed: periods, windows, tests, slices, drift, label health, presentation, interleaving."""
+"""What changed: periods, windows, tests, slices, drift, label health, presentation."""

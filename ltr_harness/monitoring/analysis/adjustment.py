@@ -16,8 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, primary_of, together
+from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.two_samples import Codes, Sample
 

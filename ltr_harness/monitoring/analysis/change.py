@@ -9,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.analysis.inputs import query_features, segment_column, segments_of
 from ltr_harness.monitoring.analysis.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.analysis.windows import hours_of_week, local_days
-from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, primary_of, together
+from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
 from ltr_harness.monitoring.results.answers import Adjustment, Cell, Change, Interval, Split
 from ltr_harness.stats.decomposition import Decomposition
 from ltr_harness.stats.paired import paired_differences

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.analysis.periods import Periods
-from ltr_harness.monitoring.queries import codes_of, column_of, columns_of, together
+from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.two_samples import difference

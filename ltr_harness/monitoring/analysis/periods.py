@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.analysis.adjustment import Prediction, adjusted_tables
 from ltr_harness.monitoring.analysis.days import DaysDiffer, Units, units_of
 from ltr_harness.monitoring.analysis.windows import season_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import codes_of, column_of, primary_of, together
+from ltr_harness.monitoring.queries import column_of, primary_of
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.stats.between_windows import widened
 from ltr_harness.stats.paired import paired_differences

@@ -16,10 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.analysis.inputs import query_features
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import codes_of, columns_of, together
+from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.results.answers import Interval, Slice
 from ltr_harness.stats.corrections import bh, bonferroni
 from ltr_harness.stats.drift import bin_edges, binned

@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import category_of, numbers_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.queries import category_of
 
 Floats = NDArray[np.float64]
 THREADS = 2  # of the compiled loops over one batch
@@ -119,20 +118,3 @@ def _repeated(queries: NDArray[np.int32], items: NDArray[np.int32], n_items: int
             repeated[row] = seen_in[item] == queries[row]
             seen_in[item] = queries[row]
     return repeated
-
-
-def numbers_of(column: Any, name: str) -> Floats:
-    """An Arrow column of numbers or truth values as float64, missing as NaN."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise DataError(Problem(f"column {name!r}", f"has the type {kind}", "numbers"))
-    values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
-    return values

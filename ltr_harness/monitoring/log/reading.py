@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.log import Log, open_log
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract, Finding
-from ltr_harness.monitoring.log.log import Log, open_log
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
 from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.batch import THREADS, Rows, in_order
 from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.ranks import ranking
-from ltr_harness.monitoring.log.times import timestamps
 from ltr_harness.monitoring.queries import query_frame
 from ltr_harness.monitoring.relevance.attribution import examined
 from ltr_harness.monitoring.relevance.grades import anything_happened, grades_of_rows

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.logs.log import Log, open_log
+from ltr_harness.logs.times import timestamps
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.log import Log, open_log
-from ltr_harness.monitoring.log.times import timestamps
 from ltr_harness.monitoring.relevance.ids import Codes, Ids
 from ltr_harness.monitoring.relevance.rule import EventLog, seconds
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import category_of, utf8
+from ltr_harness.logs.log import Log
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.log.log import Log
-from ltr_harness.monitoring.queries import category_of, utf8
 from ltr_harness.monitoring.relevance.event_join import matched
 
 Counts = dict[str, NDArray[np.int32]]

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.columns import texts_of
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.log.batch import Rows
 from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.queries import texts_of
 from ltr_harness.monitoring.relevance.attribution import (
     grades_from_events,
     grades_from_match,

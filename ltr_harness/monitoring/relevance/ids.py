@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.monitoring.queries import plain_column
+from ltr_harness.logs.columns import plain_column
 
 Codes = NDArray[np.int32]
 Letters = NDArray[np.uint8]

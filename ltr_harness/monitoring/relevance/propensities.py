@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import category_of, numbers_of
+from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring.config import Propensity, PropensityLog
-from ltr_harness.monitoring.log.batch import numbers_of
-from ltr_harness.monitoring.log.log import open_log
-from ltr_harness.monitoring.queries import category_of
 from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.files import file_digest, whole_files, write_whole
+from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.log import files_of
 from ltr_harness.monitoring.queries import to_arrow
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.baselines import PER_QUERY, is_result, is_run

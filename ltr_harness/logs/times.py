@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.monitoring.queries import utf8
+from ltr_harness.logs.columns import utf8
 
 _MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.monitoring.log.batch import numbers_of
-from ltr_harness.monitoring.log.log import open_log
-from ltr_harness.monitoring.queries import category_of
+from ltr_harness.logs.columns import category_of, numbers_of
+from ltr_harness.logs.log import open_log
 from ltr_harness.stats.paired import sign_flip_p, sign_test_p, win_tie_loss
 from ltr_harness.wording import count_of, plural
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from ltr_harness.comparison.interleaving import interleaved
 from ltr_harness.errors import DataError
-from ltr_harness.monitoring.analysis.interleaving import interleaved
 
 Cli = Callable[..., tuple[int, str, str]]
 

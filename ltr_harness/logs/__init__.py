@@ -1,0 +1,1 @@
+"""Logs of production: tables of any size, read in batches, their columns and their times."""
