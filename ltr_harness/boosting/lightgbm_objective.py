@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.boosting.lightgbm_metrics import judgments_of_fields, require_queries
 from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import Gradients, available_cores
+from ltr_harness.boosting.swap_gradients import Gradients
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 

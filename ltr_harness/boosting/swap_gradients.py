@@ -16,7 +16,6 @@ With E = exp(sigma (s - highest)), p is E_j / (E_i + E_j): one exponential for e
 from __future__ import annotations
 
 import itertools
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -187,8 +186,3 @@ class _Part:
         for query, (start, end) in enumerate(itertools.pairwise(groups.boundaries.tolist())):
             own = _own(self.change, query, ranked[start:end], min(top, end - start))
             add_gradients(form, pairs, scores, ranked, own, query, query + 1, gradient, hessian)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,8 +10,9 @@ import xgboost
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import Gradients, available_cores
+from ltr_harness.boosting.swap_gradients import Gradients
 from ltr_harness.boosting.xgboost_metrics import judgments_of
+from ltr_harness.cores import available_cores
 from ltr_harness.metrics import Metric, parse_metric
 
 

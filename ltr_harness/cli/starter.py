@@ -12,7 +12,7 @@ import numpy as np
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import texts_of
-from ltr_harness.readers.column_names import ROLES, column_of, is_id, is_outcome
+from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.tables import TableReader
 
@@ -44,7 +44,7 @@ def guessed_columns(
     for role in ROLES:
         if role in options:
             continue
-        column = column_of(role, columns)
+        column = column_for(role, columns)
         if column is not None:
             options[role] = column
             said.append(f"{role}: column {column!r}")

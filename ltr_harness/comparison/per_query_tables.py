@@ -18,7 +18,7 @@ from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.tool_names import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
-from ltr_harness.readers.column_names import column_of
+from ltr_harness.readers.column_names import column_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ def read_table(path: Path) -> pd.DataFrame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             separator = "," if path.suffix == ".csv" else "\t"
             names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
-            query = column_of("query", names.tolist())
+            query = column_for("query", names.tolist())
             return pd.read_csv(
                 path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
             )
@@ -73,7 +73,7 @@ def from_table(
     """
     frame = _as_pandas(table, name)
     frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
-    query = column_of("query", frame.columns.tolist())
+    query = column_for("query", frame.columns.tolist())
     if query is None:
         found = ", ".join(frame.columns)
         raise DataError(Problem(name, f"no column query_id (columns: {found})", _EXPECTED))
@@ -109,7 +109,7 @@ def _as_pandas(table: Any, name: str) -> pd.DataFrame:
 
     if hasattr(table, "iloc"):
         frame = cast("pd.DataFrame", table)
-        indexed = column_of("query", [str(level) for level in frame.index.names]) is not None
+        indexed = column_for("query", [str(level) for level in frame.index.names]) is not None
         return frame.reset_index() if indexed else frame
     try:
         return cast("pd.DataFrame", pa.table(table).to_pandas())
@@ -168,7 +168,7 @@ class _Columns:
                     table,
                     f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})",
                     "one column per metric, named as ndcg@10",
-                    _cure(kinds.others) or (_RANKING if column_of("document_id", kinds.others) else ""),
+                    _cure(kinds.others) or (_RANKING if column_for("document_id", kinds.others) else ""),
                 )
             )
         kinds._note_names(table, convention)

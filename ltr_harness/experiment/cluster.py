@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.config.experiment import Experiment, ModelConfig
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
-from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.pool import isolated
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 

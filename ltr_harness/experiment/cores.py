@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ltr_harness.boosting.swap_gradients import available_cores as available_cores
+from ltr_harness.cores import available_cores
 
 SMALL_DATA = 64_000_000
 """Values of a training set up to which a core trains a model of its own better than it helps with another's."""

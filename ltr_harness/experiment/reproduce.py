@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import DataConfig
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.reading import data_of
 from ltr_harness.files import file_digest

@@ -110,7 +110,7 @@ def is_outcome(name: str) -> bool:
     return plain in _OUTCOMES
 
 
-def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
+def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
     """The column of a table that has a role; None where no name says so.
 
     Args:
@@ -119,7 +119,7 @@ def column_of(role: str, columns: Sequence[str], said: str | None = None) -> str
         said: the column's name where somebody said it: it goes before all others.
 
     Example:
-        >>> column_of("query", ["Search-ID", "score"]), column_of("query", ["impression", "score"])
+        >>> column_for("query", ["Search-ID", "score"]), column_for("query", ["impression", "score"])
         ('Search-ID', None)
     """
     return said if said in columns else column_among(ROLES[role], columns)

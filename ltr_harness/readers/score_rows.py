@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
-from ltr_harness.readers.column_names import column_of
+from ltr_harness.readers.column_names import column_for
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.table_part import Table
 from ltr_harness.wording import count_of
@@ -67,9 +67,9 @@ def naming_columns(table: Table, judgments: Judgments, said: Mapping[str, str]) 
     label = next((name for name in (said.get("label"), "label") if name in columns), None)
     document_said = said.get("document_id")
     free = [name for name in columns if name not in (label, document_said)]
-    query = column_of("query", free, said.get("query"))
+    query = column_for("query", free, said.get("query"))
     rest = [name for name in columns if name not in (label, query)]
-    document = column_of("document_id", rest, document_said)
+    document = column_for("document_id", rest, document_said)
     has_row = query is not None and "row" in table.columns
     if query is not None and document is not None and judgments.document_ids is not None:
         return NamedBy(query, document, has_row, label)
@@ -86,7 +86,7 @@ def naming_columns(table: Table, judgments: Judgments, said: Mapping[str, str]) 
                 f"say which column of the data is the document (document_id), or leave {document} out {_BY_ORDER}",
             )
         )
-    _refuse_unused(table, query, [name for name in rest if column_of("position", [name]) is None])
+    _refuse_unused(table, query, [name for name in rest if column_for("position", [name]) is None])
     return NamedBy(query, label=label)
 
 

@@ -10,8 +10,8 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import HarnessError
-from ltr_harness.experiment.cores import available_cores
 
 pytestmark = pytest.mark.long
 

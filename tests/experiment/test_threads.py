@@ -14,8 +14,8 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.cores import available_cores
 from ltr_harness.experiment.experiment import prepare
 
 pytestmark = pytest.mark.long

@@ -103,7 +103,7 @@ def _version(name: str) -> str:
 
 
 def _cores() -> Diagnosis:
-    from ltr_harness.experiment.cores import available_cores
+    from ltr_harness.cores import available_cores
 
     limits = [
         f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT") if name in os.environ

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.svmlight import kernels
@@ -105,7 +105,7 @@ def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
 
 def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
     """Like `map`; the kernels let other threads run."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     if len(items) < 2 or cores < 2:
         return [task(item) for item in items]
     with ThreadPoolExecutor(min(cores, len(items), _MOST_THREADS)) as pool:
