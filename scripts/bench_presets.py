@@ -88,7 +88,7 @@ def main() -> None:
     for seed in options.seeds:
         splits: dict[str, RankingDataset] = {}
         for ranker, title, fields in variants(options):
-            resolved = catalog.load(ranker)(**fields).facts()
+            resolved = catalog.load(ranker)(**fields).definition()
             key = json.dumps([options.queries, seed, options.patience, ranker, resolved], default=str)
             if key not in known:
                 splits = splits or splits_of(seed, options.queries)

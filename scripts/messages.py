@@ -16,7 +16,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
-_KINDS = {"Problem", "Caution", "Finding", "echo", "say"}
+_KINDS = {"Problem", "Caution", "Finding", "LogFinding", "echo", "say"}
 
 
 class Message(NamedTuple):

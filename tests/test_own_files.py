@@ -14,7 +14,7 @@ from ltr_harness import parse_metric, run_experiment
 from ltr_harness.catalog import load_own_file
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.facts import changed_files, other_files, ranker_facts
+from ltr_harness.experiment.definitions import changed_files, other_files, ranker_definition
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.task import Plan
@@ -217,9 +217,9 @@ def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytes
     Theirs.__module__ = "pandas.rankers"
     import pandas
 
-    facts = ranker_facts(ModelConfig(ranker_name="theirs", ranker=Theirs()))
+    facts = ranker_definition(ModelConfig(ranker_name="theirs", ranker=Theirs()))
     assert facts["ranker"] == f"theirs pandas.rankers {pandas.__version__}"
-    assert ranker_facts(ModelConfig(ranker_name="random", ranker=RandomRanker()))["ranker"] == "random"
+    assert ranker_definition(ModelConfig(ranker_name="random", ranker=RandomRanker()))["ranker"] == "random"
 
 
 class Edit(Progress):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ltr_harness.config.experiment import ModelConfig
 from ltr_harness.errors import HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.experiment.facts import ranker_facts, stopping_facts
+from ltr_harness.experiment.definitions import ranker_definition, stopping_definition
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.reading import reading_of
@@ -116,7 +116,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "seed": task.seed,
         "deterministic": not task.seed_matters,
         "identity": task.identity,
-        "config": ranker_facts(config),
+        "config": ranker_definition(config),
         "rounds": config.rounds,
         "point": None if config.point is None else config.point.model_dump(),
         "threads": job.threads,
@@ -172,7 +172,7 @@ def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) 
         "status": "complete",
         "params": dict(fitted.params),
         "metrics": _summaries(evaluation),
-        "stopping": None if rule is None else StoppingFacts(**stopping_facts(rule)),
+        "stopping": None if rule is None else StoppingFacts(**stopping_definition(rule)),
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
         "notes": [*fold.test.notes, *fitted.notes],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ltr_harness.config.experiment import ModelConfig
-from ltr_harness.experiment.facts import definition, ranker_facts, stopping_facts
+from ltr_harness.experiment.definitions import metric_definition, ranker_definition, stopping_definition
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job
 from ltr_harness.fingerprint import fingerprint_arrays
@@ -29,7 +29,7 @@ def identity_of(
         error: why nothing was chosen: then nothing that could be trained has this identity.
     """
     ranker, stopping = model.ranker, job.stopping
-    facts = ranker_facts(model)
+    facts = ranker_definition(model)
     if error:
         facts["tuning"] = error
     return training_identity(
@@ -38,7 +38,7 @@ def identity_of(
         rounds=model.rounds,
         stopping=None
         if stopping is None
-        else stopping_facts(stopping) | {"metric": definition(stopping.metric)},
+        else stopping_definition(stopping) | {"metric": metric_definition(stopping.metric)},
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if valid and "valid" in fold.facts else None,
         packages=package_versions(ranker.packages),
@@ -57,7 +57,7 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
     test = fold.facts["test"].fingerprint
     if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
         test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
-    return evaluation_identity(identity, [definition(metric) for metric in job.metrics], test)
+    return evaluation_identity(identity, [metric_definition(metric) for metric in job.metrics], test)
 
 
 def study_identity_of(job: Job, model: str, fold: Fold) -> str:
@@ -73,5 +73,5 @@ def study_identity_of(job: Job, model: str, fold: Fold) -> str:
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
     facts = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
     return study_identity(
-        training, {**facts, "space": tune.plain_space(model), "metric": definition(job.decisive)}
+        training, {**facts, "space": tune.plain_space(model), "metric": metric_definition(job.decisive)}
     )

@@ -12,7 +12,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.experiment.cluster import Cluster
-from ltr_harness.experiment.facts import refuse_changed
+from ltr_harness.experiment.definitions import refuse_changed
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.inspection import Finding
 from ltr_harness.metrics import Metric

@@ -24,9 +24,9 @@ import numpy as np
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, is_data_parallel, load_distributed
+from ltr_harness.experiment.definitions import changed_files
 from ltr_harness.experiment.dispatch import Rounds, batched, dispatch
 from ltr_harness.experiment.execute import execute
-from ltr_harness.experiment.facts import changed_files
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job, SerializedJob
 from ltr_harness.experiment.progress import Progress

@@ -14,7 +14,7 @@ from ltr_harness.config.load import settings
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiment.cluster import Cluster, across_all
 from ltr_harness.experiment.cores import sensible_workers, threads_of
-from ltr_harness.experiment.facts import other_files
+from ltr_harness.experiment.definitions import other_files
 from ltr_harness.experiment.folds import FoldReader, largest_label
 from ltr_harness.experiment.job import Job
 from ltr_harness.runs.folder import encoded

@@ -182,7 +182,7 @@ def _ranker(run: Run) -> tuple[Ranker, list[str]]:
     changed = []
     if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
         changed.append(f"{record.ranker.rpartition(':')[0]} is not the file it was")
-    now = ranker.facts().get("inputs", {})
+    now = ranker.definition().get("inputs", {})
     changed += [f"{name} is not the file it was" for name in before if now.get(name) != before[name]]
     return ranker, changed
 

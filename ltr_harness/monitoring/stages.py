@@ -25,7 +25,7 @@ from ltr_harness.monitoring.analysis.summaries import (
 from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log.contract import Finding, alerting
+from ltr_harness.monitoring.log.contract import LogFinding, alerting
 from ltr_harness.monitoring.log.reading import read_log
 from ltr_harness.monitoring.queries import column_of, columns_of, digest, primary_of
 from ltr_harness.monitoring.relevance.attribution import describe
@@ -126,7 +126,9 @@ def watch(
     return analysed(production, before, settings, findings, kind, folder, orphans)
 
 
-def _baseline(source: Any, config: MonitorConfig, dask: Any) -> tuple[pd.DataFrame, str, tuple[Finding, ...]]:
+def _baseline(
+    source: Any, config: MonitorConfig, dask: Any
+) -> tuple[pd.DataFrame, str, tuple[LogFinding, ...]]:
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         if is_result(path):
@@ -141,7 +143,7 @@ def analysed(
     production: pd.DataFrame,
     baseline: pd.DataFrame | None,
     config: MonitorConfig,
-    findings: tuple[Finding, ...] = (),
+    findings: tuple[LogFinding, ...] = (),
     baseline_kind: str | None = None,
     history: Path | None = None,
     orphans: NDArray[np.int64] | None = None,
@@ -188,7 +190,7 @@ def analysed(
 
 
 def _evidence(
-    analysis: Analysis, whole_cut: Cut, findings: tuple[Finding, ...], config: MonitorConfig
+    analysis: Analysis, whole_cut: Cut, findings: tuple[LogFinding, ...], config: MonitorConfig
 ) -> Evidence:
     ours, theirs = (tuple(f for f in findings if f.log == log) for log in ("production", "baseline"))
     return Evidence(

@@ -119,13 +119,13 @@ class BoostedRanker(Ranker):
     def canonical_name(cls, parameter: str) -> str:
         """The name that an alias stands for."""
 
-    def facts(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
-        facts = {**super().facts(), "preset": None, "params": self.library_params()}
+        definition = {**super().definition(), "preset": None, "params": self.library_params()}
         code = {
             f"metric {metric.name}": metric.digest for metric in self.metrics() if metric.digest is not None
         }
-        return {**facts, "inputs": {**facts.get("inputs", {}), **code}} if code else facts
+        return {**definition, "inputs": {**definition.get("inputs", {}), **code}} if code else definition
 
     def search_space(self) -> dict[str, Any]:
         return SPACES.get((self.library, self.loss), {})

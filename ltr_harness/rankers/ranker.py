@@ -279,14 +279,14 @@ class Ranker(BaseModel, ABC):
         """Files that the ranker reads besides the data; their content is part of a run's identity."""
         return ()
 
-    def facts(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         """Everything about the definition that can move a score, for the run's identity and record."""
-        facts = self.model_dump(mode="json")
+        definition = self.model_dump(mode="json")
         digests = {}
         for path in self.inputs():
             with suppress(OSError):  # `check` says that it is not there
                 digests[path.name] = file_digest(path)
-        return {**facts, "inputs": digests} if digests else facts
+        return {**definition, "inputs": digests} if digests else definition
 
     @abstractmethod
     def fit(self, training: Training) -> FittedModel:

@@ -85,7 +85,7 @@ class RankerSuite:
     def test_its_facts_are_plain_values(self) -> None:
         import json
 
-        assert json.loads(json.dumps(self.made().facts())) is not None
+        assert json.loads(json.dumps(self.made().definition())) is not None
 
     # --- training ---
 

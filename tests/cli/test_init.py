@@ -78,7 +78,7 @@ def test_data_of_every_format_gives_an_experiment_that_passes_check(
     prepared = prepare(output, runs=tmp_path / "runs")
     assert len(prepared.job.reader.names()) == 5
     assert prepared.job.experiment.data.max_grade == 4
-    best = prepared.job.experiment.models["one-feature"].ranker.facts()["feature"]
+    best = prepared.job.experiment.models["one-feature"].ranker.definition()["feature"]
     assert str(best) in ("match: title", "2", "feature_2", "1")
 
 

@@ -214,5 +214,6 @@ def test_runs_from_before_there_was_the_field_are_the_same_runs(
         task.identity for task in plain
     ]
     assert not any(
-        "data_parallel" in str(config.ranker.facts()) for config in load_experiment(small).models.values()
+        "data_parallel" in str(config.ranker.definition())
+        for config in load_experiment(small).models.values()
     )

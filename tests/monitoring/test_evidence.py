@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import Interval, LabelTest, Presentation, Slice
 from ltr_harness.monitoring.verdict.alerts import alerts_of
 
@@ -23,7 +23,7 @@ from .conftest import (  # type: ignore[import-not-found]
     window,
 )
 
-WARNING = Finding("gaps", "warning", "production", 2, 10, "queries", "queries with gaps", ())
+WARNING = LogFinding("gaps", "warning", "production", 2, 10, "queries", "queries with gaps", ())
 IPS = Interval(-0.2, -0.3, -0.1)  # a tenth of the 2.0 it was
 A_TENTH = {"compare": {"min_drop": 0.1}}
 

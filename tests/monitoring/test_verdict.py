@@ -8,7 +8,7 @@ import pytest
 
 from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import FeatureDrift, Interval, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict.cause import _explains, cause_of
 from ltr_harness.monitoring.verdict.verdict import verdict_of
@@ -33,7 +33,7 @@ STILL_NUMBERS = "0.8000 -> 0.8100, +0.0100 [-0.0200, +0.0400]"
 STILL_TEXT = f"ndcg@10 did not measurably change: {STILL_NUMBERS}."
 EVERYWHERE = "No segments or features were named in which to look for the cause."
 SLICED = "It is worst in country=D (0.800 -> 0.700, 10.0 % of queries)."
-WARNING = Finding("gaps", "warning", "production", 2, 9, "queries", "queries with gaps", ())
+WARNING = LogFinding("gaps", "warning", "production", 2, 9, "queries", "queries with gaps", ())
 ALIKE = "It changed about equally everywhere: no segment stands out."
 ALIKE_AND_DRIFT = f"{ALIKE} Not explained by feature drift."
 LOST = "Labels were lost, or other documents are retrieved: their order is not what changed."

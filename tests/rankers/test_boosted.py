@@ -61,7 +61,7 @@ class TestPresets:
         ranker = LightGBMRanker(preset="small", params={"eta": 0.3})
         assert ranker.library_params()["eta"] == 0.3
         assert "learning_rate" not in ranker.library_params()
-        assert ranker.facts()["params"]["num_leaves"] == 7
+        assert ranker.definition()["params"]["num_leaves"] == 7
         assert ranker.fit(Training(train=train, rounds=2)).params["lambdarank_truncation_level"] == 20
 
     def test_an_unknown_one_is_an_error(self, said: Any) -> None:
@@ -290,7 +290,7 @@ class TestGoingOn:
         digests = []
         for rounds in (2, 3):
             kind(params=params).fit(Training(train=train, rounds=rounds)).save(tmp_path)
-            digests.append(kind(params=params, init_model=tmp_path).facts()["inputs"])
+            digests.append(kind(params=params, init_model=tmp_path).definition()["inputs"])
         assert digests[0] != digests[1]
 
     @each

@@ -110,7 +110,7 @@ def test_query_weights_reach_the_gradients(kind: Any, make_dataset: Any) -> None
 def test_a_scale_is_the_experiments(kind: Any, train: Any) -> None:
     ranker = made(kind, {"metric": "err@5"})
     assert str(ranker.on_scale(4).objective) == "err(max_grade=4)@5"
-    assert ranker.on_scale(4).facts() != ranker.on_scale(5).facts()
+    assert ranker.on_scale(4).definition() != ranker.on_scale(5).definition()
     with pytest.warns(UserWarning, match="taking the largest label seen"):
         left_open = ranker.fit(training(train)).score(train.features)
     np.testing.assert_array_equal(left_open, ranker.on_scale(4).fit(training(train)).score(train.features))
@@ -119,7 +119,7 @@ def test_a_scale_is_the_experiments(kind: Any, train: Any) -> None:
 @pytest.mark.parametrize("kind", BOTH)
 def test_every_choice_belongs_to_the_identity(kind: Any) -> None:
     facts = [
-        made(kind, objective).facts()
+        made(kind, objective).definition()
         for objective in (
             {"metric": "ndcg@10"},
             {"metric": "ndcg@5"},

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import Cut
-from ltr_harness.monitoring.log.contract import CHECKS, Finding
+from ltr_harness.monitoring.log.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.results.answers import Window
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
@@ -47,7 +47,7 @@ def list_lengths(production: pd.DataFrame, baseline: pd.DataFrame | None) -> tup
     return tuple(rows)
 
 
-def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[Finding, ...]:
+def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
     """Queries whose time lies apart from the rest of the log, as a check of the contract."""
     at = np.flatnonzero(cut.stray[cut.codes])
     if not at.size:
@@ -57,7 +57,9 @@ def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[Finding, ...]:
     windows = (cut.labels[code] for code in cut.codes[at])
     named = sorted(f"query {name!r} ({window})" for name, window in zip(ids, windows, strict=True))[:3]
     return (
-        Finding("time_stray", severity, "production", at.size, len(production), unit, meaning, tuple(named)),
+        LogFinding(
+            "time_stray", severity, "production", at.size, len(production), unit, meaning, tuple(named)
+        ),
     )
 
 

@@ -129,7 +129,7 @@ CHECKS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class LogFinding:
     """One check that found something.
 
     Attributes:
@@ -229,14 +229,14 @@ class Contract:
         )[:3]
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[LogFinding, ...]:
         """Errors first, in the order of `CHECKS`."""
         findings = []
         for name, (severity, unit, meaning, _cure) in CHECKS.items():
             if name in self._counts:
                 examples = tuple(self._examples[name])
                 findings.append(
-                    Finding(
+                    LogFinding(
                         name,
                         severity,
                         self.log,
@@ -279,8 +279,8 @@ def _first_three(texts: Iterable[str]) -> list[str]:
 
 
 def alerting(
-    production: tuple[Finding, ...], baseline: tuple[Finding, ...], margin: float = 0.01
-) -> list[Finding]:
+    production: tuple[LogFinding, ...], baseline: tuple[LogFinding, ...], margin: float = 0.01
+) -> list[LogFinding]:
     """Warnings that are more frequent in production than in the baseline by more than the margin.
 
     Args:

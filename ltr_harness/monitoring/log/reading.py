@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Contract, Finding
+from ltr_harness.monitoring.log.contract import Contract, LogFinding
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
 from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events
@@ -23,7 +23,7 @@ class LogRead(NamedTuple):
     """One log, read: its queries, what its checks found, and when events without an impression happened."""
 
     table: pd.DataFrame
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     orphans: NDArray[np.int64] | None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import (
     Adjustment,
     Alert,
@@ -51,7 +51,7 @@ class MonitorResult:
     alerts: tuple[Alert, ...]
     notices: tuple[str, ...]
     verdict: Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     conventions: tuple[Conventions, ...]
     list_lengths: tuple[ListLengths, ...]
     changes: tuple[Change, ...]

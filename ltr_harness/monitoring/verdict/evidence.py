@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Finding
+from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import (
     Change,
     FeatureDrift,
@@ -31,9 +31,9 @@ class Evidence:
     labels: Sequence[LabelTest]
     labels_arriving: bool
     presentation: Presentation | None
-    warnings: Sequence[Finding]
+    warnings: Sequence[LogFinding]
     n_immature: int
-    findings: Sequence[Finding]
+    findings: Sequence[LogFinding]
     days_unknown: bool = False
     adjusted_for: Sequence[str] = ()
 

@@ -21,11 +21,11 @@ class DataParallelRanker(BoostedRanker):
         "each; true: as many as the cluster has. For data that do not fit one machine.",
     )
 
-    def facts(self) -> dict[str, Any]:
-        facts = super().facts()
+    def definition(self) -> dict[str, Any]:
+        definition = super().definition()
         if self.data_parallel is False:  # runs from before there was the field are the same runs
-            del facts["data_parallel"]
-        return facts
+            del definition["data_parallel"]
+        return definition
 
     def across(self, n_workers: int) -> Self:
         """The same with the number of workers said: it can move a tree."""

@@ -14,23 +14,23 @@ from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 
 
-def ranker_facts(config: ModelConfig) -> dict[str, Any]:
+def ranker_definition(config: ModelConfig) -> dict[str, Any]:
     """A ranker's name and every field, with the digest or the version of its code if that is not the harness's own."""
-    facts: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.facts()}
+    definition: dict[str, Any] = {"ranker": config.ranker_name, **config.ranker.definition()}
     module = type(config.ranker).__module__
     if is_own_file(config.ranker_name):
-        facts["ranker"] = own_file_digest(config.ranker_name)
+        definition["ranker"] = own_file_digest(config.ranker_name)
     elif not module.startswith("ltr_harness."):
-        facts["ranker"] = f"{config.ranker_name} {module} {installed_version(module)}"
-    return facts
+        definition["ranker"] = f"{config.ranker_name} {module} {installed_version(module)}"
+    return definition
 
 
-def definition(metric: Metric) -> str:
+def metric_definition(metric: Metric) -> str:
     """A metric's canonical name, with the digest of its code where that is not the harness's own."""
     return str(metric) if metric.digest is None else f"{metric} {metric.digest}"
 
 
-def stopping_facts(rule: StoppingRule) -> dict[str, Any]:
+def stopping_definition(rule: StoppingRule) -> dict[str, Any]:
     """A stopping rule as records keep it."""
     return {
         "metric": str(rule.metric),
