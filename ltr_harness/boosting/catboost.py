@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.boosting.expected_grade import expected_grade
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import Bound, distinct_metrics
@@ -98,10 +99,11 @@ def stages(
         every: 1 or more.
         threads: of the prediction; -1 takes all.
     """
-    staged = model.staged_predict(
-        data, eval_period=every, thread_count=threads
-    )  # raw, unless it is a classifier's
-    for number, scores in enumerate(staged, start=1):
+    grades = list(model.classes_)
+    kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
+    staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
+    for number, found in enumerate(staged, start=1):
+        scores = expected_grade(found, grades) if grades else found
         yield min(number * every, model.tree_count_), bound.means(scores)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -177,9 +178,9 @@ def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
 
     Args:
         binding: metrics and judgments.
-        scores: float64 (n_rows,), raw.
+        scores: float64 (n_rows,), raw; of a multi-class model (n_rows, n_grades), probabilities.
     """
-    means = binding.means(scores)
+    means = binding.means(one_per_row(scores))
     return [
         (MetricName.of(metric), float(mean), metric.higher_is_better)
         for metric, mean in zip(binding.metrics, means, strict=True)

@@ -25,6 +25,7 @@ from ltr_harness.boosting.callbacks import (
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
+from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.boosting.watching import Measured, WatchedTraining, distinct_metrics
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost_metrics import (
@@ -268,9 +269,7 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         # compared in the first round alone: on small data that costs more than the new tree.
         first = not self._watching.history
         values = {
-            name: self._watching.bindings[name]
-            .means(model.predict(matrix, output_margin=True, validate_features=first))
-            .tolist()
+            name: self._watching.bindings[name].means(_scores(model, matrix, first)).tolist()
             for name, matrix in self._data.items()
         }
         return self._watching.record(rounds, rounds, values)
@@ -303,3 +302,9 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
             raise UsageError(
                 "a linear model has no rounds to go back to; expected booster='gbtree', or no early stopping"
             )
+
+
+def _scores(model: Any, matrix: Any, validate_features: bool) -> Any:
+    """Margins; of a model with several for each row the expected grade, which its probabilities say."""
+    margins = model.predict(matrix, output_margin=True, validate_features=validate_features)
+    return margins if margins.ndim == 1 else one_per_row(model.predict(matrix, validate_features=False))

@@ -11,6 +11,7 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
+from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -92,7 +93,7 @@ class CustomMetric:
                 means = bind(self._metrics, judgments_of(matrix))
                 self._metrics = means.metrics
             self._bound[matrix] = means
-        values = means.means(scores)
+        values = means.means(one_per_row(scores))
         return [(name, float(value)) for name, value in zip(means.names, values, strict=True)]
 
 

@@ -18,6 +18,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric
+from ltr_harness.rankers.grade_classes import CLASSES, class_problems
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.objective_cautions import Optimised, objective_cautions
 from ltr_harness.rankers.objectives import objective_problems
@@ -258,6 +259,10 @@ class BoostedRanker(Ranker):
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
         is_known = not problems  # what depends on an objective that is none cannot be judged
+        if self.loss in CLASSES:
+            asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
+            asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
+            problems += class_problems(self.loss, asked, facts)
         presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:
             problems.append(
@@ -268,7 +273,7 @@ class BoostedRanker(Ranker):
                 Problem(
                     "drop_blank",
                     f"has no effect with the objective {self.objective}: "
-                    "queries without a relevant document have no pairs",
+                    "rank_xendcg alone learns noise from queries without a relevant document",
                     cure="leave it out",
                 )
             )

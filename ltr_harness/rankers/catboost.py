@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.catboost import stages
+from ltr_harness.boosting.expected_grade import expected_grade
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.dataset import RankingDataset
@@ -33,6 +34,7 @@ from ltr_harness.rankers.catboost_losses import (
     translation_problems,
 )
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.grade_classes import refuse_shares
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.objective_cautions import Optimised
@@ -233,7 +235,7 @@ class CatBoostRanker(BoostedRanker):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CatBoostModel(TreeModel):
-    """A CatBoost model cut to its best round; scores are raw."""
+    """A CatBoost model cut to its best round; scores are raw, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = CatBoostRanker.model_file
     booster: Any
@@ -247,13 +249,19 @@ class CatBoostModel(TreeModel):
         matrix = as_matrix(features, self.n_features)
         if not len(matrix):
             return np.empty(0)
-        scores = self.booster.predict(
+        grades = self._grades
+        found = self.booster.predict(
             self._typed(matrix),
-            prediction_type="RawFormulaVal",
+            prediction_type="Probability" if grades else "RawFormulaVal",
             ntree_end=rounds,
             thread_count=self.threads or -1,
         )
-        return np.asarray(scores, dtype=np.float64)
+        return expected_grade(found, grades) if grades else np.asarray(found, dtype=np.float64)
+
+    @property
+    def _grades(self) -> list[float]:
+        """Those of the classes; none where the model is not of classes."""
+        return list(self.booster.classes_)
 
     @property
     def n_leaves(self) -> int:
@@ -289,6 +297,7 @@ class CatBoostModel(TreeModel):
         return [column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]]
 
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        refuse_shares(bool(self._grades))
         coded = self.booster.get_cat_feature_indices()
         pool = _catboost().Pool(self._typed(as_matrix(features, self.n_features)), cat_features=coded)
         return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)

@@ -43,6 +43,7 @@ OBJECTIVES: Final[dict[str, tuple[str, ...]]] = {
     "QuerySoftMax": ("beta",),
     "QueryRMSE": (),
     "RMSE": (),
+    "MultiClass": (),
 }
 """Each loss with the parameters that it reads."""
 

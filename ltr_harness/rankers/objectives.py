@@ -13,6 +13,7 @@ _ALIKE = (
     {"rank:xendcg", "rank_xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg", "xendcg_mart"},
     {"pairlogit", "pairwise", "rank:pairwise", "ranknet"},
     {"lambdamap", "map", "rank:map"},
+    {"mcrank", "multi:softmax", "multi:softprob", "multiclass", "softmax"},
     {"l2", "mse", "pointwise", "queryrmse", "reg:squarederror", "regression", "rmse"},
 )
 

@@ -70,6 +70,23 @@ def test_runs_repeat_here_in_workers_and_from_the_record(optimised: dict[str, An
 
 
 @pytest.mark.long
+def test_models_of_classes_run_here_in_workers_and_again(small: dict[str, Any], tmp_path: Path) -> None:
+    small["models"] = {
+        "lgbm": {"ranker": "lightgbm", "objective": "multiclass", "preset": "small"},
+        "xgb": {"ranker": "xgboost", "objective": "multi:softprob", "preset": "small"},
+    }
+    here = run_experiment(small, runs=tmp_path / "one")
+    assert not here.failures, [run.record.error for run in here.failures]
+    both = run_experiment(small, runs=tmp_path / "two", workers=2)
+    assert {run.path.name: run.record.files for run in both.runs} == {
+        run.path.name: run.record.files for run in here.runs
+    }
+    for run in here.runs:
+        assert run.record.params["num_class"] == 5
+        assert reproduce(run.path).identical
+
+
+@pytest.mark.long
 @pytest.mark.usefixtures("one_core")
 def test_its_options_are_searched(optimised: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")

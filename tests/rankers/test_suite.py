@@ -85,6 +85,16 @@ class TestXGBoostXendcg(RankerSuite):
     fields: ClassVar[dict[str, Any]] = {"objective": "rank_xendcg", "params": XGB, "drop_blank": True}
 
 
+class TestLightGBMClasses(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"objective": "multiclass", "params": SAMPLED, "exclude": ["four"]}
+
+
+class TestXGBoostClasses(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"objective": "multi:softprob", "params": XGB, "exclude": ["four"]}
+
+
 class _CatBoost(RankerSuite):
     ranker = "catboost"
 
@@ -106,6 +116,14 @@ class TestPairLogit(_CatBoost):
         "objective": "PairLogit",
         "params": {"depth": 3},
         "monotone": {"one": 1},
+    }
+
+
+class TestCatBoostClasses(_CatBoost):
+    fields: ClassVar[dict[str, Any]] = {
+        "objective": "MultiClass",
+        "params": {"depth": 3},
+        "exclude": ["four"],
     }
 
 

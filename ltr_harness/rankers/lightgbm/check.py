@@ -14,6 +14,7 @@ import numpy as np
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.grade_classes import CLASSES
 from ltr_harness.rankers.lightgbm.parameters import (
     OWNED,
     canonical,
@@ -85,7 +86,7 @@ def _values(
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     """Limits that depend on the data."""
     problems = []
-    if objective not in ("regression", METRIC) and facts.n_fractional:
+    if objective not in ("regression", METRIC, *CLASSES) and facts.n_fractional:
         does = "truncates" if objective == "rank_xendcg" else "refuses"
         problems.append(
             Problem(

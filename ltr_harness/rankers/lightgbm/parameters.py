@@ -16,6 +16,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "lambdarank": {"lambdarank_truncation_level": 30, "lambdarank_norm": True, "sigmoid": 1.0},
     "rank_xendcg": {},
     "regression": {},
+    "multiclass": {"num_class": 2},  # as many as there are grades
 }
 TRUNCATION = "lambdarank_truncation_level"
 _LOSSES = {**OBJECTIVES, METRIC: {}}
@@ -56,6 +57,7 @@ OWNED = {
         ],
         _SEEDS,
     ),
+    "num_class": "it is counted from the training labels, for objective: multiclass",
     "num_threads": "the harness divides the machine's cores among the workers",
     **dict.fromkeys(["deterministic", "force_row_wise", "force_col_wise", "verbosity", "task"], _HARNESS),
     **dict.fromkeys(
@@ -119,14 +121,13 @@ _OTHER_LOSSES = [
     "fair_c",
     "is_unbalance",
     "neg_bagging_fraction",
-    "num_class",
     "poisson_max_delta_step",
     "pos_bagging_fraction",
     "scale_pos_weight",
     "tweedie_variance_power",
 ]
 _LAMBDARANK_ONLY = ["label_gain", "lambdarank_norm", "lambdarank_truncation_level", "sigmoid"]
-_REGRESSION_ONLY = ["boost_from_average", "reg_sqrt"]
+_REGRESSION_ONLY = ["reg_sqrt"]
 # parameter -> the other that must be set for it to mean anything, in words and as a test
 _DART_ONLY = ["drop_rate", "max_drop", "skip_drop", "uniform_drop", "xgboost_dart_mode"]
 _GOSS_ONLY = ["other_rate", "top_rate"]
@@ -228,6 +229,7 @@ _GROWING_ONLY = {
     "metric",
     "min_gain_to_split",
     "min_sum_hessian_in_leaf",
+    "num_class",
     "num_leaves",
     "objective",
     "path_smooth",
@@ -271,6 +273,11 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     conditions: list[tuple[list[str], bool, str]] = [
         (_LAMBDARANK_ONLY, objective == "lambdarank", f"with the objective {objective}"),
         (_REGRESSION_ONLY, objective == "regression", f"with the objective {objective}"),
+        (
+            ["boost_from_average"],
+            objective in ("regression", "multiclass"),
+            f"with the objective {objective}",
+        ),
         (_OTHER_LOSSES, False, f"with the objective {objective}"),
         (["lambdarank_position_bias_regularization"], "position" in given, "without position_bias: true"),
         (_DART_ONLY, boosting == "dart", "without boosting: dart"),

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers.binned import shared
 from ltr_harness.rankers.boosted import Importance, TreeModel, learned_bias
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.grade_classes import CLASSES, n_classes, refuse_shares
 from ltr_harness.rankers.lightgbm import parameters
 from ltr_harness.rankers.lightgbm.check import problems, spoken
 from ltr_harness.rankers.lightgbm.position_bias import position_biases
@@ -40,7 +42,7 @@ _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
 class LightGBMRanker(DataParallelRanker):
-    """LightGBM's lambdarank or rank_xendcg, any metric, or a pointwise regression on the labels for reference."""
+    """LightGBM's lambdarank or rank_xendcg, any metric, or, as a reference, a regression on the labels or McRank."""
 
     packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
     library: ClassVar[str] = "lightgbm"
@@ -49,8 +51,8 @@ class LightGBMRanker(DataParallelRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "lambdarank",
-        description="lambdarank, rank_xendcg or regression; {metric: err@10, …}: any metric; primary: the one that "
-        "decides.",
+        description="lambdarank, rank_xendcg, regression or multiclass (McRank: the expected grade); "
+        "{metric: err@10, …}: any metric; primary: the one that decides.",
     )
 
     @classmethod
@@ -100,6 +102,8 @@ class LightGBMRanker(DataParallelRanker):
         self.require(training)
         params = self.library_params(training.train.feature_names)
         handed = parameters.complete(self.loss, params, training.seed, training.threads)
+        if self.loss in CLASSES:
+            handed["num_class"] = n_classes(training.train)
         rounds = training.max_rounds
         if self.data_parallel:
             return self._fit_across(training, handed)
@@ -132,7 +136,7 @@ class LightGBMRanker(DataParallelRanker):
                 callbacks=[watch] if watch else None,
             )
         history = watch.history if watch else []
-        kept = booster.num_trees()
+        kept = booster.current_iteration()
         trained = history[-1].round if history else kept
         n_splits = int(booster.feature_importance("split").sum())
         return LightGBMModel(
@@ -168,7 +172,7 @@ class LightGBMRanker(DataParallelRanker):
             "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
         ):
             trained = train_across(n_parts, training, self.prepared, train)
-        booster, kept = trained.model, trained.model.num_trees()
+        booster, kept = trained.model, trained.model.current_iteration()
         rounds = trained.history[-1].round if trained.history else kept
         n_splits = int(booster.feature_importance("split").sum())
         return LightGBMModel(
@@ -216,25 +220,30 @@ class LightGBMRanker(DataParallelRanker):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LightGBMModel(TreeModel):
-    """A booster that consists of the best round's trees; scores are raw, not probabilities."""
+    """A booster that consists of the best round's trees; scores are raw, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = LightGBMRanker.model_file
     booster: Any
     threads: int | None = None
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.booster.num_feature())
-        if not len(matrix):
-            return np.empty(0)
-        scores = self.booster.predict(matrix, raw_score=True, num_threads=self.threads or 0)
-        return np.asarray(scores, dtype=np.float64)
+        return self.score_after(features, self.booster.current_iteration())
 
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
         matrix = as_matrix(features, self.booster.num_feature())
+        if not len(matrix):
+            return np.empty(0)
         scores = self.booster.predict(
-            matrix, raw_score=True, num_iteration=rounds, num_threads=self.threads or 0
+            matrix,
+            raw_score=not self._is_of_classes,
+            num_iteration=rounds,
+            num_threads=self.threads or 0,
         )
-        return np.asarray(scores, dtype=np.float64)
+        return np.asarray(one_per_row(scores), dtype=np.float64)
+
+    @property
+    def _is_of_classes(self) -> bool:
+        return int(self.booster.num_model_per_iteration()) > 1
 
     @property
     def n_leaves(self) -> int:
@@ -245,6 +254,7 @@ class LightGBMModel(TreeModel):
         return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)
 
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        refuse_shares(self._is_of_classes)
         matrix = as_matrix(features, self.booster.num_feature())
         values = self.booster.predict(matrix, pred_contrib=True, num_threads=self.threads or 0)
         return np.asarray(values, dtype=np.float64)
@@ -264,7 +274,7 @@ class LightGBMModel(TreeModel):
             booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
             raise DataError(f"{path}: LightGBM cannot read it: {spoken(str(problem))}") from problem
-        return cls(booster=booster, threads=threads, best_round=booster.num_trees())
+        return cls(booster=booster, threads=threads, best_round=booster.current_iteration())
 
 
 def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:

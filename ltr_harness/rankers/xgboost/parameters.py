@@ -22,11 +22,13 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:map": _PAIRS,
     "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
     "reg:squarederror": {},
+    "multi:softprob": {"num_class": 2},  # as many as there are grades
 }
 PAIRS = "lambdarank_num_pair_per_sample"
 SQUARED_ERROR = "reg:squarederror"
 LAMBDA = ("rank:ndcg", "rank:pairwise", "rank:map")
 XENDCG = "rank_xendcg"
+POINTWISE = (SQUARED_ERROR, "multi:softprob")
 _LOSSES = {**OBJECTIVES, METRIC: {"base_score": 0.0}}
 _OURS = (XENDCG, METRIC)
 
@@ -60,7 +62,8 @@ OWNED = {
         ],
         _DATA,
     ),
-    **dict.fromkeys(["num_class", "num_target", "multi_strategy"], "a ranker has one score per row"),
+    "num_class": "it is counted from the training labels, for objective: multi:softprob",
+    **dict.fromkeys(["num_target", "multi_strategy"], "a ranker has one score per row"),
     **dict.fromkeys(
         ["process_type", "updater", "refresh_leaf"],
         "the harness trains new trees; choose them by `tree_method`",

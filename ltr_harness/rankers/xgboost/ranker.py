@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,12 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers.binned import shared
 from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, learned_bias
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
+from ltr_harness.rankers.grade_classes import CLASSES, n_classes, refuse_shares
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.objective_cautions import Optimised
@@ -35,7 +39,7 @@ from ltr_harness.rankers.xgboost.check import problems, spoken
 
 
 class XGBoostRanker(DataParallelRanker):
-    """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; squared error for reference."""
+    """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; as a reference regression or McRank."""
 
     packages: ClassVar[tuple[str, ...]] = ("xgboost",)
     library: ClassVar[str] = "xgboost"
@@ -44,8 +48,8 @@ class XGBoostRanker(DataParallelRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "rank:ndcg",
-        description="rank:ndcg, rank:pairwise, rank:map, rank_xendcg or reg:squarederror; {metric: err@10, …}: any "
-        "metric; primary: the one that decides.",
+        description="rank:ndcg, rank:pairwise, rank:map, rank_xendcg, reg:squarederror or multi:softprob (McRank: "
+        "the expected grade); {metric: err@10, …}: any metric; primary: the one that decides.",
     )
     relevant: int | None = Field(
         None,
@@ -96,7 +100,7 @@ class XGBoostRanker(DataParallelRanker):
         return Optimised(f"params.{parameters.PAIRS}", depth, gain)
 
     def selection(self) -> tuple[Any, ...]:
-        return (*super().selection(), self.relevant, self.objective == parameters.SQUARED_ERROR)
+        return (*super().selection(), self.relevant, self.objective in parameters.POINTWISE)
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         return super().recorded(handed) | ({} if self.relevant is None else {"relevant": self.relevant})
@@ -110,6 +114,8 @@ class XGBoostRanker(DataParallelRanker):
         self.require(training)
         params = self.library_params(training.train.feature_names)
         handed = parameters.complete(self.loss, params, training.seed, training.threads)
+        if self.loss in CLASSES:
+            handed["num_class"] = n_classes(training.train)
         rounds = training.max_rounds
         if self.data_parallel:
             return self._fit_across(training, handed)
@@ -266,7 +272,7 @@ class XGBoostRanker(DataParallelRanker):
     def _queries(self, split: RankingDataset) -> dict[str, Any]:
         """Groups and weights: XGBoost weighs queries, and rows where there are none."""
         sizes, weights = split.groups.sizes, split.judgments.query_weights
-        if self.objective == parameters.SQUARED_ERROR:
+        if self.objective in parameters.POINTWISE:
             return {"weight": None if weights is None else np.repeat(weights, sizes)}
         return {"group": sizes, "weight": weights}  # never query ids: XGBoost cuts them to 32 bits
 
@@ -285,21 +291,29 @@ class XGBoostRanker(DataParallelRanker):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class XGBoostModel(TreeModel):
-    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost."""
+    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost.
+
+    The score of a model of classes is the expected grade.
+    """
 
     FILE: ClassVar[str] = XGBoostRanker.model_file
     booster: Any
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.booster.num_features())
-        if not len(matrix):
-            return np.empty(0)
-        return np.asarray(self.booster.inplace_predict(matrix, predict_type="margin"), dtype=np.float64)
+        return self.score_after(features, 0)
 
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
         matrix = as_matrix(features, self.booster.num_features())
-        scores = self.booster.inplace_predict(matrix, predict_type="margin", iteration_range=(0, rounds))
-        return np.asarray(scores, dtype=np.float64)
+        if not len(matrix):
+            return np.empty(0)
+        kind = "value" if self._is_of_classes else "margin"
+        scores = self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=(0, rounds))
+        return np.asarray(one_per_row(scores), dtype=np.float64)
+
+    @cached_property
+    def _is_of_classes(self) -> bool:
+        learner = json.loads(self.booster.save_config())["learner"]
+        return int(learner["learner_model_param"]["num_class"]) > 1
 
     @property
     def n_leaves(self) -> int:
@@ -313,6 +327,7 @@ class XGBoostModel(TreeModel):
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
         import xgboost
 
+        refuse_shares(self._is_of_classes)
         matrix = as_matrix(features, self.booster.num_features())
         data = xgboost.DMatrix(
             matrix,

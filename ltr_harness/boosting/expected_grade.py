@@ -1,0 +1,49 @@
+"""McRank's score: the expected grade of a row, where a model gives each grade a probability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.errors import MetricError
+
+
+def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) -> NDArray[np.float64]:
+    """The sum of grade times probability, float64 (n_rows,).
+
+    Args:
+        probabilities: (n_rows, n_grades), as a multi-class model predicts them.
+        grades: (n_grades,) of the columns; 0, 1, 2 … unless given.
+
+    Raises:
+        MetricError: a row's values do not sum to 1.
+
+    Source:
+        Li, Burges & Wu 2007, "McRank: Learning to Rank Using Multiple Classification and Gradient Boosting".
+
+    Example:
+        >>> expected_grade([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).tolist()
+        [0.75, 1.5]
+    """
+    # rows in order: sums must not depend on how the library lays its columns
+    shares = np.ascontiguousarray(probabilities, dtype=np.float64)
+    of_row = shares.sum(axis=1)
+    if not np.allclose(of_row, 1.0, rtol=0, atol=1e-3):
+        raise MetricError(
+            f"a row has {shares.shape[1]} predictions that sum to {of_row[np.argmax(np.abs(of_row - 1))]:g}; expected "
+            "one score per row, or the probabilities of the grades 0, 1, 2 …"
+        )
+    worth = np.arange(shares.shape[1]) if grades is None else np.asarray(grades, dtype=np.float64)
+    summed: NDArray[np.float64] = (shares * worth).sum(axis=1)
+    return summed
+
+
+def one_per_row(predictions: Any) -> Any:
+    """Predictions as scores: a column as it is, probabilities of grades as the expected grade.
+
+    Args:
+        predictions: (n_rows,) or (n_rows, n_grades).
+    """
+    return expected_grade(predictions) if np.ndim(predictions) == 2 else predictions
