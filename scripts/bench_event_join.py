@@ -93,7 +93,7 @@ def ours(log: Path, events: Path, by: str) -> int:
     from ltr_harness.logs.log import open_log
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.log.rows import text_columns
-    from ltr_harness.monitoring.relevance.event_join import matched
+    from ltr_harness.relevance.event_join import matched
 
     join: dict[str, Any] = {"path": str(events)}
     if by == "user":
@@ -104,7 +104,13 @@ def ours(log: Path, events: Path, by: str) -> int:
             "relevance": {"events": {"click": 1, "buy": 4}, "event_log": join},
         }
     )
-    _, _, row, _ = matched(config, open_log(log, text_columns=text_columns(config)), str(events))
+    _, _, row, _ = matched(
+        config.relevance.event_log,
+        config.columns,
+        "UTC",
+        open_log(log, text_columns=text_columns(config)),
+        str(events),
+    )
     return int((row >= 0).sum())
 
 

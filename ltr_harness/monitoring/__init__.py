@@ -5,10 +5,8 @@ every later stage is arithmetic on that table. One stage, one file; the folders 
 
 =================  =====================================================================================
 config, load       what the configuration file may say, and how it is read
-log/               batches of a log cut at query boundaries (on a cluster: partitions), in order;
-                   at which rank each row stood; is the log fit to be judged (contract)
-relevance/         from clicks and purchases to relevance, by a rule that is part of the definition;
-                   which row each event of an event log belongs to; how likely each rank is looked at
+log/               a log's batches (`ltr_harness.logs`), ranked and with the grades of the rule of relevance
+                   (`ltr_harness.relevance`), to queries; on a cluster: partitions
 queries            the table of queries, and its form on disk
 analysis/          production beside its baseline: difference, within/mix split, window by window, slices,
                    drift of features, health of labels, clicks by rank; adjusted for what is

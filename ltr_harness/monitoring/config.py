@@ -19,9 +19,10 @@ from pydantic import (
 )
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.logs.settings import ListColumns, Name, Names, Part, duration, seconds
 from ltr_harness.metrics import F1, NDCG, Metric, Precision, parse_metric
-from ltr_harness.monitoring.relevance.rule import Name, Names, Part, Relevance, duration, seconds
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.relevance.rule import Propensity, Relevance
 
 
 def _window_size(text: str) -> str:
@@ -59,24 +60,9 @@ MetricField = Annotated[
 ]
 
 
-class Columns(Part):
+class Columns(ListColumns):
     """Which column plays which role."""
 
-    query_id: Name = Field(default="query_id", description="One search: one list shown to one user.")
-    item_id: Name | None = Field(
-        default=None, description="What was shown; needed to find duplicates and to join events."
-    )
-    rank: Name | None = Field(
-        default=None,
-        description="Position from 1. This or `score` is needed; both are checked against each other.",
-    )
-    score: Name | None = Field(default=None, description="The model's score, higher ranks first.")
-    timestamp: Name | None = Field(
-        default=None, description="When the query was asked; without it everything is one window."
-    )
-    cluster_id: Name | None = Field(
-        default=None, description="Whom queries belong to, such as the user: their queries are alike."
-    )
     pair_key: Name | None = Field(
         default=None, description="What recurs in both periods, such as the query's text."
     )
@@ -91,9 +77,7 @@ class Columns(Part):
     )
 
     @model_validator(mode="after")
-    def _a_ranking(self) -> Self:
-        if self.rank is None and self.score is None:
-            raise ValueError("neither rank nor score; expected the column with the position or the score")
+    def _each_once(self) -> Self:
         roles = [*self.segments, *self.features]
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
@@ -175,52 +159,6 @@ class Drift(Part):
     model: str | None = Field(
         default=None, description="Run folder of the model: its gain importance stands beside each feature."
     )
-
-
-class PropensityLog(Part):
-    """An experiment that gave ranks at random: one row per item shown."""
-
-    path: str = Field(description="Parquet, CSV or Arrow, file or folder.")
-    design: Literal["swaps", "random_order"] = Field(
-        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled.",
-    )
-    baseline_path: str | None = Field(
-        default=None, description="The experiment on the baseline's page, where it differs."
-    )
-    query_id: str = Field(default="query_id", description="Which list a row is of.")
-    rank: str = Field(default="rank", description="Position shown, from 1.")
-    original: str = Field(default="original_rank", description="Position before chance had its way.")
-    click: str = Field(default="click", description="How often it was clicked.")
-
-
-class Propensity(Part):
-    """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
-
-    column: str | None = Field(default=None, description="A column with each row's examination probability.")
-    table: tuple[float, ...] = Field(
-        default=(), description="By rank from 1; the last value stands for all later ranks."
-    )
-    baseline_table: tuple[float, ...] = Field(
-        default=(), description="The baseline's page, where it differs."
-    )
-    estimate: PropensityLog | None = Field(
-        default=None, description="Measure the table in an experiment; never in clicks by rank."
-    )
-    source: str | None = Field(default=None, description="Where the table comes from, for the report.")
-    clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError(
-                f"{' and '.join(given) or 'nothing'} given; expected one of column, table, estimate"
-            )
-        if self.baseline_table and not self.table:
-            raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
-        if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
-            raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
-        return self
 
 
 AlertKind = Literal["change", "slice", "label_rate", "input", "contract"]

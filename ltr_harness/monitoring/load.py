@@ -16,13 +16,13 @@ from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.config import (
     HIGHEST_GRADE,
     MonitorConfig,
     needs_whole_grades,
     refuses_short_lists,
 )
-from ltr_harness.monitoring.relevance.rule import seconds
 
 
 def load_monitor_config(

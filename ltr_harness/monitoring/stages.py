@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import UsageError
+from ltr_harness.logs.contract import LogFinding, alerting
 from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring.analysis import label_health, window_tests
 from ltr_harness.monitoring.analysis.analysis import Analysis, alone, compared
@@ -25,17 +26,16 @@ from ltr_harness.monitoring.analysis.summaries import (
 from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log.contract import LogFinding, alerting
 from ltr_harness.monitoring.log.reading import read_log
 from ltr_harness.monitoring.queries import column_of, columns_of, digest, primary_of
-from ltr_harness.monitoring.relevance.attribution import describe
-from ltr_harness.monitoring.relevance.propensities import estimated
 from ltr_harness.monitoring.results.baselines import is_result, is_run, stored_result, stored_run
 from ltr_harness.monitoring.results.history import append_history, history_key, read_history
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.verdict.alerts import alerts_of
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.monitoring.verdict.verdict import verdict_of
+from ltr_harness.relevance.attribution import describe
+from ltr_harness.relevance.propensities import estimated
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import Interval, LabelTest, Presentation, Slice
 from ltr_harness.monitoring.verdict.alerts import alerts_of
 

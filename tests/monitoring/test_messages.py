@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from ltr_harness.errors import DataError
+from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema
-from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 Cli = Callable[..., tuple[int, str, str]]

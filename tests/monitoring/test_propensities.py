@@ -15,9 +15,9 @@ import yaml
 
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.config import Propensity
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.relevance.propensities import estimated
+from ltr_harness.relevance.propensities import estimated
+from ltr_harness.relevance.rule import Propensity
 
 pytestmark = pytest.mark.long
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import FeatureDrift, Interval, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict.cause import _explains, cause_of
 from ltr_harness.monitoring.verdict.verdict import verdict_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.analysis.windows import local_days, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.relevance.rule import seconds
 from ltr_harness.stats.between_windows import WindowVariance, variance_between, variance_of_neighbours
 from ltr_harness.stats.two_samples import Codes, Sample
 

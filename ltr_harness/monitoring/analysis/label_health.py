@@ -19,8 +19,8 @@ from ltr_harness.monitoring.analysis.summaries import mean_of_known
 from ltr_harness.monitoring.analysis.windows import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.monitoring.results.answers import LabelTest
+from ltr_harness.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.stats.corrections import bonferroni
 
 WITH_RELEVANT = "queries with a relevant document"

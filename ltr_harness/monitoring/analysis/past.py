@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.analysis.days import Units
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import THURSDAY, part_of_season
-from ltr_harness.monitoring.relevance.rule import seconds
 from ltr_harness.monitoring.results.history import PastWindow
 from ltr_harness.stats.between_windows import widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, weighted_mean

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import Cut
-from ltr_harness.monitoring.log.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.results.answers import Window
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery

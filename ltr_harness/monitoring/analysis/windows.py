@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem, UsageError
+from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.config import MonitorConfig, Windows
-from ltr_harness.monitoring.relevance.rule import seconds
 
 _DAY = 86_400 * 10**9
 _AT_MOST = 10_000  # windows with a query: nobody looks at more

@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
+from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Contract
 from ltr_harness.monitoring.log.rows import evaluated, wanted_columns
-from ltr_harness.monitoring.relevance.events import JoinedEvents
+from ltr_harness.relevance.events import JoinedEvents
 
 LOCAL = "local"
 _SCHEDULER_WITHIN, _WORKER_WITHIN = 10, 60  # seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.logs.batch import Rows
+from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.batch import Rows
-from ltr_harness.monitoring.log.contract import Contract
 
 Floats = NDArray[np.float64]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Contract, LogFinding
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
-from ltr_harness.monitoring.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 
 
 class LogRead(NamedTuple):
@@ -45,7 +45,14 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     log = open_log(source, name, text_columns(config))
     log.refuse_missing(wanted_columns(config))
     contract = Contract(which, name)
-    events = JoinedEvents.read(config, log, contract, baseline=which == "baseline")
+    events = JoinedEvents.read(
+        config.relevance,
+        config.columns,
+        config.windows.timezone,
+        log,
+        contract,
+        baseline=which == "baseline",
+    )
     if dask is None:
         parts = list(_in_batches(log, config, contract, events))
     else:

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.logs.batch import THREADS, Rows, in_order
+from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
-from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.batch import THREADS, Rows, in_order
-from ltr_harness.monitoring.log.contract import Contract
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.log.ips import ips_dcg
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.queries import query_frame
-from ltr_harness.monitoring.relevance.attribution import examined
-from ltr_harness.monitoring.relevance.grades import anything_happened, grades_of_rows
-from ltr_harness.monitoring.relevance.ips import ips_dcg, row_propensities
+from ltr_harness.relevance.attribution import examined
+from ltr_harness.relevance.grades import anything_happened, fit, grades_of_rows
+from ltr_harness.relevance.propensities import row_propensities
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ _LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
 
 def wanted_columns(config: MonitorConfig) -> list[str]:
     """Every column of the log that the configuration names."""
-    columns, relevance = config.columns, config.relevance
+    columns = config.columns
     names: list[str | None] = [
         columns.query_id,
         columns.item_id,
@@ -42,16 +43,9 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
         *columns.segments,
         *columns.features,
         *columns.online,
+        *config.relevance.columns,
+        config.propensity.column if config.propensity else None,
     ]
-    if relevance.chosen in ("label", "match"):
-        names += [relevance.label, relevance.prediction if relevance.chosen == "match" else None]
-    elif relevance.list_column:
-        names.append(relevance.list_column)
-    elif relevance.event_log is None:
-        names += relevance.event_names
-    names += [rung.condition[0] for rung in relevance.ladder if rung.condition]
-    names += [relevance.dwell.column if relevance.dwell else None]
-    names += [config.propensity.column if config.propensity else None]
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -87,10 +81,10 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         config: the monitor's configuration.
         contract: gathers what the checks find.
     """
-    rows = in_order(table, config, contract)
+    columns = config.columns
+    rows = in_order(table, columns, contract)
     if rows is None:
         return None
-    columns = config.columns
     contract.totals["queries"] += rows.sizes.size
     scores, ranks, sound = ranking(rows, config, contract)
     time = None
@@ -101,8 +95,10 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         else:
             time = np.minimum.reduceat(times, rows.boundaries[:-1])
     segments = {name: _per_query(rows, name, contract) for name in columns.segments}
-    counts, grades = grades_of_rows(rows, config, contract, segments)
-    propensity = row_propensities(rows, ranks, config, contract)
+    counts, grades = grades_of_rows(rows, config.relevance, contract, segments)
+    if grades is not None:
+        _check_gains(grades, rows, config, contract)
+    propensity = row_propensities(rows, ranks, config.propensity, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
@@ -135,6 +131,14 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         online={name: _mean(rows, name) for name in columns.online},
         **ips,
     )
+
+
+def _check_gains(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> None:
+    """Grades that enter as powers of two are whole and not too high."""
+    if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
+        good = fit(grades)
+        contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
+        contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
 
 
 def _judged(

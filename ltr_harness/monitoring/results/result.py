@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ltr_harness.monitoring.log.contract import LogFinding
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.results.answers import (
     Adjustment,
     Alert,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import LogFinding
 from ltr_harness.monitoring.results.answers import (
     Change,
     FeatureDrift,

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.batch import Rows
 from ltr_harness.logs.columns import category_of, numbers_of
+from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import open_log
-from ltr_harness.monitoring.config import Propensity, PropensityLog
+from ltr_harness.relevance.rule import Propensity, PropensityLog
 from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
@@ -131,6 +133,30 @@ def from_random_order(shown: Codes, clicked: Floats) -> dict[int, float]:
         for k in np.unique(shown)
         if first.any() and clicked[shown == k].sum() >= _CLICKS
     }
+
+
+def row_propensities(rows: Rows, ranks: Codes, rule: Propensity | None, contract: Contract) -> Floats | None:
+    """How likely users looked at each row, by its rank or as the log says; None where nobody said.
+
+    Args:
+        rows: of a batch.
+        ranks: int64 (n_rows,), from 1.
+        rule: as configured.
+        contract: gathers what the checks find.
+    """
+    if rule is None:
+        return None
+    if rule.column:
+        values = rows.numbers(rule.column)
+        good = (values > 0) & (values <= 1)
+        if not contract.check("propensity_invalid", ~good, rows.name):
+            return None
+    else:
+        table = np.array(
+            rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
+        )
+        values = table[np.minimum(ranks, table.size) - 1]
+    return np.maximum(values, rule.clip)
 
 
 def _measured(path: str, experiment: PropensityLog) -> Measured:

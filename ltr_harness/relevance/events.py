@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import category_of, utf8
+from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log
-from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.relevance.event_join import matched
+from ltr_harness.logs.settings import ListColumns
+from ltr_harness.relevance.event_join import matched
+from ltr_harness.relevance.rule import Relevance
 
 Counts = dict[str, NDArray[np.int32]]
 
@@ -81,7 +82,14 @@ class JoinedEvents:
 
     @classmethod
     def read(
-        cls, config: MonitorConfig, log: Log, contract: Contract, *, baseline: bool
+        cls,
+        rule: Relevance,
+        columns: ListColumns,
+        timezone: str,
+        log: Log,
+        contract: Contract,
+        *,
+        baseline: bool = False,
     ) -> JoinedEvents | None:
         """Join the configured event log to a log; None where there is none.
 
@@ -89,18 +97,19 @@ class JoinedEvents:
         (events without an impression) are counted.
 
         Args:
-            config: the monitor's configuration.
+            rule: as configured.
+            columns: of the impressions.
+            timezone: of times without a zone.
             log: the impressions.
             contract: gathers what the checks find.
             baseline: the log is the baseline's.
         """
-        join = config.relevance.event_log
+        join = rule.event_log
         if join is None:
             return None
-        names = config.relevance.event_names
-        event_names, event, row, time = matched(
-            config, log, join.baseline_path if baseline and join.baseline_path else join.path
-        )
+        names = rule.event_names
+        path = join.baseline_path if baseline and join.baseline_path else join.path
+        event_names, event, row, time = matched(join, columns, timezone, log, path)
         to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
         code = to_ours[event]
         contract.totals["events"] += row.size

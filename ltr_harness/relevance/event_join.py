@@ -16,36 +16,37 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.logs.log import Log, open_log
+from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.logs.times import timestamps
-from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.relevance.ids import Codes, Ids
-from ltr_harness.monitoring.relevance.rule import EventLog, seconds
+from ltr_harness.relevance.ids import Codes, Ids
+from ltr_harness.relevance.rule import EventLog
 
 Rows = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
 _UNTIMED = np.empty(0, dtype=np.int64)
 
 
-def matched(config: MonitorConfig, log: Log, path: str) -> tuple[list[str], Codes, Rows, Rows]:
+def matched(
+    join: EventLog, columns: ListColumns, timezone: str, log: Log, path: str
+) -> tuple[list[str], Codes, Rows, Rows]:
     """The events' names; and of every event, in no particular order, its name's number, its row, and its time.
 
     The number is -1 where the name is missing, the row where no impression is the event's. The times are empty
     where the event log has none.
 
     Args:
-        config: the monitor's configuration.
+        join: how it is joined.
+        columns: of the log.
+        timezone: of times without a zone.
         log: the impressions.
         path: of the event log.
     """
-    join = config.relevance.event_log
-    assert join is not None
-    events = _Events(path, join, config.windows.timezone)
-    columns = config.columns
+    events = _Events(path, join, timezone)
     owner = columns.query_id if join.query_id else columns.cluster_id or ""
     item, time = columns.item_id or "", None if join.query_id else columns.timestamp
     first = 0
     for batch in log.batches([n for n in (owner, item, time) if n], None):
-        shown = timestamps(batch[time], time, config.windows.timezone) if time else _UNTIMED
+        shown = timestamps(batch[time], time, timezone) if time else _UNTIMED
         events.note((batch[owner], owner), (batch[item], item), shown, first)
         first += batch.num_rows
     return events.names.texts(), events.name, events.rows(seconds(join.window) * 10**9), events.happened

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.monitoring.relevance.rule import Dwell, Relevance
+from ltr_harness.relevance.rule import Dwell, Relevance
 
 Floats = NDArray[np.float64]
 

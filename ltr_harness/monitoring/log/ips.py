@@ -6,41 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
+from ltr_harness.logs.batch import THREADS
 from ltr_harness.metrics import Binding
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.batch import THREADS, Rows
-from ltr_harness.monitoring.log.contract import Contract
 
 Floats = NDArray[np.float64]
-
-
-def row_propensities(
-    rows: Rows, ranks: NDArray[np.int64], config: MonitorConfig, contract: Contract
-) -> Floats | None:
-    """How likely users looked at each row, by its rank or as the log says; None where nobody said.
-
-    Args:
-        rows: of a batch.
-        ranks: int64 (n_rows,), from 1.
-        config: the monitor's configuration.
-        contract: gathers what the checks find.
-    """
-    rule = config.propensity
-    if rule is None:
-        return None
-    if rule.column:
-        values = rows.numbers(rule.column)
-        good = (values > 0) & (values <= 1)
-        if not contract.check("propensity_invalid", ~good, rows.name):
-            return None
-    else:
-        table = np.array(
-            rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
-        )
-        values = table[np.minimum(ranks, table.size) - 1]
-    return np.maximum(values, rule.clip)
 
 
 def ips_dcg(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.logs.columns import category_of, numbers_of
-from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.log.contract import Contract
+from ltr_harness.logs.contract import Contract
+from ltr_harness.logs.settings import ListColumns
 
 Floats = NDArray[np.float64]
 THREADS = 2  # of the compiled loops over one batch
@@ -56,15 +56,14 @@ class Rows:
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
-def in_order(table: Any, config: MonitorConfig, contract: Contract) -> Rows | None:
+def in_order(table: Any, columns: ListColumns, contract: Contract) -> Rows | None:
     """A batch's rows, query by query; None where their queries cannot be told.
 
     Args:
         table: an Arrow table.
-        config: the monitor's configuration.
+        columns: which of them is what.
         contract: gathers what the checks find.
     """
-    columns = config.columns
     query = category_of(table[columns.query_id], columns.query_id)
     if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):
         return None

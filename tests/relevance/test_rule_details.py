@@ -12,14 +12,14 @@ import pytest
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.relevance.attribution import (
+from ltr_harness.monitoring.report.page import write_monitor_report
+from ltr_harness.relevance.attribution import (
     describe,
     examined,
     grades_from_events,
     satisfied_clicks,
 )
-from ltr_harness.monitoring.relevance.rule import Dwell, Relevance
-from ltr_harness.monitoring.report.page import write_monitor_report
+from ltr_harness.relevance.rule import Dwell, Relevance
 
 CLICKS = {"columns": {"rank": "rank"}, "relevance": {"events": {"click": 1}}, "metrics": ["precision@3"]}
 

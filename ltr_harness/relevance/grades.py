@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.logs.batch import Rows
 from ltr_harness.logs.columns import texts_of
-from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.log.batch import Rows
-from ltr_harness.monitoring.log.contract import Contract
-from ltr_harness.monitoring.relevance.attribution import (
+from ltr_harness.logs.contract import Contract
+from ltr_harness.relevance.attribution import (
     grades_from_events,
     grades_from_match,
     satisfied_clicks,
 )
-from ltr_harness.monitoring.relevance.events import column_of, counts_of_lists
+from ltr_harness.relevance.events import column_of, counts_of_lists
+from ltr_harness.relevance.rule import Relevance
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ RELEVANT, LABELLED = "relevant", "labelled"
 
 def grades_of_rows(
     rows: Rows,
-    config: MonitorConfig,
+    rule: Relevance,
     contract: Contract,
     segments: Mapping[str, pd.Categorical],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
@@ -35,11 +35,10 @@ def grades_of_rows(
 
     Args:
         rows: of a batch.
-        config: the monitor's configuration.
+        rule: as configured.
         contract: gathers what the checks find.
-        segments: attribute to its values.
+        segments: column to a value for each query, for dwell times.
     """
-    rule = config.relevance
     if rule.chosen == "match":
         prediction, truth = (texts_of(rows.category(name)) for name in (rule.prediction or "", rule.label))
         return {}, grades_from_match(prediction, truth, rule.positive)
@@ -51,8 +50,8 @@ def grades_of_rows(
             contract.check("grade_missing", missing, rows.name)
             labels = np.where(missing, 0.0, labels)
             counts[LABELLED] = (~missing).astype(np.int32)
-        return counts, _checked_grades(labels, rows, config, contract)
-    events = _event_counts(rows, config, contract)
+        return counts, _checked(labels, rows, rule, contract)
+    events = _event_counts(rows, rule, contract)
     if events is None:
         return {}, None
     judged = dict(events)
@@ -65,7 +64,7 @@ def grades_of_rows(
         judged[rule.dwell.event] = stayed.astype(np.int32)
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
     grades = grades_from_events(rule, judged, columns)
-    return events, _checked_grades(grades, rows, config, contract)
+    return events, _checked(grades, rows, rule, contract)
 
 
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
@@ -78,22 +77,25 @@ def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.boo
     return happened
 
 
-def _checked_grades(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> Floats | None:
-    good = (grades >= 0) & (grades <= np.finfo(np.float32).max)
-    sound = contract.check("grade_invalid", ~good, rows.name)
-    exponential = any(needs_whole_grades(metric) for metric in config.resolved_metrics)
-    if exponential:
-        sound &= contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
-        sound &= contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
-    if config.relevance.max_grade is not None:
-        sound &= contract.check("grade_off_scale", good & (grades > config.relevance.max_grade), rows.name)
-    return grades if sound else None
+def fit(grades: Floats) -> NDArray[np.bool_]:
+    """(n_rows,) whether they can be grades at all.
+
+    Args:
+        grades: (n_rows,), NaN where missing.
+    """
+    good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
+    return good
 
 
-def _event_counts(
-    rows: Rows, config: MonitorConfig, contract: Contract
-) -> dict[str, NDArray[np.int32]] | None:
-    rule = config.relevance
+def _checked(grades: Floats, rows: Rows, rule: Relevance, contract: Contract) -> Floats:
+    good = fit(grades)
+    contract.check("grade_invalid", ~good, rows.name)
+    if rule.max_grade is not None:
+        contract.check("grade_off_scale", good & (grades > rule.max_grade), rows.name)
+    return grades
+
+
+def _event_counts(rows: Rows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
     names = rule.event_names
     if rule.event_log is not None:
         return {name: rows.arranged(rows.table[column_of(name)].to_numpy()) for name in names}

@@ -3,57 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from ltr_harness.catalog import did_you_mean
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_LONGEST, _DIGITS = 36_525 * 86_400, 20
-
-
-def seconds(text: str) -> int:
-    """A duration in seconds.
-
-    Example:
-        >>> seconds("7d"), seconds("12h")
-        (604800, 43200)
-    """
-    return int(text[:-1]) * _UNITS[text[-1]]
-
-
-def duration(text: str) -> str:
-    if not re.fullmatch(r"[0-9]+[smhdw]", text):
-        raise ValueError("an integer and a unit: 30m, 12h, 7d, 2w")
-    if len(text) > _DIGITS or seconds(text) > _LONGEST:
-        raise ValueError(f"at most 100 years, {_LONGEST // _UNITS['d']}d")
-    return text
-
-
-def one_or_many(value: Any) -> Any:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
-Duration = Annotated[str, AfterValidator(duration)]
-Name = Annotated[str, StringConstraints(min_length=1)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
-
-
-class Part(BaseModel):
-    """A section of the configuration: unknown keys are errors, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+from ltr_harness.logs.settings import Duration, Name, Names, Part
 
 
 class Rung(Part):
@@ -103,6 +58,52 @@ class EventLog(Part):
     window: Duration = Field(
         default="7d", description="How long after the impression an event still belongs to it."
     )
+
+
+class PropensityLog(Part):
+    """An experiment that gave ranks at random: one row per item shown."""
+
+    path: str = Field(description="Parquet, CSV or Arrow, file or folder.")
+    design: Literal["swaps", "random_order"] = Field(
+        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled.",
+    )
+    baseline_path: str | None = Field(
+        default=None, description="The experiment on the baseline's page, where it differs."
+    )
+    query_id: str = Field(default="query_id", description="Which list a row is of.")
+    rank: str = Field(default="rank", description="Position shown, from 1.")
+    original: str = Field(default="original_rank", description="Position before chance had its way.")
+    click: str = Field(default="click", description="How often it was clicked.")
+
+
+class Propensity(Part):
+    """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
+
+    column: str | None = Field(default=None, description="A column with each row's examination probability.")
+    table: tuple[float, ...] = Field(
+        default=(), description="By rank from 1; the last value stands for all later ranks."
+    )
+    baseline_table: tuple[float, ...] = Field(
+        default=(), description="The baseline's page, where it differs."
+    )
+    estimate: PropensityLog | None = Field(
+        default=None, description="Measure the table in an experiment; never in clicks by rank."
+    )
+    source: str | None = Field(default=None, description="Where the table comes from, for the report.")
+    clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(
+                f"{' and '.join(given) or 'nothing'} given; expected one of column, table, estimate"
+            )
+        if self.baseline_table and not self.table:
+            raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
+        if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
+            raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
+        return self
 
 
 class Relevance(Part):
@@ -173,6 +174,20 @@ class Relevance(Part):
                 [*self.events, *(self.positive if self.from_events else ()), *rungs, *self.negative]
             )
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the rows that the rule looks at."""
+        names: list[str | None] = []
+        if self.chosen in ("label", "match"):
+            names += [self.label, self.prediction if self.chosen == "match" else None]
+        elif self.list_column:
+            names.append(self.list_column)
+        elif self.event_log is None:
+            names += self.event_names
+        names += [rung.condition[0] for rung in self.ladder if rung.condition]
+        names.append(self.dwell.column if self.dwell else None)
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def scale(self) -> float | None:

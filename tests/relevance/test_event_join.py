@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ltr_harness.errors import DataError
 from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.relevance.event_join import matched
-from ltr_harness.monitoring.relevance.ids import Ids, _hash
+from ltr_harness.relevance.event_join import matched
+from ltr_harness.relevance.ids import Ids, _hash
 
 pytestmark = pytest.mark.long
 
@@ -31,7 +31,9 @@ def joined(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[s
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ltr_harness.logs.log.BATCH_ROWS", batch)
-        names, name, row, _ = matched(config, open_log(log), events)
+        names, name, row, _ = matched(
+            config.relevance.event_log, config.columns, "UTC", open_log(log), events
+        )
     return {names[n]: int(r) for n, r in zip(name, row, strict=True)}
 
 

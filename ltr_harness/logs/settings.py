@@ -1,0 +1,80 @@
+"""What configurations of logs share: strict sections, durations, and which column of a log plays which role."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST, _DIGITS = 36_525 * 86_400, 20
+
+
+def seconds(text: str) -> int:
+    """A duration in seconds.
+
+    Example:
+        >>> seconds("7d"), seconds("12h")
+        (604800, 43200)
+    """
+    return int(text[:-1]) * _UNITS[text[-1]]
+
+
+def duration(text: str) -> str:
+    if not re.fullmatch(r"[0-9]+[smhdw]", text):
+        raise ValueError("an integer and a unit: 30m, 12h, 7d, 2w")
+    if len(text) > _DIGITS or seconds(text) > _LONGEST:
+        raise ValueError(f"at most 100 years, {_LONGEST // _UNITS['d']}d")
+    return text
+
+
+def one_or_many(value: Any) -> Any:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+Duration = Annotated[str, AfterValidator(duration)]
+Name = Annotated[str, StringConstraints(min_length=1)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
+
+
+class Part(BaseModel):
+    """A section of the configuration: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class ListColumns(Part):
+    """Which columns say what was shown to whom, where and when."""
+
+    query_id: Name = Field(default="query_id", description="One search: one list shown to one user.")
+    item_id: Name | None = Field(
+        default=None, description="What was shown; needed to find duplicates and to join events."
+    )
+    rank: Name | None = Field(
+        default=None,
+        description="Position from 1. This or `score` is needed; both are checked against each other.",
+    )
+    score: Name | None = Field(default=None, description="The model's score, higher ranks first.")
+    timestamp: Name | None = Field(
+        default=None, description="When the query was asked; without it everything is one window."
+    )
+    cluster_id: Name | None = Field(
+        default=None, description="Whom queries belong to, such as the user: their queries are alike."
+    )
+
+    @model_validator(mode="after")
+    def _a_ranking(self) -> Self:
+        if self.rank is None and self.score is None:
+            raise ValueError("neither rank nor score; expected the column with the position or the score")
+        return self
