@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import lightgbm
@@ -37,9 +37,10 @@ from ltr_harness.boosting.lightgbm_stopping import (
     rounds_of,
 )
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import WatchedTraining, distinct_metrics
+from ltr_harness.boosting.watching import Watching, distinct_metrics
 from ltr_harness.errors import UsageError
-from ltr_harness.metrics import Binding, Metric, parse_metric
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Metric, parse_metric
 
 _FIRST = -sys.maxsize  # before whoever reads results, callbacks without an order of their own among them
 _RECORDING = type(lightgbm.record_evaluation({}))
@@ -130,7 +131,7 @@ def stop_early(
     return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
-class Watch(WatchedTraining):
+class Watch(Watching):
     """A callback for `lightgbm.train` that evaluates named sets itself, in the rounds asked for, and stops.
 
     Needs no `feval`, and no `valid_sets` where it is given `data`. Stops on the first metric; the returned booster
@@ -181,24 +182,23 @@ class Watch(WatchedTraining):
         return lightgbm.Dataset(**packed)
 
     def __call__(self, env: Any) -> None:
-        if env.iteration == env.begin_iteration or self._watching is None:
+        if env.iteration == env.begin_iteration or not self._bindings:
             self._start(env)
-            self._watching = self._begin()
+            self.begin()
             self._best_results: list[Any] = []
-        watching = self._watching
         attempt = env.iteration + 1
         is_last = attempt == env.end_iteration
         if not self._is_due(attempt, is_last):
             return
-        results = [self._evaluate(env.model, name, watching.bindings[name]) for name in self._data]
+        results = [self._evaluate(env.model, name, self._bindings[name]) for name in self._data]
         values = {
             name: [result[2] for result in of_set if isinstance(result[1], MetricName)]
             for name, of_set in zip(self._data, results, strict=True)
         }
-        best_before = watching.best_round
-        stop = watching.record(attempt, rounds_of(env), values)
+        best_before = self._best_round
+        stop = self.record(attempt, rounds_of(env), values)
         flat = [result for of_set in results for result in of_set]
-        if watching.best_round != best_before:
+        if self._best_round != best_before:
             self._best_results = flat
         known = {(result[0], str(result[1])) for result in env.evaluation_result_list}
         env.evaluation_result_list.extend(one for one in flat if (one[0], str(one[1])) not in known)
@@ -206,7 +206,7 @@ class Watch(WatchedTraining):
             self._printing.end()
         if self.stops and (stop or is_last):
             self._ask_the_others(env)
-            raise EarlyStopException(watching.best_round - 1, self._best_results)
+            raise EarlyStopException(self._best_round - 1, self._best_results)
 
     def _start(self, env: Any) -> None:
         if not isinstance(env.model, lightgbm.Booster):
@@ -246,8 +246,8 @@ class Watch(WatchedTraining):
         for callback in sorted(later, key=lambda one: int(one.order)):
             callback(env)
 
-    def _bound(self) -> Mapping[str, Binding]:
-        return self._bound_by(judgments_of)
+    def _judged(self, data: Any) -> Judgments:
+        return judgments_of(data)
 
     def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(

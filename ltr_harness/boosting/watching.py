@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
@@ -39,78 +38,13 @@ class Bound(Protocol):
 OnRound = Callable[[Sequence[Measured]], None]
 
 
-class Watching:
-    """One training as it is watched: history, best round, and whether to stop. Knows no library.
+class Watching(StoppingCallback):
+    """What is asked for, and of the training last watched what was measured. Knows no library.
 
-    Args:
-        bindings: set to the metrics bound to its judgments; the same metrics for all.
-        rule: when to stop; None never stops.
-        stop_on: the set that decides.
-        on_round: told of each evaluated round.
+    Both libraries' `Watch` is one. A copy shares the sets; what is pickled takes them along.
 
     Attributes:
-        history: every measurement, in order.
-        best_round: 1-based number of rounds of the best model; 0 without a stopping rule.
-        best: the measurements of that round.
-    """
-
-    def __init__(
-        self,
-        bindings: Mapping[str, Bound],
-        rule: StoppingRule | None,
-        stop_on: str,
-        on_round: OnRound | None,
-    ) -> None:
-        self.bindings = bindings
-        self.history: list[Measured] = []
-        self.best: list[Measured] = []
-        self.best_round = 0
-        self._stopper = None if rule is None else Stopper(rule)
-        self._stop_on = stop_on
-        self._on_round = on_round
-        self._rounds = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What was measured, without the judgments it was measured on."""
-        return {**self.__dict__, "bindings": {}, "_on_round": None}
-
-    @property
-    def best_value(self) -> float:
-        """The stopping metric's value at the best round."""
-        return math.nan if self._stopper is None else self._stopper.best_value
-
-    def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
-        """Take in a round's values; True when training should stop.
-
-        Args:
-            attempt: 1-based count of boosting steps tried; patience counts these.
-            rounds: rounds the model consists of. LightGBM's may be fewer: a step that finds no split adds
-                nothing, and a count of steps would then cut the model at the wrong tree.
-            values: for each set, the metrics' means.
-        """
-        measured = [
-            Measured(rounds, name, metric, float(value))
-            for name, means in values.items()
-            for metric, value in zip(self.bindings[name].names, means, strict=True)
-        ]
-        if rounds > self._rounds:
-            self.history += measured
-            self._rounds = rounds
-            if self._on_round is not None:
-                self._on_round(measured)
-        if self._stopper is None:
-            return False
-        before = self._stopper.best_round
-        stop = self._stopper.update(attempt, float(values[self._stop_on][0]))
-        if self._stopper.best_round != before:
-            self.best_round, self.best = rounds, measured
-        return stop
-
-
-class WatchedTraining(StoppingCallback):
-    """What both libraries' `Watch` share: what they are asked for, and the state of the training last watched.
-
-    A copy shares the sets; what is pickled takes them along.
+        history: every measurement of the last training, in order and full precision.
 
     Raises:
         UsageError: a set to stop on that is not watched or is missing among several, a number out of range, an
@@ -152,7 +86,14 @@ class WatchedTraining(StoppingCallback):
                     "data is empty; expected at least one named set, such as data={'valid': valid}"
                 )
             self._choose(self._given, list(self._given))
-        self._watching: Watching | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing has been measured."""
+        self.history: list[Measured] = []
+        self._bindings: Mapping[str, Bound] = {}
+        self._stopper = None if self._rule is None else Stopper(self._rule)
+        self._best_round = self._rounds = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = object.__new__(type(self))
@@ -163,7 +104,7 @@ class WatchedTraining(StoppingCallback):
         packed = (
             None if self._given is None else {name: self._packed(one) for name, one in self._given.items()}
         )
-        return {**self.__dict__, "_given": packed, "_data": {}}
+        return {**self.__dict__, "_given": packed, "_data": {}, "_bindings": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -200,37 +141,26 @@ class WatchedTraining(StoppingCallback):
             judgments: name to labels, queries and weights.
             on_round: told of each evaluated round.
         """
-        patience, min_delta, every = (
-            (None, 0.0, 1) if rule is None else (rule.patience, rule.min_delta, rule.every)
-        )
-        return cls(
-            *metrics,
-            data=data,
-            patience=patience,
-            min_delta=min_delta,
-            every=every,
-            judgments=judgments,
-            on_round=on_round,
-        )
+        watching = cls(*metrics, patience=None, judgments=judgments, on_round=on_round)
+        if rule is not None:
+            watching._rule, watching._every = rule, rule.every
+        watching._given = dict(data)
+        watching._choose(watching._given, list(data))
+        return watching
 
     @property
     def stops(self) -> bool:
         return self._rule is not None
 
     @property
-    def history(self) -> list[Measured]:
-        """Every measurement of the last training, in full precision."""
-        return [] if self._watching is None else self._watching.history
-
-    @property
     def best_round(self) -> int | None:
         """1-based number of rounds of the best model; None before training or without stopping."""
-        return None if self._watching is None or not self._watching.best_round else self._watching.best_round
+        return self._best_round or None
 
     @property
     def best_value(self) -> float | None:
         """The first metric's value at the best round."""
-        return None if self.best_round is None or self._watching is None else self._watching.best_value
+        return None if self._stopper is None or not self._best_round else self._stopper.best_value
 
     def _check_kind(self, name: str, data: Any) -> None:
         """Refuse what is not the library's data.
@@ -238,7 +168,6 @@ class WatchedTraining(StoppingCallback):
         Raises:
             UsageError: it is not.
         """
-        raise NotImplementedError
 
     def _packed(self, data: Any) -> Any:
         """The library's data as something that can be pickled.
@@ -265,19 +194,57 @@ class WatchedTraining(StoppingCallback):
             )
         self._choose(sets, names)
 
-    def _begin(self) -> Watching:
+    def begin(self) -> None:
         """A training begins: what does not depend on scores is computed once."""
-        return Watching(self._bound(), self._rule, self._stop_on, self._tell)
+        self._forget()
+        self._bindings = self._bound()
 
     def _bound(self) -> Mapping[str, Bound]:
         """The metrics bound to each set."""
-        raise NotImplementedError
-
-    def _bound_by(self, judgments_of: Callable[[Any], Judgments]) -> dict[str, Binding]:
         return bind_all(
             self._metrics,
-            {name: self._judgments.get(name) or judgments_of(data) for name, data in self._data.items()},
+            {name: self._judgments.get(name) or self._judged(data) for name, data in self._data.items()},
         )
+
+    def _judged(self, data: Any) -> Judgments:
+        """The judgments of a set that come with the library's data."""
+        raise NotImplementedError
+
+    def means(self, name: str, scores: NDArray[Any]) -> list[float]:
+        """The metrics' means on a set.
+
+        Args:
+            name: of the set.
+            scores: (n_rows,), in the judgments' row order.
+        """
+        means: list[float] = self._bindings[name].means(scores).tolist()
+        return means
+
+    def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
+        """Take in a round's values; True when training should stop.
+
+        Args:
+            attempt: 1-based count of boosting steps tried; patience counts these.
+            rounds: rounds the model consists of. LightGBM's may be fewer: a step that finds no split adds
+                nothing, and a count of steps would then cut the model at the wrong tree.
+            values: for each set, the metrics' means.
+        """
+        if rounds > self._rounds:
+            measured = [
+                Measured(rounds, name, metric, float(value))
+                for name, means in values.items()
+                for metric, value in zip(self._bindings[name].names, means, strict=True)
+            ]
+            self.history += measured
+            self._rounds = rounds
+            self._tell(measured)
+        if self._stopper is None:
+            return False
+        before = self._stopper.best_round
+        stop = self._stopper.update(attempt, float(values[self._stop_on][0]))
+        if self._stopper.best_round != before:
+            self._best_round = rounds
+        return stop
 
     def _tell(self, measured: Sequence[Measured]) -> None:
         """A round was evaluated."""

@@ -26,12 +26,11 @@ from ltr_harness.boosting.callbacks import (
     refuse_second_rule_of_ours,
 )
 from ltr_harness.boosting.expected_grade import one_per_row
-from ltr_harness.boosting.watching import Measured, WatchedTraining, distinct_metrics
+from ltr_harness.boosting.watching import Bound, Measured, Watching, distinct_metrics
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost_metrics import (
     AcrossWorkers,
     CustomMetric,
-    Means,
     judgments_of,
     packed_matrix,
 )
@@ -153,7 +152,7 @@ class _Lists:
         return xendcg_gradients(scores, self._worth, self._boundaries, self._weights, gammas)
 
 
-class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
     """A callback for `xgboost.train` and `XGBRanker` that evaluates named sets in full precision, and stops.
 
     Needs no `custom_metric`, and no `evals` where it is given `data`. Stops on the first metric, in its own
@@ -213,12 +212,15 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         self._log: Any = {}
         self._log_is_new = True
         self._theirs: set[tuple[str, str]] = set()
-        self._watching = self._begin()
+        self.begin()
         return model
 
-    def _bound(self) -> Mapping[str, Means]:
+    def _judged(self, data: Any) -> Judgments:
+        return judgments_of(data)
+
+    def _bound(self) -> Mapping[str, Bound]:
         if collective.get_world_size() == 1:
-            return self._bound_by(judgments_of)
+            return super()._bound()
         return {
             name: AcrossWorkers(self._metrics, one, self._judgments.get(name))
             for name, one in self._data.items()
@@ -236,7 +238,6 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
             super()._tell(measured)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        assert self._watching is not None  # XGBoost calls before_training first
         if self._evaluated == 0:
             self._refuse_what_cannot_be_cut(model)
         self._log = evals_log
@@ -249,30 +250,27 @@ class Watch(WatchedTraining, xgboost.callback.TrainingCallback):  # type: ignore
         return stop
 
     def after_training(self, model: Any) -> Any:
-        assert self._watching is not None
         rounds = int(model.num_boosted_rounds())
         if rounds > self._evaluated:  # the last round is always evaluated; XGBoost does not say which it is
             self._evaluate(model, rounds)
         self._printing.end()
         if not self.stops:
             return model
-        best = self._watching.best_round
+        best = self._best_round
         if best < rounds:
             model = model[:best]  # keeps all attributes but these two
-        model.set_attr(best_iteration=str(best - 1), best_score=repr(self._watching.best_value))
+        model.set_attr(best_iteration=str(best - 1), best_score=repr(self.best_value))
         return model
 
     def _evaluate(self, model: Any, rounds: int) -> bool:
-        assert self._watching is not None
         self._evaluated = rounds
         # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees. Feature names are
         # compared in the first round alone: on small data that costs more than the new tree.
-        first = not self._watching.history
+        first = not self.history
         values = {
-            name: self._watching.bindings[name].means(_scores(model, matrix, first)).tolist()
-            for name, matrix in self._data.items()
+            name: self.means(name, _scores(model, matrix, first)) for name, matrix in self._data.items()
         }
-        return self._watching.record(rounds, rounds, values)
+        return self.record(rounds, rounds, values)
 
     def _refuse_another_rule(self) -> None:
         callbacks = callbacks_of_training("xgboost")

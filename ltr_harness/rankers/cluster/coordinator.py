@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Measured, Watching, bind_all
+from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError
 from ltr_harness.metrics import Metric
@@ -162,8 +162,8 @@ class Coordinator:
         self.matrix: Any = None
         self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)
         self.scored = 0
-        bindings = bind_all(metrics, {VALID: valid.judgments})
-        self.watching = Watching(bindings, rule, VALID, on_round)
+        self.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
+        self.watching.begin()
         # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
         self._scoring = ThreadPoolExecutor(1)
 
@@ -179,9 +179,8 @@ class Coordinator:
             last: no step follows.
         """
         scores = self._scoring.submit(score, self).result()
-        means = self.watching.bindings[VALID].means(scores)
-        stop = self.watching.record(attempt, rounds, {VALID: means.tolist()})
-        return self.watching.best_round if stop or last else 0
+        stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
+        return (self.watching.best_round or 0) if stop or last else 0
 
 
 def register(
@@ -220,7 +219,7 @@ def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
     coordinator = _sessions(distributed.get_worker()).pop(topic).coordinator
     assert coordinator is not None  # it is asked of the first worker alone
     watching = coordinator.watching
-    return [tuple(point) for point in watching.history], watching.best_round or None  # type: ignore[misc]
+    return [tuple(point) for point in watching.history], watching.best_round  # type: ignore[misc]
 
 
 def _session(worker: Any, topic: str) -> Session:
