@@ -16,13 +16,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 LINES, PARAMETERS = 60, 7
 ALLOWED = {
     "boosting/watching.py: __init__": "public: keywords of Watch",
-    "cli/rankings.py: load_rankings": "keywords: the options that evaluate, explain and compare share",
     "evaluation.py: evaluate": "public: keywords of the data",
-    "experiment/experiment.py: prepare": "the keywords of run_experiment",
     "experiment/experiment.py: run_experiment": "public: the options of `run`",
-    "monitoring/queries.py: query_frame": "keywords: the columns of a table",
     "readers/memory.py: from_arrays": "public: keywords of the data",
-    "runs/identity.py: training_identity": "keywords: each is a part of the identity",
 }
 
 

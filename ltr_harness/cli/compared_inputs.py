@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.cli import asked_metrics, ranking_source, rankings
 from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ class ComparedInputs:
 
         asked = asked_metrics.asked(texts)
         kind = "scores" if given["data"] is not None else "run_files"
-        options = {**given, kind: files}
+        source = ranking_source.RankingSource(**{**given, kind: files})
         wide = None
         if self._cheap_labels is None:
-            loaded = rankings.load_rankings(**options)
+            loaded = rankings.load_rankings(source)
         else:
-            wide, loaded = rankings.load_cheap(self._cheap_labels, options)
+            wide, loaded = rankings.load_cheap(self._cheap_labels, source)
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
         scaled, notes = loaded.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
@@ -222,7 +222,7 @@ class ComparedInputs:
                 "were tested on alone: `predict` scores more queries with a stored run, for --data"
             )
         if unused:
-            option = rankings.option(unused[0])
+            option = ranking_source.option(unused[0])
             raise UsageError(
                 f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
             )

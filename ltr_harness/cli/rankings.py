@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source
+from ltr_harness.cli.ranking_source import RankingSource
 from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem, UsageError
 
@@ -22,76 +22,6 @@ if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
     from ltr_harness.groups import Judgments
     from ltr_harness.metrics import Metric
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_PATH = click.Path(path_type=Path)
-
-_OPTIONS = {
-    "data": click.option("--data", type=_PATH, metavar="FILE", help="Labelled rows: LETOR, CSV, Parquet, …"),
-    "reader": data_source.reader_option,
-    "reader_options": data_source.reader_options,
-    "scores": click.option(
-        "--scores",
-        type=_PATH,
-        multiple=True,
-        metavar="FILE",
-        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, score.",
-    ),
-    "qrels": click.option(
-        "--qrels",
-        type=_PATH,
-        metavar="FILE",
-        help="Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …",
-    ),
-    "run": click.option(
-        "--run",
-        "run_files",
-        type=_PATH,
-        multiple=True,
-        metavar="FILE",
-        help="Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …",
-    ),
-    "all_queries": click.option(
-        "--all-queries",
-        is_flag=True,
-        help="Queries of the qrels that a run lacks count as empty rankings (trec_eval -c).",
-    ),
-    "judged_only": click.option(
-        "--judged-only", is_flag=True, help="Remove unjudged documents from the runs (trec_eval -J)."
-    ),
-    "depth": click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Look at the first N documents of each query of a run only (trec_eval -M).",
-    ),
-    "max_grade": click.option(
-        "--max-grade",
-        type=float,
-        metavar="GRADE",
-        help="Highest grade of the scale, for ERR and similar metrics.  [default: the largest label]",
-    ),
-}
-
-
-_OTHERWISE = {"reader_name": "--reader", "reader_options": "--set", "run_files": "--run"}
-
-
-def option(name: str) -> str:
-    """How the user writes the option that `load_rankings` knows by a name."""
-    return _OTHERWISE.get(name, f"--{name.replace('_', '-')}")
-
-
-def options(*without: str) -> Callable[[F], F]:
-    """The options that say where rankings come from; pass the values on to `load_rankings`."""
-
-    def add(command: F) -> F:
-        for name in reversed([name for name in _OPTIONS if name not in without]):
-            command = _OPTIONS[name](command)
-        return command
-
-    return add
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,62 +119,26 @@ class Rankings:
         return name
 
 
-def load_rankings(
-    *,
-    data: Path | None,
-    qrels: Path | None,
-    scores: Sequence[Path] = (),
-    run_files: Sequence[Path] = (),
-    reader_name: str | None = None,
-    reader_options: Sequence[str] = (),
-    all_queries: bool = False,
-    judged_only: bool = False,
-    depth: int | None = None,
-    max_grade: float | None = None,
-) -> Rankings:
+def load_rankings(source: RankingSource) -> Rankings:
     """Read what the options name.
-
-    Args:
-        data: labelled documents; None where `qrels` has the judgments.
-        qrels: judgments in TREC's format; None where `data` has them.
-        scores: of the documents of `data`.
-        run_files: rankings in TREC's format, for `qrels`.
-        reader_name: the format of `data`; guessed if None.
-        reader_options: of the reader, each ``key=value``.
-        all_queries: queries of the qrels that a run lacks count 0.
-        judged_only: documents that nobody judged are taken out of the runs.
-        depth: documents of a run that count; None for all.
-        max_grade: the scale's highest grade, for metrics that need it.
 
     Raises:
         UsageError: the options do not go together.
         DataError: every problem of every file.
     """
-    about_runs = [
-        name
-        for name, value in (
-            ("--all-queries", all_queries),
-            ("--judged-only", judged_only),
-            ("--depth", depth),
-        )
-        if value
-    ]
-    _check_options(data, qrels, scores, run_files, reader_name, reader_options, about_runs)
-    if max_grade is not None and not (np.isfinite(max_grade) and max_grade > 0):
-        raise UsageError(f"--max-grade {max_grade:g}; expected a grade above 0")
-    if data is not None:
-        dataset = data_source.read_files([data], reader_name, reader_options)
-        return _from_scores(data, dataset, scores, max_grade)
-    assert qrels is not None  # or the options would have been refused
-    return _from_runs(qrels, run_files, max_grade, complete=all_queries, judged_only=judged_only, depth=depth)
+    source.refuse_contradictions()
+    if source.data is not None:
+        dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
+        return _from_scores(source.data, dataset, source.scores, source.max_grade)
+    return _from_runs(source)
 
 
-def load_cheap(cheap: Path, options: Mapping[str, Any]) -> tuple[Rankings, Rankings]:
+def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     """The rankings by cheap labels of many queries, and by the labels of some of them.
 
     Args:
         cheap: labels of another hand, in the form of the `data` or the `qrels`; scores are of its rows.
-        options: of `load_rankings`, about the labels that count.
+        source: of the labels that count.
 
     Raises:
         UsageError: the options do not go together.
@@ -252,11 +146,10 @@ def load_cheap(cheap: Path, options: Mapping[str, Any]) -> tuple[Rankings, Ranki
     """
     from ltr_harness.comparison.cheap_labels import rows_among
 
-    if options["data"] is None:
-        return load_rankings(**{**options, "qrels": cheap}), load_rankings(**options)
-    wide = load_rankings(**{**options, "data": cheap})
-    source = options["data"]
-    dataset = data_source.read_files([source], options["reader_name"], options["reader_options"])
+    if source.data is None:
+        return load_rankings(replace(source, qrels=cheap)), load_rankings(source)
+    wide = load_rankings(replace(source, data=cheap))
+    dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
     judgments = dataset.judgments
     rows = rows_among(judgments, wide.judgments)
     lacking = np.flatnonzero(rows < 0)
@@ -268,36 +161,13 @@ def load_cheap(cheap: Path, options: Mapping[str, Any]) -> tuple[Rankings, Ranki
             f"{str(judgments.groups.ids[queries[0]])!r}"
         )
         raise DataError(
-            Problem(str(cheap), found, f"the rows of {source} and those of more queries, with cheap labels")
+            Problem(
+                str(cheap), found, f"the rows of {source.data} and those of more queries, with cheap labels"
+            )
         )
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
     notes = (*wide.notes, *dataset.notes)
-    return wide, Rankings(some, judgments, source, wide.max_grade, notes, dataset.query_attributes)
-
-
-def _check_options(
-    data: Path | None,
-    qrels: Path | None,
-    scores: Sequence[Path],
-    run_files: Sequence[Path],
-    reader: str | None,
-    reader_options: Sequence[str],
-    about_runs: Sequence[str],
-) -> None:
-    both = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
-    if (data is None) == (qrels is None):
-        found = "neither --data nor --qrels" if data is None else "both --data and --qrels"
-        raise UsageError(f"{found}; {both}")
-    if data is not None and (run_files or about_runs):
-        what = "--run" if run_files else about_runs[0]
-        raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
-    if qrels is not None and (scores or reader or reader_options):
-        what = "--scores" if scores else "--reader" if reader else "--set"
-        raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
-    if data is not None and not scores:
-        raise UsageError("--data without --scores FILE; expected at least one file of scores")
-    if qrels is not None and not run_files:
-        raise UsageError("--qrels without --run FILE; expected at least one run")
+    return wide, Rankings(some, judgments, source.data, wide.max_grade, notes, dataset.query_attributes)
 
 
 def _from_scores(
@@ -316,15 +186,18 @@ def _from_scores(
     return Rankings(rankings, judgments, data, max_grade, dataset.notes, dataset.query_attributes)
 
 
-def _from_runs(
-    qrels_file: Path, files: Sequence[Path], max_grade: float | None, **how_to_join: Any
-) -> Rankings:
+def _from_runs(source: RankingSource) -> Rankings:
     from ltr_harness.comparison.evaluated_runs import all_of, recognised
     from ltr_harness.readers.forms import qrels_of, run_of
     from ltr_harness.readers.trec import join
 
-    qrels, *runs = all_of([partial(qrels_of, qrels_file), *(partial(run_of, path) for path in files)])
-    joined = all_of([partial(join, qrels, run, **how_to_join) for run in runs])
+    assert source.qrels is not None  # or the options would have been refused
+    files = source.run_files
+    qrels, *runs = all_of([partial(qrels_of, source.qrels), *(partial(run_of, path) for path in files)])
+    joining = partial(
+        join, qrels, complete=source.all_queries, judged_only=source.judged_only, depth=source.depth
+    )
+    joined = all_of([partial(joining, run) for run in runs])
     tags = [run.tag for run in runs]
     names = tags if all(tags) and len(set(tags)) == len(tags) else _names(files)
     rankings = tuple(
@@ -335,7 +208,7 @@ def _from_runs(
     said = recognised(qrels, dict(zip(names, runs, strict=True)))
     notes = [line for line, one in zip(said, (qrels, *runs), strict=True) if not one.form.startswith("TREC")]
     notes += [note for one in joined for note in one.notes]
-    return Rankings(rankings, qrels.judgments, qrels_file, max_grade, tuple(notes))
+    return Rankings(rankings, qrels.judgments, source.qrels, source.max_grade, tuple(notes))
 
 
 def _stem(path: Path) -> str:

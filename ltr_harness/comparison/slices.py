@@ -31,7 +31,7 @@ TRAFFIC = ("query_weight", "frequency", "query_frequency", "traffic", "impressio
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class QuerySlice:
     """Some of the queries, chosen by a fact that no model has changed.
 
     Attributes:
@@ -68,7 +68,7 @@ class SliceResult:
     verdict: Verdict
 
 
-def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
+def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
     """The query set cut along each attribute.
 
     What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
@@ -77,14 +77,14 @@ def parts_of(attributes: Mapping[str, NDArray[Any]]) -> list[Part]:
         attributes: name to (n_queries,) values.
 
     Example:
-        >>> [part.label for part in parts_of({"rows": np.array([5, 5, 9, 120])})]
+        >>> [part.label for part in query_slices({"rows": np.array([5, 5, 9, 120])})]
         ['5', '9', '120']
     """
     parts = []
     for name, values in attributes.items():
         cut = [(label, queries) for label, queries in _cut(name, np.asarray(values)) if queries.any()]
         if len(cut) > 1:
-            parts += [Part(name, label, queries) for label, queries in cut]
+            parts += [QuerySlice(name, label, queries) for label, queries in cut]
     return parts
 
 
@@ -97,7 +97,7 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
     facts = {name: values for name, values in baseline.query_attributes.items() if name != unit}
-    parts = parts_of(facts)
+    parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     base = baseline.per_query(comparison.primary)
     columns, places, reach = [], [], []

@@ -13,7 +13,7 @@ from ltr_harness.comparison import Comparison
 from ltr_harness.config import outline_of, resolved_yaml
 from ltr_harness.errors import Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check
-from ltr_harness.experiment.cluster import Cluster, chosen_cluster, refuse_without_cluster
+from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.findings import refuse_errors
 from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
 from ltr_harness.experiment.in_memory import with_files
@@ -72,42 +72,16 @@ class Prepared:
     plan: Plan
 
 
-def prepare(
-    config: str | Path | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    runs: str | Path = "runs",
-    force: bool = False,
-    verify: bool = False,
-    workers: int | None = 1,
-    cluster: Cluster | None = None,
-    accept: Collection[str] = (),
-) -> Prepared:
-    """Everything but training: parse, resolve, read data, check models and metrics against it, lint it, plan.
+def prepare(job: Job, accept: Collection[str] = ()) -> Prepared:
+    """Everything between reading and training: check models and metrics against the data, lint it, list the tasks.
 
     Args:
-        config: an experiment file, or the same as a mapping.
-        overrides: ``"a.b=value"`` texts, applied last.
-        runs: folder under which the experiment's folder of runs is kept.
-        force: plan to train everything again.
-        verify: hash all data again, whatever the cache remembers of the files.
-        workers: processes; each gets its share of the cores, which some settings depend on. None: as many as
-            finish first.
-        cluster: train there instead, with the threads that its workers have.
+        job: from `read`.
         accept: data lints whose errors are meant. What the others find stands in the job; `run_prepared` refuses.
 
     Raises:
         UsageError: every problem found.
     """
-    job = read(
-        config,
-        overrides=overrides,
-        runs=runs,
-        force=force,
-        verify=verify,
-        workers=workers,
-        cluster=cluster,
-    )
     job = check(job, accept)
     plan = list_tasks(job)
     if plan.open_studies:
@@ -157,15 +131,15 @@ def run_experiment(
     in_time = let_idle_threads_sleep()
     with chosen_cluster(workers, dask) as cluster, _shown(progress) as shown:
         n_workers = workers if isinstance(workers, int) else None
-        prepared = prepare(
+        job = read(
             with_files(config, runs),
             overrides=overrides,
             runs=runs,
             force=force,
             workers=n_workers,
             cluster=cluster,
-            accept=accept,
         )
+        prepared = prepare(job, accept)
         apart = workers is None and not in_time
         result = run_prepared(prepared, fail_fast=fail_fast, progress=shown, apart=apart)
     if result.failures and on_failure == "raise":

@@ -7,12 +7,7 @@ from ltr_harness.experiment.definitions import metric_definition, ranker_definit
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job
 from ltr_harness.fingerprint import fingerprint_arrays
-from ltr_harness.runs.identity import (
-    evaluation_identity,
-    package_versions,
-    study_identity,
-    training_identity,
-)
+from ltr_harness.runs.identity import TrainingInputs, evaluation_identity, package_versions, study_identity
 
 
 def identity_of(
@@ -32,7 +27,7 @@ def identity_of(
     facts = ranker_definition(model)
     if error:
         facts["tuning"] = error
-    return training_identity(
+    inputs = TrainingInputs(
         ranker=facts,
         seed=seed,
         rounds=model.rounds,
@@ -44,6 +39,7 @@ def identity_of(
         packages=package_versions(ranker.packages),
         threads=job.threads if ranker.threads_matter else None,
     )
+    return inputs.identity
 
 
 def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:

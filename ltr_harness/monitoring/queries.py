@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,11 @@ Counts = NDArray[np.int32]
 _GRADES = "grade_by_rank"  # the grades' column in a file
 
 
-def query_frame(
-    *,
-    query_id: NDArray[Any] | pd.Index[Any] | pd.Series[Any],
-    metric: Mapping[str, Floats],
-    n_items: Counts,
-    has_relevant: NDArray[np.bool_],
-    grade: NDArray[np.float32],
-    time: NDArray[np.int64] | None = None,
-    cluster: pd.Categorical | None = None,
-    pair_key: pd.Categorical | None = None,
-    event: Mapping[str, Counts] | None = None,
-    segment: Mapping[str, pd.Categorical] | None = None,
-    feature: Mapping[str, Floats] | None = None,
-    online: Mapping[str, Floats] | None = None,
-    ips: Floats | None = None,
-    ips_weight: Floats | None = None,
-    ips_squares: Floats | None = None,
-) -> pd.DataFrame:
-    """One log, query by query: a column for each argument, or for each of its parts, such as ``segment:country``.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QueryColumns:
+    """One log, query by query: a column for each field, or for each of its parts, such as ``segment:country``.
 
-    Args:
+    Attributes:
         query_id: (n,) text.
         metric: canonical name to (n,) values, NaN where undefined; the first is the one that alerts.
         n_items: int32 (n,), rows of the query.
@@ -53,23 +38,41 @@ def query_frame(
         ips: (n,), IPS-DCG; None without propensities.
         ips_weight, ips_squares: (n,), the sum of gain/propensity, and of its square.
     """
-    arguments = dict(locals())
-    arguments["grade"] = {str(at + 1): grade[:, at] for at in range(grade.shape[1])}
-    columns: dict[str, Any] = {}
-    for name, values in arguments.items():
-        if isinstance(values, Mapping):
-            columns |= {f"{name}:{part}": column for part, column in values.items()}
-        elif values is not None:
-            columns[name] = values
-    return pd.DataFrame(columns, copy=False)
+
+    query_id: NDArray[Any] | pd.Index[Any] | pd.Series[Any]
+    metric: Mapping[str, Floats]
+    n_items: Counts
+    has_relevant: NDArray[np.bool_]
+    grade: NDArray[np.float32]
+    time: NDArray[np.int64] | None = None
+    cluster: pd.Categorical | None = None
+    pair_key: pd.Categorical | None = None
+    event: Mapping[str, Counts] | None = None
+    segment: Mapping[str, pd.Categorical] | None = None
+    feature: Mapping[str, Floats] | None = None
+    online: Mapping[str, Floats] | None = None
+    ips: Floats | None = None
+    ips_weight: Floats | None = None
+    ips_squares: Floats | None = None
+
+    def frame(self) -> pd.DataFrame:
+        """The table of queries."""
+        grades = {str(at + 1): self.grade[:, at] for at in range(self.grade.shape[1])}
+        columns: dict[str, Any] = {}
+        for name, values in {**vars(self), "grade": grades}.items():
+            if isinstance(values, Mapping):
+                columns |= {f"{name}:{part}": column for part, column in values.items()}
+            elif values is not None:
+                columns[name] = values
+        return pd.DataFrame(columns, copy=False)
 
 
 def columns_of(table: pd.DataFrame, name: str) -> dict[str, Any]:
-    """An argument of `query_frame` that is a mapping: a NumPy array for each key, or a category of segments.
+    """A field of `QueryColumns` that is a mapping: a NumPy array for each key, or a category of segments.
 
     Args:
         table: of queries.
-        name: of the argument.
+        name: of the field.
     """
     prefix = f"{name}:"
     return {c.removeprefix(prefix): column_of(table, c) for c in table.columns if c.startswith(prefix)}
@@ -95,7 +98,7 @@ def primary_of(table: pd.DataFrame) -> Floats:
 
 
 def grades_by_rank(table: pd.DataFrame) -> NDArray[np.float32]:
-    """(n, depth), as `query_frame` takes them."""
+    """(n, depth), as `QueryColumns` has them."""
     return table.loc[:, table.columns.str.startswith("grade:")].to_numpy(np.float32)
 
 

@@ -134,11 +134,11 @@ class JoinedEvents:
         n, width = table.num_rows, len(self.names)
         counts = np.bincount(self.of(first, n).cell, minlength=n * width).astype(np.int32)
         for at, name in enumerate(self.names):
-            table = table.append_column(column_of(name), pa.array(counts[at::width]))
+            table = table.append_column(counts_column(name), pa.array(counts[at::width]))
         return table
 
 
-def column_of(event: str) -> str:
+def counts_column(event: str) -> str:
     """The column in which a joined event's counts stand."""
     return f"event of the event log: {event}"
 

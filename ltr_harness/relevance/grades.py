@@ -16,7 +16,7 @@ from ltr_harness.relevance.attribution import (
     grades_from_match,
     satisfied_clicks,
 )
-from ltr_harness.relevance.events import column_of, counts_of_lists
+from ltr_harness.relevance.events import counts_column, counts_of_lists
 from ltr_harness.relevance.rule import Relevance
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ def _checked(grades: Floats, rows: Rows, rule: Relevance, contract: Contract) ->
 def _event_counts(rows: Rows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
     names = rule.event_names
     if rule.event_log is not None:
-        return {name: rows.arranged(rows.table[column_of(name)].to_numpy()) for name in names}
+        return {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
     if rule.list_column:
         of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
         return {name: rows.arranged(count) for name, count in of_lists.items()}

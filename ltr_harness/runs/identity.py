@@ -7,6 +7,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,20 +30,11 @@ _COUNTING = (
 )
 
 
-def training_identity(
-    *,
-    ranker: Mapping[str, Any],
-    seed: int | None,
-    rounds: int | None,
-    stopping: Mapping[str, Any] | None,
-    train: str,
-    valid: str | None,
-    packages: Mapping[str, str],
-    threads: int | None,
-) -> str:
-    """64 hex digits over everything that can move a tree.
+@dataclass(frozen=True, kw_only=True)
+class TrainingInputs:
+    """Everything that can move a tree.
 
-    Args:
+    Attributes:
         ranker: name and every field, defaults included.
         seed: None where the seed cannot matter.
         rounds: boosting rounds where nothing stops training earlier.
@@ -52,19 +44,20 @@ def training_identity(
         packages: versions of the libraries that grow the trees.
         threads: None where the number of threads cannot matter.
     """
-    return _digest(
-        {
-            "revision": TRAINING_REVISION,
-            "ranker": dict(ranker),
-            "seed": seed,
-            "rounds": rounds,
-            "stopping": None if stopping is None else dict(stopping),
-            "train": train,
-            "valid": valid,
-            "packages": dict(packages),
-            "threads": threads,
-        }
-    )
+
+    ranker: Mapping[str, Any]
+    seed: int | None
+    rounds: int | None
+    stopping: Mapping[str, Any] | None
+    train: str
+    valid: str | None
+    packages: Mapping[str, str]
+    threads: int | None
+
+    @property
+    def identity(self) -> str:
+        """64 hex digits over all of it."""
+        return _digest({"revision": TRAINING_REVISION, **vars(self)})
 
 
 def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:

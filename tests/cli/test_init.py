@@ -14,6 +14,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.read import read
 
 pytestmark = pytest.mark.long
 
@@ -75,7 +76,7 @@ def test_data_of_every_format_gives_an_experiment_that_passes_check(
     assert f"next: ltr-harness check {output}" in said
     assert "train: 40 queries, 480 rows" in said
     assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) in (0, 2)
-    prepared = prepare(output, runs=tmp_path / "runs")
+    prepared = prepare(read(output, runs=tmp_path / "runs"))
     assert len(prepared.job.reader.names()) == 5
     assert prepared.job.experiment.data.max_grade == 4
     best = prepared.job.experiment.models["one-feature"].ranker.definition()["feature"]
@@ -138,7 +139,7 @@ def test_scattered_queries_and_fractional_labels_are_handled_and_said(
     assert "regroup: rows of a query do not stand together in train" in capsys.readouterr().out
     experiment = load_experiment(output)
     assert str(experiment.metrics.primary) == "ndcg(gain=linear)@10"  # 2^1.5 - 1 is no gain anybody means
-    prepare(output, runs=tmp_path / "runs")
+    prepare(read(output, runs=tmp_path / "runs"))
 
 
 def test_named_splits_are_kept_and_a_missing_validation_part_is_held_out(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_named_splits_are_kept_and_a_missing_validation_part_is_held_out(tmp_pat
     train, vali, test = (str(tmp_path / f"{name}.txt") for name in ("train", "vali", "test"))
     two, three = tmp_path / "two.yaml", tmp_path / "three.yaml"
     assert run_command(cli, ["init", train, "--test", test, "-o", str(two)]) == 0
-    assert prepare(two, runs=tmp_path).job.reader.read("all").facts["valid"].n_queries == 4
+    assert prepare(read(two, runs=tmp_path)).job.reader.read("all").facts["valid"].n_queries == 4
     assert run_command(cli, ["init", train, "--valid", vali, "--test", test, "-o", str(three)]) == 0
     assert load_experiment(three).data.splits["all"].valid == ("vali.txt",)
 
@@ -163,7 +164,7 @@ def test_no_file_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> None:
     output = tmp_path / "first.yaml"
     assert run_command(cli, ["init", "-o", str(output)]) == 0
-    prepared = prepare(output, runs=tmp_path / "runs")
+    prepared = prepare(read(output, runs=tmp_path / "runs"))
     assert prepared.job.experiment.name == "first"
     assert {str(model.ranker_name) for model in prepared.job.experiment.models.values()} == {
         "lightgbm",

@@ -9,12 +9,12 @@ import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
-from ltr_harness.comparison.slices import SMALLEST, _verdict, parts_of, slice_results
+from ltr_harness.comparison.slices import SMALLEST, _verdict, query_slices, slice_results
 from ltr_harness.stats.corrections import max_t
 
 
 def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:
-    return {part.label: int(part.queries.sum()) for part in parts_of(attributes)}
+    return {part.label: int(part.queries.sum()) for part in query_slices(attributes)}
 
 
 def test_numbers_are_cut_into_quarters_that_keep_equal_values_together() -> None:
@@ -63,18 +63,18 @@ def test_every_query_is_in_one_part_of_each_attribute() -> None:
         "x": rng.choice(list("abc"), 500),
     }
     counts: dict[str, np.ndarray] = {}
-    for part in parts_of(attributes):
+    for part in query_slices(attributes):
         counts[part.attribute] = counts.get(part.attribute, 0) + part.queries.astype(int)
     assert all((found == 1).all() for found in counts.values())
 
 
 def test_what_all_queries_share_cuts_nothing() -> None:
-    assert parts_of({"rows": np.full(9, 20), "split": np.array(["test"] * 9)}) == []
+    assert query_slices({"rows": np.full(9, 20), "split": np.array(["test"] * 9)}) == []
 
 
 def test_the_text_of_a_query_is_no_slice() -> None:
-    assert parts_of({"text": np.array([f"how to {at // 2}" for at in range(30)])}) != []
-    assert parts_of({"text": np.array([f"how to {at}" for at in range(30)])}) == []
+    assert query_slices({"text": np.array([f"how to {at // 2}" for at in range(30)])}) != []
+    assert query_slices({"text": np.array([f"how to {at}" for at in range(30)])}) == []
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.task import Plan, Task
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
@@ -58,7 +59,7 @@ class Log(Progress):
 def on(
     cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
 ) -> ExperimentResult:
-    return run_prepared(prepare(config, runs=runs, cluster=cluster), progress=progress)
+    return run_prepared(prepare(read(config, runs=runs, cluster=cluster)), progress=progress)
 
 
 def contents(result: ExperimentResult) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def test_a_cluster_gives_the_bytes_that_one_process_gives(
     there = on(cluster, small, tmp_path / "there", log)
     here = run_experiment(small, runs=tmp_path / "here")
     assert contents(there) == contents(here)
-    assert sorted(log.ran) == sorted(str(task) for task in prepare(small, runs=tmp_path).plan.tasks)
+    assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small, runs=tmp_path)).plan.tasks)
     assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
     again = Log()
     assert on(cluster, small, tmp_path / "there", again).reused == 6

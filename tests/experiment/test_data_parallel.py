@@ -24,6 +24,7 @@ from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.task import Task
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG
@@ -53,7 +54,7 @@ def across(repository: Path) -> dict[str, Any]:
 def on(
     cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
 ) -> ExperimentResult:
-    return run_prepared(prepare(config, runs=runs, cluster=cluster), progress=progress)
+    return run_prepared(prepare(read(config, runs=runs, cluster=cluster)), progress=progress)
 
 
 @given(
@@ -208,9 +209,9 @@ def test_what_cannot_be_had_across_workers_is_refused_before_training(
 def test_runs_from_before_there_was_the_field_are_the_same_runs(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
-    plain = prepare(small, runs=tmp_path).plan.tasks
+    plain = prepare(read(small, runs=tmp_path)).plan.tasks
     small["models"]["lgbm"]["data_parallel"] = False
-    assert [task.identity for task in prepare(small, runs=tmp_path).plan.tasks] == [
+    assert [task.identity for task in prepare(read(small, runs=tmp_path)).plan.tasks] == [
         task.identity for task in plain
     ]
     assert not any(

@@ -137,15 +137,16 @@ def test_as_many_workers_as_the_command_would_take_and_none_that_spins(
     class StopError(Exception):
         pass
 
-    def prepare(*_: Any, workers: Any, **__: Any) -> Any:
+    def read(*_: Any, workers: Any, **__: Any) -> Any:
         asked.append(workers)
-        return "prepared"
+        return "job"
 
     def run_prepared(*_: Any, apart: bool, **__: Any) -> Any:
         asked.append(apart)
         raise StopError
 
-    monkeypatch.setattr(module, "prepare", prepare)
+    monkeypatch.setattr(module, "read", read)
+    monkeypatch.setattr(module, "prepare", lambda *_: "prepared")
     monkeypatch.setattr(module, "run_prepared", run_prepared)
     import lightgbm  # noqa: F401
 

@@ -11,6 +11,7 @@ from ltr_harness import own_files, run_experiment
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
 
 
@@ -30,7 +31,7 @@ def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised: dict[str,
     optimised["models"]["xgb"]["objective"]["metric"] = "primary"
     assert load_experiment(optimised).models["xgb"].objective == "ndcg(gain=linear)@3"
     optimised["models"]["xgb"]["objective"]["metric"] = "err"
-    job = prepare(optimised).job
+    job = prepare(read(optimised)).job
     assert job.experiment.models["xgb"].objective == "err(max_grade=4)"
     assert load_experiment(as_mapping(job.experiment)) == job.experiment
     optimised["data"]["max_grade"] = 6
@@ -50,7 +51,7 @@ def test_labels_that_it_is_not_defined_for_are_refused_before_training(
     with pytest.raises(
         UsageError, match=r"models\.xgb\.objective: err\(max_grade=2\): label 3 .* is above max_grade"
     ):
-        prepare(optimised, runs=tmp_path)
+        prepare(read(optimised, runs=tmp_path))
 
 
 @pytest.mark.long
@@ -123,10 +124,10 @@ def test_a_metric_of_ones_own_is_optimised_and_its_code_belongs_to_the_run(
     (run,) = (run for run in result.runs if run.record.model == "lgbm")
     assert run.record.objective == "shelf@3"
     assert reproduce(run.path).identical
-    before = prepare(optimised, runs=tmp_path / "runs").plan.tasks[0]
+    before = prepare(read(optimised, runs=tmp_path / "runs")).plan.tasks[0]
     assert before.state == "done"
     (tmp_path / "shelf.py").write_text(OWN + "    # changed\n")
-    after = prepare(optimised, runs=tmp_path / "runs").plan.tasks[0]
+    after = prepare(read(optimised, runs=tmp_path / "runs")).plan.tasks[0]
     assert (after.state, after.model) == ("train", "lgbm")
     assert "metric shelf is not the file it was" in " ".join(reproduce(run.path).reasons)
     monkeypatch.setattr(own_files, "_named", {})  # as where somebody else gave the run

@@ -20,6 +20,7 @@ from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.search import Search, opened
 from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
@@ -41,7 +42,7 @@ def search(
     force: bool = False,
 ) -> None:
     """The searches alone, without the runs and the report that follow."""
-    prepared = prepare(config, runs=runs, force=force)
+    prepared = prepare(read(config, runs=runs, force=force))
     job = replace(prepared.job, threads=1, workers=workers)
     tune(job, prepared.plan.open_studies, progress or Progress())
 
@@ -110,7 +111,7 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
 
 
 def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
-    prepared = prepare(tuned, runs=runs)
+    prepared = prepare(read(tuned, runs=runs))
     return prepared.plan.studies[0], prepared.job.experiment.tune
 
 
@@ -197,11 +198,11 @@ def test_what_was_not_written_down_any_more_is_written_the_next_time(
     before, log = tried(tmp_path), Log()
     (file,) = (tmp_path / "tuned" / STUDIES).glob(f"*/{STUDY}")
     file.unlink()  # killed between the end of the last trial and its record
-    assert prepare(tuned, runs=tmp_path).plan.open_studies
+    assert prepare(read(tuned, runs=tmp_path)).plan.open_studies
     search(tuned, tmp_path, log)
     assert log.trials == []
     assert tried(tmp_path) == before
-    assert not prepare(tuned, runs=tmp_path).plan.open_studies
+    assert not prepare(read(tuned, runs=tmp_path)).plan.open_studies
 
 
 def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(

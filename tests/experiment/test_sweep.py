@@ -17,6 +17,7 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.experiment.estimate import time_left
 from ltr_harness.experiment.experiment import ExperimentResult, prepare
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.task import Task
 from ltr_harness.report.blocks import Estimate, ModelName, Table
 from ltr_harness.report.sections.sweep import section
@@ -75,7 +76,7 @@ def test_nothing_is_trained_again_by_a_sweep_that_grew(
     trained: ExperimentResult, swept: dict[str, Any]
 ) -> None:
     swept["sweep"]["grid"]["models.lgb.params.num_leaves"].append(5)
-    plan = prepare(swept, runs=trained.folder.parent).plan
+    plan = prepare(read(swept, runs=trained.folder.parent)).plan
     assert (plan.count("done"), plan.count("train")) == (10, 4)
 
 
@@ -158,7 +159,7 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
         config = {**swept, **changes}
         if sweep:
             config["sweep"] = sweep
-        prepared = prepare(config, runs=tmp_path)
+        prepared = prepare(read(config, runs=tmp_path))
         estimate = time_left(prepared.plan.tasks, replace(prepared.job, workers=workers))
         return estimate.seconds, estimate.n_unknown
 
@@ -185,7 +186,7 @@ def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], tmp_path: P
     record = json.loads((run.path / RECORD).read_bytes())
     (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
     assert load_run(run.path).record.status == "failed"
-    prepared = prepare({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path)
+    prepared = prepare(read({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path))
     tasks = [task for task in prepared.plan.tasks if task.model == "xgb"]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)

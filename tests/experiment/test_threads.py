@@ -17,6 +17,7 @@ from ltr_harness.cli.ending import run_command
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.read import read
 
 pytestmark = pytest.mark.long
 
@@ -32,7 +33,9 @@ def test_threads_are_in_the_identity_only_where_they_matter(
         "goss": {"ranker": "lightgbm", "params": {"data_sample_strategy": "goss"}},
         "xgb": small["models"]["xgb"],
     }
-    plans = [prepare(small, runs=tmp_path, workers=workers) for workers in (1, max(2, available_cores()))]
+    plans = [
+        prepare(read(small, runs=tmp_path, workers=workers)) for workers in (1, max(2, available_cores()))
+    ]
     one, many = (
         {(task.model, task.seed): task.identity for task in prepared.plan.tasks} for prepared in plans
     )

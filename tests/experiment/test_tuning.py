@@ -20,6 +20,7 @@ from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
@@ -37,7 +38,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 def search(config: dict[str, Any], runs: Path, progress: Progress | None = None, workers: int = 1) -> None:
     """The searches alone, without the runs and the report that follow."""
-    prepared = prepare(config, runs=runs)
+    prepared = prepare(read(config, runs=runs))
     job = replace(prepared.job, threads=1, workers=workers)
     tune(job, prepared.plan.open_studies, progress or Progress())
 
@@ -108,7 +109,7 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     more = copy.deepcopy(tuned)
     more["tune"]["trials"] = 6
     search(tuned, tmp_path / "grown")
-    (study,) = prepare(more, runs=tmp_path / "grown").plan.studies
+    (study,) = prepare(read(more, runs=tmp_path / "grown")).plan.studies
     (record,) = studies(tmp_path / "grown").values()
     assert study.n_trials == 4
     assert study.seconds_left == pytest.approx(sum(trial.seconds for trial in record.trials) / 4 * 2)
@@ -119,7 +120,7 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     assert tried(tmp_path / "grown") == tried(tmp_path / "straight")
     less = copy.deepcopy(tuned)
     less["tune"]["trials"] = 2
-    (study,) = prepare(less, runs=tmp_path / "grown").plan.studies
+    (study,) = prepare(read(less, runs=tmp_path / "grown")).plan.studies
     facts = study.choice and study.choice.facts
     assert facts
     assert (facts.trials, facts.n_trials) == (2, 2)
@@ -166,13 +167,13 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
 
 
 def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path) -> None:
-    before = prepare(tuned, runs=tmp_path).plan.studies
+    before = prepare(read(tuned, runs=tmp_path)).plan.studies
     tuned["data"]["n_queries"]["test"] = 55
-    assert [study.identity for study in prepare(tuned, runs=tmp_path).plan.studies] == [
+    assert [study.identity for study in prepare(read(tuned, runs=tmp_path)).plan.studies] == [
         study.identity for study in before
     ]
     tuned["data"]["n_queries"]["valid"] = 31
-    assert prepare(tuned, runs=tmp_path).plan.studies[0].identity != before[0].identity
+    assert prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity != before[0].identity
 
 
 @pytest.mark.parametrize(
@@ -190,9 +191,9 @@ def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path)
 def test_another_search_is_another_study(
     change: dict[str, Any], tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    before = prepare(tuned, runs=tmp_path).plan.studies[0].identity
+    before = prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity
     tuned["tune"] |= change
-    assert prepare(tuned, runs=tmp_path).plan.studies[0].identity != before
+    assert prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity != before
 
 
 # --- folds ---
@@ -407,7 +408,7 @@ def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
     with pytest.raises(
         MissingExtraError, match=r"`tune` needs the package optuna; pip install 'ltr-harness\[tune\]'"
     ):
-        prepare(tuned, runs=tmp_path)
+        prepare(read(tuned, runs=tmp_path))
 
 
 def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
@@ -415,7 +416,7 @@ def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
 ) -> None:
     tuned["tune"]["models"]["lgb"] = {"params.min_data_in_leaf": {"low": 5, "high": 100_000}}
     with pytest.raises(UsageError, match=r"tune\.models\.lgb\.params\.min_data_in_leaf: .* cannot be split"):
-        prepare(tuned, runs=tmp_path)
+        prepare(read(tuned, runs=tmp_path))
 
 
 def test_the_number_of_rounds_can_be_searched_where_nothing_stops(

@@ -16,6 +16,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.experiment import cores
 from ltr_harness.experiment.cores import SMALL_DATA, sensible_workers
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.read import read
 
 pytestmark = pytest.mark.long
 
@@ -31,11 +32,11 @@ def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.M
 
 
 def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
-    first = prepare(small, runs=tmp_path, workers=None)
+    first = prepare(read(small, runs=tmp_path, workers=None))
     (first.plan.tasks[0].folder).mkdir(parents=True)
-    assert prepare(small, runs=tmp_path, workers=None).job.workers == first.job.workers
+    assert prepare(read(small, runs=tmp_path, workers=None)).job.workers == first.job.workers
     with pytest.raises(UsageError, match="workers=0; expected at least 1"):
-        prepare(small, runs=tmp_path, workers=0)
+        prepare(read(small, runs=tmp_path, workers=0))
 
 
 def test_zero_workers_are_refused_with_the_range(
@@ -56,11 +57,12 @@ def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: P
 from dataclasses import replace
 from pathlib import Path
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.read import read
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.workers import run_in_workers
 
 if __name__ == "__main__":
-    prepared = prepare({str(path)!r}, runs={str(tmp_path / "runs")!r})
+    prepared = prepare(read({str(path)!r}, runs={str(tmp_path / "runs")!r}))
     job = replace(prepared.job, threads=2)
     runs = list(run_in_workers(prepared.plan.tasks, job, workers=2, progress=Progress()))
     print({{run.record.status for _, run in runs}}, {{run.record.threads for _, run in runs}})

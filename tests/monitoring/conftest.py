@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import columns_of, query_frame
+from ltr_harness.monitoring.queries import QueryColumns, columns_of
 from ltr_harness.monitoring.results.answers import (
     Change,
     FeatureDrift,
@@ -59,7 +59,7 @@ def query_table() -> Table:
         watched = {}
         for name, column in (features or {}).items():
             watched |= {f"{name}:mean": column, f"{name}:max": column, f"{name}:std": np.zeros(n)}
-        return query_frame(
+        return QueryColumns(
             query_id=names.astype(object),
             metric={"ndcg@10": values},
             n_items=np.full(n, 10, dtype=np.int32),
@@ -70,7 +70,7 @@ def query_table() -> Table:
             pair_key=None if pair_key is None else pd.Categorical(pair_key),
             segment={name: pd.Categorical(column) for name, column in (segments or {}).items()},
             feature=watched,
-        )
+        ).frame()
 
     return build
 

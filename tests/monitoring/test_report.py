@@ -24,7 +24,7 @@ import yaml
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema, load_monitor_config
-from ltr_harness.monitoring.queries import query_frame
+from ltr_harness.monitoring.queries import QueryColumns
 from ltr_harness.monitoring.report.page import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
 from ltr_harness.monitoring.results.baselines import stored_result
 from ltr_harness.monitoring.results.result import MonitorResult
@@ -132,7 +132,7 @@ def many(seed: int, windows: int = 90) -> pd.DataFrame:
     start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
     city = random.integers(0, 40, n)
     values = 0.8 - (0.02 * (city % 10) if seed == 0 else 0) + 0.05 * random.standard_normal(n)
-    return query_frame(
+    return QueryColumns(
         query_id=np.char.add(f"{seed}-", np.arange(n).astype(str)),
         metric={"ndcg@10": np.clip(values, 0, 1)},
         n_items=np.full(n, 10, np.int32),
@@ -141,7 +141,7 @@ def many(seed: int, windows: int = 90) -> pd.DataFrame:
         time=start + day * 86_400 * 10**9,
         event={"click": random.poisson(1, n).astype(np.int32)},
         segment={f"city{at}": pd.Categorical(np.roll(city, at).astype(str)) for at in range(3)},
-    )
+    ).frame()
 
 
 def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:

@@ -36,9 +36,10 @@ def command(
     from ltr_harness.experiment.experiment import prepare
     from ltr_harness.experiment.findings import each_once
     from ltr_harness.experiment.memory import memory_estimate
+    from ltr_harness.experiment.read import read
     from ltr_harness.metrics.core.cautions import cautions
 
-    prepared = prepare(config, overrides=overrides, runs=runs, verify=verify, workers=None, accept=accept)
+    prepared = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     job, plan = prepared.job, prepared.plan
     notes: dict[str, None] = {}
     for fold in job.folds:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import asked_metrics, ci_files, options, rankings, several_data_sets
+from ltr_harness.cli import asked_metrics, ci_files, options, ranking_source, several_data_sets
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means
@@ -50,7 +50,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
 @asked_metrics.option
-@rankings.options("scores", "run")
+@ranking_source.options("scores", "run")
 @click.option(
     "--baseline",
     metavar="NAME",

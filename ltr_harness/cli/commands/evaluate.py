@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import asked_metrics, rankings
+from ltr_harness.cli import asked_metrics, ranking_source, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
@@ -39,7 +39,7 @@ Several --run or --scores are compared with the first, or with --baseline.
 With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.10, official.
 """,
 )
-@rankings.options()
+@ranking_source.options()
 @asked_metrics.option
 @click.option(
     "--relevant",
@@ -77,7 +77,7 @@ def command(
     if form == "trec_eval":
         return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
     asked = asked_metrics.asked(metrics, relevant)
-    loaded = rankings.load_rankings(**given)
+    loaded = rankings.load_rankings(ranking_source.RankingSource(**given))
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
     scaled, notes = loaded.on_scale(asked.metrics)
@@ -121,7 +121,7 @@ def _as_trec_eval(
     if compares:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
-    loaded = rankings.load_rankings(**given)
+    loaded = rankings.load_rankings(ranking_source.RankingSource(**given))
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
     for scored in loaded.all:
         for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ltr_harness.cli import asked_metrics, options, rankings
+from ltr_harness.cli import asked_metrics, options, ranking_source, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
 from ltr_harness.numbers import json_value
@@ -36,7 +36,7 @@ Examples:
 @click.argument("metric")
 @click.argument("run_folder", required=False, type=click.Path(path_type=Path))
 @click.option("--query", metavar="ID", help="The query, as the data names it; without it, the whole set.")
-@rankings.options("all_queries")
+@ranking_source.options("all_queries")
 @click.option("--rows", type=int, help="Rows of a query to show at most; 0 for all.  [default: 100]")
 @options.as_json
 def command(
@@ -54,7 +54,11 @@ def command(
     if rows is not None and query is None:
         raise UsageError("--rows without --query; the whole set is shown tool by tool, not row by row")
     parsed = parse_metric(metric)
-    loaded = _from_run(run_folder, given) if run_folder is not None else rankings.load_rankings(**given)
+    loaded = (
+        _from_run(run_folder, given)
+        if run_folder is not None
+        else rankings.load_rankings(ranking_source.RankingSource(**given))
+    )
     (scaled,), notes = loaded.on_scale([parsed])
     notes = [*loaded.notes, *notes, *asked_metrics.tools_named([metric])]
     if query is None:
@@ -117,7 +121,7 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
         raise UsageError(
-            f"{folder} with {rankings.option(also[0])}; expected a run folder or files, not both"
+            f"{folder} with {ranking_source.option(also[0])}; expected a run folder or files, not both"
         )
     run = load_run(folder)
     scored = stored_runs.scored(run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import options, rankings
+from ltr_harness.cli import options, ranking_source
 from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import show_page
@@ -46,7 +46,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 )
 @click.option("--power", default="0.8", show_default=True, help="With which probability; several by commas.")
 @click.option("-m", "--metric", metavar="METRIC", help="Such as ndcg@10.  [default: the one that decides]")
-@rankings.options("scores", "run")
+@ranking_source.options("scores", "run")
 @click.option("--baseline", metavar="NAME", help="The model the others are compared with, as in `compare`.")
 @click.option("--common-queries", is_flag=True, help="The queries that all have.")
 @click.option(
@@ -161,7 +161,7 @@ def _typed(
     models = given.pop("models") or 1
     unused = [name for name, value in given.items() if value] + (["unit"] if method.unit else [])
     if unused or (inputs and which != "--interleaving"):
-        what = rankings.option(unused[0]) if unused else inputs[0]
+        what = ranking_source.option(unused[0]) if unused else inputs[0]
         raise UsageError(f"{what} with {which}; {which} plans from numbers, without runs")
     if which == "--interleaving":
         return _of_votes(inputs, difference, powers, sd, method, models)

@@ -104,6 +104,7 @@ def command(
     from ltr_harness.experiment.experiment import prepare, run_prepared
     from ltr_harness.experiment.final import check_final
     from ltr_harness.experiment.findings import refuse_errors
+    from ltr_harness.experiment.read import read
     from ltr_harness.experiment.terminal_progress import TerminalProgress
 
     with (
@@ -111,7 +112,7 @@ def command(
         chosen_cluster(workers, dask) as cluster,
     ):
         progress.say("reading the data and checking the models")
-        prepared = prepare(
+        job = read(
             config,
             overrides=overrides,
             runs=runs,
@@ -119,8 +120,8 @@ def command(
             verify=verify,
             workers=workers if isinstance(workers, int) else None,
             cluster=cluster,
-            accept=accept,
         )
+        prepared = prepare(job, accept)
         if final is not None:
             check_final(prepared.job.experiment, final)
         if dry_run:

@@ -18,7 +18,7 @@ from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.log.ips import ips_dcg
 from ltr_harness.monitoring.log.ranks import ranking
-from ltr_harness.monitoring.queries import query_frame
+from ltr_harness.monitoring.queries import QueryColumns
 from ltr_harness.relevance.attribution import examined
 from ltr_harness.relevance.grades import anything_happened, fit, grades_of_rows
 from ltr_harness.relevance.propensities import row_propensities
@@ -111,7 +111,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries))
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
     ips = ips_dcg(judgments, scores, propensity, config)
-    return query_frame(
+    return QueryColumns(
         query_id=rows.queries,
         metric={str(metric): v for metric, v in zip(config.resolved_metrics, values, strict=True)},
         n_items=rows.sizes.astype(np.int32),
@@ -130,7 +130,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
         **ips,
-    )
+    ).frame()
 
 
 def _check_gains(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import from_arrow, query_frame
+from ltr_harness.monitoring.queries import QueryColumns, from_arrow
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
         else ~np.isnan(frame[metrics[0]].to_numpy())
     )
     ids = frame["query_id"].astype(str).to_numpy(dtype=object)
-    table = query_frame(
+    table = QueryColumns(
         query_id=ids,
         metric={name: frame[name].to_numpy(np.float64) for name in metrics},
         n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
         has_relevant=relevant,
         grade=np.full((n, config.depth), np.nan, dtype=np.float32),
-    )
+    ).frame()
     return table.take(np.argsort(ids, kind="stable"))
 
 
