@@ -138,6 +138,52 @@ def test_a_metric_is_optimised_across_workers(
     assert mean["xgb-across"] > mean["random"] + 0.1
 
 
+SHELF = """
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.swap_change import SwapChange
+from ltr_harness.metrics.dcg import cumulated
+
+SHELF = np.array([1.0, 0.5, 0.5])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf(Metric):
+    name: ClassVar[str] = "shelf"
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    takes_cutoff: ClassVar[bool] = False
+    source: ClassVar[str] = "our shop"
+
+    def prepare(self, judgments, cutoffs):
+        return lambda ranking: cumulated(ranking, cutoffs, judgments.labels, SHELF)
+
+    def swap_change(self, judgments):
+        scale = np.ones(judgments.groups.n_queries)
+        return SwapChange(form="sum", worth=judgments.labels, scale=scale, rank_worth=SHELF)
+"""
+
+
+def test_a_metric_of_ones_own_is_optimised_across_workers(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    own = tmp_path / "shelf_metrics.py"
+    own.write_text(SHELF)
+    models = across["models"]
+    across["models"] = {
+        name: {**models[name], "objective": {"metric": f"{own}:Shelf"}} for name in ("lgbm-across", "xgb-across")
+    } | {"random": {"ranker": "random"}}
+    across["compare"] = {"baseline": "random"}
+    across["stopping"]["max_rounds"] = 15
+    result = on(cluster, across, tmp_path / "runs")
+    assert [run.record.error for run in result.failures] == []
+    mean = {run.record.model: run.record.metrics["ndcg@10"].mean for run in result.runs}
+    assert mean["lgbm-across"] > mean["random"] + 0.1
+    assert mean["xgb-across"] > mean["random"] + 0.1
+
+
 @pytest.mark.parametrize("model", ["lgbm-across", pytest.param("xgb-across", marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_the_rounds_of_one_model(
     cluster: Cluster, across: dict[str, Any], tmp_path: Path, model: str
