@@ -64,5 +64,30 @@ class MetricObjective:
             )
 
     def resolved(self, judgments: Judgments) -> Self:
-        """The same, with everything fixed that the metric takes from the data."""
-        return replace(self, metric=self.metric.resolved(judgments))
+        """The same, with everything fixed that the metric takes from the data.
+
+        Raises:
+            MetricError: the metric has no cutoff and needs one: it is the same for every order.
+        """
+        metric = self.metric.resolved(judgments)
+        if metric.k is None:  # with one, other parts of the data may have longer queries
+            require_order(metric, judgments)
+        return replace(self, metric=metric)
+
+
+def require_order(metric: Metric, judgments: Judgments) -> None:
+    """Refuse a metric that no change of order changes in these data: nothing could be learned.
+
+    Args:
+        metric: with everything fixed that it takes from data.
+        judgments: the training queries.
+
+    Raises:
+        MetricError: all ranks count alike, or the labels are outside the metric's domain.
+    """
+    longest = int(judgments.groups.sizes.max())
+    if metric.swap_change(judgments).is_level(longest):
+        raise MetricError(
+            f"{metric} counts every rank of the longest query ({longest} rows) alike, so no order is better than "
+            f"another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
+        )

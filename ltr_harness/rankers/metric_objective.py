@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.boosting.objectives import MetricObjective, Weighting
+from ltr_harness.boosting.objectives import MetricObjective, Weighting, require_order
 from ltr_harness.errors import MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers.ranker import Facts
@@ -75,7 +75,7 @@ class MetricObjectiveConfig(BaseModel):
         return self.model_copy(update={"metric": self.metric.on_scale(max_grade)})
 
     def problems(self, facts: Facts | None) -> list[Problem]:
-        """Training labels that the metric is not defined for."""
+        """Training labels that the metric is not defined for, or whose order it does not look at."""
         if facts is None or facts.judgments is None:
             return []
         try:
@@ -83,7 +83,7 @@ class MetricObjectiveConfig(BaseModel):
                 warnings.simplefilter(
                     "ignore"
                 )  # a scale that is taken from the data is said where it is used
-                self.metric.resolved(facts.judgments).swap_change(facts.judgments)
+                require_order(self.metric.resolved(facts.judgments), facts.judgments)
         except MetricError as error:
             return [Problem("objective", str(problem)) for problem in error.problems]
         return []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import Problem
+from ltr_harness.errors import MetricError, Problem
+from ltr_harness.metrics import parse_metric
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (
@@ -29,5 +31,10 @@ def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
         return []
     alike: set[str] = next((names for names in _ALIKE if objective.lower() in names), set())
     meant = next((one for one in known if one.lower() in alike), "")
+    if not meant:
+        with suppress(MetricError):
+            metric = parse_metric(objective)
+            expected = f"{{metric: {metric}}}, or one of {', '.join(sorted(known))}"
+            return [Problem("objective", f"{objective!r} is a metric", expected)]
     cure = did_you_mean(objective, known, dict.fromkeys(alike, meant))
     return [Problem("objective", f"unknown objective {objective!r}", cure=cure)]

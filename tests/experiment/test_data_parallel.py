@@ -173,7 +173,8 @@ def test_a_metric_of_ones_own_is_optimised_across_workers(
     own.write_text(SHELF)
     models = across["models"]
     across["models"] = {
-        name: {**models[name], "objective": {"metric": f"{own}:Shelf"}} for name in ("lgbm-across", "xgb-across")
+        name: {**models[name], "objective": {"metric": f"{own}:Shelf"}}
+        for name in ("lgbm-across", "xgb-across")
     } | {"random": {"ranker": "random"}}
     across["compare"] = {"baseline": "random"}
     across["stopping"]["max_rounds"] = 15

@@ -96,6 +96,22 @@ class TestObjectivesByOtherNames:
             f"objective: unknown objective {objective!r}; did you mean {meant!r}? (known: "
         )
 
+    @pytest.mark.parametrize(
+        ("kind", "objective"),
+        [
+            (LightGBMRanker, "ndcg@10"),
+            (LightGBMRanker, "map"),
+            (XGBoostRanker, "err"),
+            (CatBoostRanker, "mrr@5"),
+        ],
+    )
+    def test_a_metric_is_told_how_to_be_one(self, kind: Any, objective: str, said: Any) -> None:
+        if kind is CatBoostRanker:
+            pytest.importorskip("catboost")
+        assert said(kind(objective=objective).check())["objective"].startswith(
+            f"objective: {objective!r} is a metric; expected {{metric: {objective}}}, or one of "
+        )
+
     @pytest.mark.parametrize("kind", [LightGBMRanker, XGBoostRanker, CatBoostRanker])
     def test_nothing_is_said_of_what_depends_on_an_unknown_one(
         self, kind: Any, said: Any, facts: Any

@@ -16,7 +16,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.xgboost import objective as xgboost_objective
 from ltr_harness.config.experiment import ModelConfig
 from ltr_harness.config.point import model_at
-from ltr_harness.errors import RankerError
+from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import Training
 from ltr_harness.rankers.lightgbm.ranker import LightGBMModel, LightGBMRanker
@@ -185,6 +185,31 @@ def test_labels_that_it_is_not_defined_for_are_refused_before_training(
         warnings.simplefilter("error")
         assert made(kind, {"metric": metric}).check() == []
         assert words in said(made(kind, {"metric": metric}).check(facts()))["objective"]
+
+
+@pytest.mark.parametrize("metric", ["recall", "precision", "f1", "success", "cg", "recall@24"])
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_metric_that_no_order_changes_is_refused_before_training(
+    kind: Any, metric: str, facts: Any, said: Any
+) -> None:
+    # the longest query has 24 rows, and all of them count the same
+    found = said(made(kind, {"metric": metric}).check(facts()))["objective"]
+    assert "counts every rank of the longest query (24 rows) alike, so no order is better" in found
+    assert "expected a cutoff below 24" in found
+
+
+@pytest.mark.parametrize("metric", ["recall@23", "mrr", "rprec", "map", "success@1", "kendall_tau_distance"])
+def test_a_metric_that_some_order_changes_is_not(metric: str, facts: Any) -> None:
+    assert made(LightGBMRanker, {"metric": metric}).check(facts()) == []
+
+
+@pytest.mark.parametrize("library", [lightgbm_objective, xgboost_objective])
+def test_a_script_is_told_likewise(library: Any, train: Any) -> None:
+    with pytest.raises(MetricError, match=r"recall counts every rank of the longest query \(24 rows\) alike"):
+        library("recall")._objective.resolved(train.judgments)
+    assert library("recall@24")._objective.resolved(
+        train.judgments
+    )  # one worker's lists may be the short ones
 
 
 @pytest.mark.parametrize("kind", BOTH)

@@ -63,3 +63,18 @@ class SwapChange:
     continuation: float = 1.0
     apart: NDArray[np.float64] | None = None
     function: Own | None = None
+
+    def is_level(self, longest: int) -> bool:
+        """Whether all ranks of the longest query count the same, so that no swap changes anything.
+
+        Args:
+            longest: its rows.
+        """
+        counted = self.rank_worth[:longest]
+        return (
+            self.form in ("sum", "first hit")
+            and not self.per_query
+            and self.depth is None
+            and counted.size == longest > 1
+            and bool(np.all(counted == counted[0]))
+        )
