@@ -10,7 +10,7 @@ log/               a log's batches (`ltr_harness.logs`), ranked and with the gra
 queries            the table of queries, and its form on disk
 analysis/          production beside its baseline: difference, within/mix split, window by window, slices,
                    drift of features, health of labels, clicks by rank; adjusted for what is
-                   known of the queries
+                   known of the queries; the arms of an A/B test
 verdict/           what ends in exit code 4; three sentences
 results/           what each stage found, as values, JSON and tables; what later runs need to know of it
 report/            the pages: one file per section

@@ -161,13 +161,41 @@ class Drift(Part):
     )
 
 
-AlertKind = Literal["change", "slice", "label_rate", "input", "contract"]
+def _arm(value: Any) -> Any:
+    """An arm's name as the log's column says it, where YAML makes a number or a truth value of it."""
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else value
+
+
+ArmName = Annotated[Name, BeforeValidator(_arm)]
+
+
+class Arms(Part):
+    """Rankers that production's users, or queries, were given at random: an A/B test."""
+
+    column: Name = Field(description="Column with the arm, equal in all rows of a query.")
+    control: ArmName = Field(description="The arm that the others are compared with.")
+    shares: dict[ArmName, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default={},
+        description="Arm to the share that it was to get, in any unit: {A: 90, B: 10}; equal ones unless given.",
+    )
+
+    @model_validator(mode="after")
+    def _with_control(self) -> Self:
+        if self.shares and (self.control not in self.shares or len(self.shares) < 2):
+            raise ValueError(
+                f"shares of {', '.join(self.shares)}; expected one of {self.control!r}, the control, and of "
+                "every other arm"
+            )
+        return self
+
+
+AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm"]
 
 
 class Alerts(Part):
     """What ends in exit code 4."""
 
-    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "input", "contract")
+    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "input", "contract", "arm")
 
 
 PLACES: Any = {
@@ -215,6 +243,7 @@ class MonitorConfig(Part):
     slices: Slices = Slices()
     drift: Drift = Drift()
     propensity: Propensity | None = None
+    arms: Arms | None = None
     alerts: Alerts = Alerts()
     seed: int = Field(default=0, ge=0)
 

@@ -31,6 +31,7 @@ class QueryColumns:
         grade: float32 (n, depth), the grade at rank 1 … depth, NaN where nothing was shown.
         time: int64 (n,), nanoseconds since 1970 UTC of the query's first row; None without timestamps.
         cluster, pair_key: see `Columns`; None where there is none.
+        arm: see `Arms`; None where there are none.
         event: event to int32 (n,), how often it happened in the query.
         segment: column to (n,) values; categories are sorted.
         feature: column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values.
@@ -47,6 +48,7 @@ class QueryColumns:
     time: NDArray[np.int64] | None = None
     cluster: pd.Categorical | None = None
     pair_key: pd.Categorical | None = None
+    arm: pd.Categorical | None = None
     event: Mapping[str, Counts] | None = None
     segment: Mapping[str, pd.Categorical] | None = None
     feature: Mapping[str, Floats] | None = None
@@ -143,7 +145,7 @@ def digest(table: pd.DataFrame) -> str:
     from ltr_harness.fingerprint import fingerprint_arrays
 
     metrics = columns_of(table, "metric")
-    categories = [column_of(table, "cluster"), column_of(table, "pair_key")]
+    categories = [column_of(table, name) for name in ("cluster", "pair_key", "arm")]
     categories += columns_of(table, "segment").values()
     return fingerprint_arrays(
         *_letters(table["query_id"]),
@@ -208,7 +210,7 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
         if name == _GRADES:
             grades = column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
             columns |= {f"grade:{at + 1}": grades[:, at] for at in range(grades.shape[1])}
-        elif name.startswith(("cluster", "pair_key", "segment:")):
+        elif name.startswith(("cluster", "pair_key", "arm", "segment:")):
             columns[name] = category_of(column)
         else:
             values = column.cast("int64") if name == "time" else column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,11 @@ from ltr_harness.logs.contract import LogFinding, alerting
 from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring.analysis import label_health, window_tests
 from ltr_harness.monitoring.analysis.analysis import Analysis, alone, compared
+from ltr_harness.monitoring.analysis.arms import compared_arms
 from ltr_harness.monitoring.analysis.drift import gain_shares
 from ltr_harness.monitoring.analysis.summaries import (
     conventions,
     list_lengths,
-    online,
     stray_queries,
 )
 from ltr_harness.monitoring.analysis.windows import Cut, cut
@@ -135,7 +136,8 @@ def _baseline(
             return stored_result(path, config), "an earlier result of monitor", ()
         if is_run(path):
             return stored_run(path, config), "a run of this harness", ()
-    table, findings, _ = read_log(source, config, "baseline", dask)
+    without_arms = config.model_copy(update={"arms": None})  # they are production's
+    table, findings, _ = read_log(source, without_arms, "baseline", dask)
     return table, "a log", findings
 
 
@@ -181,6 +183,8 @@ def analysed(
     else:
         analysis = compared(production, baseline, whole_cut, counted, windows, past, config)
         baseline_kind = baseline_kind or "a log"
+    spent = window_tests.share_to_spend(windows, past, config)
+    analysis = dataclasses.replace(analysis, arms=compared_arms(production, whole_cut, config, spent))
     result = _result(
         production, baseline, baseline_kind, analysis, _evidence(analysis, whole_cut, findings, config)
     )
@@ -208,6 +212,7 @@ def _evidence(
         findings=findings,
         days_unknown=analysis.days_unknown,
         adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
+        arms=analysis.arms,
     )
 
 
@@ -259,7 +264,8 @@ def _result(
         n_slice_candidates=analysis.n_slice_candidates,
         drift=analysis.drift,
         labels=analysis.labels,
-        online=online(production, baseline, analysis.windows),
+        online=analysis.online,
+        arms=analysis.arms,
         presentation=analysis.presentation,
         keyed=analysis.keyed,
         adjustment=analysis.adjustment,

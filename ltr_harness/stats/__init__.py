@@ -11,12 +11,12 @@ where is the mean  ``intervals``: t, percentile and BCa bootstrap
 are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
                    ``skewness``: where a few queries decide
 of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``families``: all of it
-users, not queries ``units``: cluster-robust means; ``by_unit``: families of them
+users, not queries ``units``: cluster-robust means, and two of them apart; ``by_unit``: families of them
 looks without end  ``sequences``: p-values and intervals that hold at all times
 days that differ   ``between_windows``
 chance of the mix  ``adjustment``: regression on what is known of queries, effects of keys
 two periods        ``two_samples``: Welch, cluster-robust, over strata; profiles; bounded means
-several groups     ``several_samples``: Welch's analysis of variance
+several groups     ``several_samples``: Welch's analysis of variance; chi-squared of their shares
 within or mix      ``decomposition``: parts that changed, or only their shares
 drift              ``drift``: PSI with its threshold, Jensen-Shannon, Kolmogorov-Smirnov
 another seed       ``seeds``: agreement over seeds, methods over queries and seeds; ``over_seeds``: their families

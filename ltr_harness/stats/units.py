@@ -94,6 +94,38 @@ def unit_means(values: Floats, units: Codes) -> UnitMeans:
     return UnitMeans(facts[0], facts[1], facts[2], facts[3], facts[4].astype(np.int64), facts[5])
 
 
+def units_apart(one: UnitMeans, other: UnitMeans) -> UnitMeans:
+    """`one - other` of two sets of queries that share no unit: Welch's test with cluster-robust errors.
+
+    Its `skewness` is the one that the difference has where the units of both sets are alike: 0 for as many units on
+    both sides. Beyond about .2 the t interval covers too little.
+
+    Args:
+        one: of one set of queries.
+        other: of the other, the same columns.
+
+    Example:
+        >>> users = np.array([0, 0, 1, 1])
+        >>> one, other = (unit_means(np.array(v)[:, None], users) for v in ([1.0, 1, 0, 0], [3.0, 3, 2, 2]))
+        >>> apart = units_apart(one, other)
+        >>> apart.mean.tolist(), apart.error.round(4).tolist(), apart.freedom.round(6).tolist()
+        ([-2.0], [0.7071], [2.0])
+    """
+    variances = np.array([one.error**2, other.error**2])
+    variance = variances.sum(axis=0)
+    n = np.array([one.units, other.units], dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = variance**2 / (variances**2 / np.array([one.freedom, other.freedom])).sum(axis=0)
+        thirds = np.array([one.skewness * one.error**3, other.skewness * other.error**3]) * n**3
+        third, alike = thirds.sum(axis=0) / n.sum(axis=0), (variances * n**2).sum(axis=0) / n.sum(axis=0)
+        lean = third * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (alike * (1 / n).sum(axis=0)) ** 1.5
+        independent = variances[0] / one.design_effect + variances[1] / other.design_effect
+        effect = variance / independent
+    return UnitMeans(
+        one.mean - other.mean, np.sqrt(variance), freedom, lean, np.minimum(one.units, other.units), effect
+    )
+
+
 def unit_totals(values: Floats, units: Codes) -> Floats:
     """(units, m): sums of each unit's values, scaled so that their mean is the mean of all values.
 

@@ -161,6 +161,7 @@ WRONG: dict[str, Any] = {
     "propensity": {
         "column": 1, "table": 1, "baseline_table": 1, "source": 1, "clip": 0, "estimate": {"design": "swap"},
     },
+    "arms": {"column": 1, "control": [], "shares": {"A": 0}},
     "alerts": {"on": ["chance"]},
 }  # fmt: skip
 
@@ -197,6 +198,10 @@ RANK = {"rank": "rank"}
             "relevance.event_log.query_id is ''; expected text that is not empty",
         ),
         ({"columns": RANK, "metrics": []}, "metrics is []; expected at least one metric"),
+        (
+            {"columns": RANK, "arms": {"column": "v", "control": "A", "shares": {"B": 1}}},
+            "arms: shares of B; expected one of 'A', the control, and of every other arm",
+        ),
         ({"columns": RANK, "windows": {"timezone": "berlin"}}, "time zone such as UTC or Europe/Berlin; did you mean"),
         ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: a propensity outside 0 … 1; expected prob"),
         ({"columns": RANK, "relevance": {"mode": "max"}}, "relevance: mode max without events; expected such as ev"),

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ttest_ind
 
 from ltr_harness.stats.by_unit import outcomes_by_unit
 from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import detectable_difference, sign_flip_p
-from ltr_harness.stats.units import unit_means, unit_totals
+from ltr_harness.stats.units import unit_means, unit_totals, units_apart
 
 
 def drawn(sizes: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -177,3 +178,26 @@ def test_seeds_add_to_the_variance_of_units() -> None:
     assert by_unit.standard_error > by_query.standard_error
     assert by_unit.freedom <= 9
     assert seeds_by_unit([by_query], d, None) == [by_query]
+
+
+def test_two_means_apart_are_welchs_where_every_query_is_a_unit() -> None:
+    random = np.random.default_rng(3)
+    one, other = random.exponential(size=(30, 1)), random.exponential(size=(90, 1))
+    apart = units_apart(unit_means(one, np.arange(30)), unit_means(other, np.arange(90)))
+    oracle = ttest_ind(one[:, 0], other[:, 0], equal_var=False)
+    assert (apart.p()[0], apart.freedom[0]) == pytest.approx((oracle.pvalue, oracle.df))
+    low, high = apart.interval(0.95, adjusted=False)
+    assert (low[0], high[0]) == pytest.approx(oracle.confidence_interval(0.95))
+    assert apart.design_effect[0] == pytest.approx(1.0)
+
+
+def test_a_difference_is_skewed_by_unequal_numbers_of_skewed_units() -> None:
+    """Poisson counts have mean = variance = third moment: 1 / sqrt(n) (n1 - n0) … of the difference, by hand."""
+    random = np.random.default_rng(4)
+    small, large = (
+        unit_means(random.poisson(1, (n, 1)).astype(float), np.arange(n)) for n in (2_000, 18_000)
+    )
+    by_hand = (1 / 2_000**2 - 1 / 18_000**2) / (1 / 2_000 + 1 / 18_000) ** 1.5
+    assert units_apart(small, large).skewness[0] == pytest.approx(by_hand, rel=0.15)
+    assert units_apart(large, small).skewness[0] == pytest.approx(-by_hand, rel=0.15)
+    assert units_apart(small, small).skewness[0] == 0.0

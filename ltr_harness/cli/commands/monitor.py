@@ -29,7 +29,8 @@ Examples:
   ltr-harness monitor monitor.yaml --log today/ --baseline runs/mine --history monitor_history
 
 \b
-For cron and CI: nothing is printed when all is well, one line per alert otherwise.
+For cron and CI: nothing is printed when all is well (but the verdict on the arms of an A/B test), one line per
+alert otherwise.
 Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judged), 1 crash.
 """,
 )
@@ -103,6 +104,8 @@ def command(
         say(str(alert))
     if per_query or not result.changes:
         _print_metrics(watched, per_query)
+    if result.arms is not None and not quiet:
+        say(result.arms.verdict)
     if not quiet and (result.alerts or sys.stderr.isatty()):
         say(result.verdict.text, err=True)
         if output is not None:
@@ -146,6 +149,8 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
     for alert in watched.result.alerts:
         stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
     stream.say(watched.result.verdict.text)
+    if watched.result.arms is not None:
+        stream.say(watched.result.arms.verdict)
     if output is not None:
         stream.emit(events.Reported(report=str(output / "report.html")))
 

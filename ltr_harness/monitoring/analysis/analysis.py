@@ -17,7 +17,7 @@ from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.presentation import presentation
 from ltr_harness.monitoring.analysis.running import with_running
 from ltr_harness.monitoring.analysis.slices import slices
-from ltr_harness.monitoring.analysis.summaries import worst_queries
+from ltr_harness.monitoring.analysis.summaries import online, worst_queries
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import queries_of, with_value, without_pages
@@ -32,8 +32,9 @@ from ltr_harness.monitoring.results.answers import (
     Split,
     Window,
 )
+from ltr_harness.monitoring.results.arms import ArmComparison
 from ltr_harness.monitoring.results.history import PastWindow
-from ltr_harness.monitoring.results.summaries import WorstQuery
+from ltr_harness.monitoring.results.summaries import Online, WorstQuery
 from ltr_harness.wording import count_of, plural
 
 
@@ -54,6 +55,8 @@ class Analysis:
         keyed: the change over recurring keys; None without them.
         adjustment: what was taken out of the values before they were tested; None where nothing was.
         cusum_level: what healthy windows' cumulated drops rarely reach.
+        online: what users did, before and now.
+        arms: of an A/B test; None where there is none.
         notices: what to change in the configuration.
         days_unknown: whether nobody can tell how much days differ by themselves.
     """
@@ -71,6 +74,8 @@ class Analysis:
     keyed: Interval | None = None
     adjustment: Adjustment | None = None
     cusum_level: float = float("nan")
+    online: tuple[Online, ...] = ()
+    arms: ArmComparison | None = None
     notices: tuple[str, ...] = ()
     days_unknown: bool = False
 
@@ -93,6 +98,7 @@ def alone(
     return Analysis(
         windows=tuple(windows),
         worst=tuple(worst_queries(production, counted, None)),
+        online=online(production, None, windows),
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
     )
@@ -151,6 +157,7 @@ def compared(
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         cusum_level=level,
+        online=online(production, every, rows, spent),
         notices=(advice,) if config.windows.season == "none" and advice is not None else (),
         days_unknown=tested.days_unknown,
     )

@@ -22,7 +22,7 @@ from ltr_harness.stats.two_samples import Estimate
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
 _BASELINE = 0.2  # of that
-_TIGHTEST = 30  # windows, after which a difference is to be seen soonest
+TIGHTEST = 30  # windows, after which a difference is to be seen soonest
 _LEAST = 100  # queries
 
 
@@ -75,9 +75,9 @@ def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Interval,
     else:
         z = np.array(np.sign(towards) * np.inf)
     information = np.array(float(looks))
-    p = float(always_valid_p(z, information, _TIGHTEST, level * (1 - _BASELINE), side))
+    p = float(always_valid_p(z, information, TIGHTEST, level * (1 - _BASELINE), side))
     unsure = 1 - compare.confidence
-    wide = float(always_valid_reach(information, _TIGHTEST, unsure * (1 - _BASELINE))) * own
+    wide = float(always_valid_reach(information, TIGHTEST, unsure * (1 - _BASELINE))) * own
     reach = wide + float(ndtri(1 - unsure * _BASELINE / 2)) * base
     interval = Interval(
         estimate.value,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.logs.contract import CHECKS, LogFinding
-from ltr_harness.monitoring.analysis.periods import Periods
+from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.results.answers import Window
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
+from ltr_harness.stats.corrections import holm
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other
@@ -64,14 +66,15 @@ def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
 
 
 def online(
-    production: pd.DataFrame, baseline: pd.DataFrame | None, windows: Sequence[Window]
+    production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], spent: float = 1.0
 ) -> tuple[Online, ...]:
     """Does the metric move with what users do? An offline metric is a proxy; this is the check on it.
 
     Args:
         production: its queries.
-        baseline: its queries; None without one.
+        periods: all of its mature queries beside the baseline; None without one.
         windows: of production.
+        spent: share of alpha that this run may use.
     """
     rows = []
     for name, values in columns_of(production, "online").items():
@@ -80,10 +83,20 @@ def online(
         if len(pairs) >= _CORRELATED and (pairs.nunique() > 1).all():
             ranks = pairs.rank()
             correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-        before = None if baseline is None else column_of(baseline, f"online:{name}")
-        known_before = float("nan") if before is None else mean_of_known(before)
-        rows.append(Online(name, known_before, mean_of_known(values), correlation, len(pairs)))
-    return tuple(rows)
+        before = None if periods is None else column_of(periods.before, f"online:{name}")
+        if periods is None or before is None:
+            rows.append(Online(name, float("nan"), mean_of_known(values), correlation, len(pairs)))
+            continue
+        now = column_of(periods.now, f"online:{name}")
+        difference = interval(periods.compare((now, before), alternative="change"))
+        rows.append(
+            Online(name, mean_of_known(before), mean_of_known(now), correlation, len(pairs), difference)
+        )
+    corrected = holm([row.difference.p if row.difference else np.nan for row in rows]) / spent
+    return tuple(
+        replace(row, p_corrected=min(p, 1.0) if row.difference else p)
+        for row, p in zip(rows, corrected.tolist(), strict=True)
+    )
 
 
 def mean_of_known(values: Floats) -> float:

@@ -40,6 +40,7 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
         columns.timestamp,
         columns.cluster_id,
         columns.pair_key,
+        config.arms.column if config.arms else None,
         *columns.segments,
         *columns.features,
         *columns.online,
@@ -53,6 +54,7 @@ def text_columns(config: MonitorConfig) -> list[str]:
     """Columns that stay text when a CSV file is read: ids that look like numbers are none."""
     columns = config.columns
     names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
+    names += [config.arms.column] if config.arms else []
     return [name for name in names if name]
 
 
@@ -126,6 +128,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         time=time,
         cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
+        arm=_per_query(rows, config.arms.column, contract, "arm_varies") if config.arms else None,
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
@@ -180,12 +183,12 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
     return times if sound else None
 
 
-def _per_query(rows: Rows, name: str, contract: Contract) -> pd.Categorical:
+def _per_query(rows: Rows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
     """The first row's value; a query in which rows differ is counted."""
     of_rows = rows.category(name)
     first = of_rows.codes[rows.boundaries[:-1]]
     varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
-    contract.check("segment_varies", varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
+    contract.check(check, varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
     return of_rows.take(rows.boundaries[:-1])
 
 

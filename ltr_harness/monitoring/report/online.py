@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ltr_harness.monitoring.report.verdict import estimate, label
 from ltr_harness.monitoring.results.result import MonitorResult
-from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
+from ltr_harness.monitoring.results.summaries import Online
+from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table
 
 
 def section(result: MonitorResult) -> list[Block]:
     if not result.online:
         return []
+    against = any(o.difference for o in result.online)
     names = [o.name for o in result.online]
     return [
         Heading("Online"),
@@ -22,6 +25,14 @@ def section(result: MonitorResult) -> list[Block]:
                 Column("Column", "code"),
                 Column("Before", "number"),
                 Column("Now", "number"),
+                *(
+                    (
+                        Column(f"Difference [{label(result)} interval]", "difference"),
+                        Column("p corrected", "p", hint="Holm over these columns."),
+                    )
+                    if against
+                    else ()
+                ),
                 Column(
                     f"Rank correlation with {result.primary}",
                     "number",
@@ -29,7 +40,7 @@ def section(result: MonitorResult) -> list[Block]:
                 ),
                 Column("Windows", "count"),
             ),
-            tuple((o.name, o.before, o.now, o.correlation, o.n_windows) for o in result.online),
+            tuple(_row(o, against) for o in result.online),
         ),
         Details(
             "Window by window",
@@ -47,3 +58,8 @@ def section(result: MonitorResult) -> list[Block]:
             ),
         ),
     ]
+
+
+def _row(row: Online, against: bool) -> tuple[Cell, ...]:
+    difference = (estimate(row.difference), row.p_corrected) if against else ()
+    return (row.name, row.before, row.now, *difference, row.correlation, row.n_windows)

@@ -13,6 +13,7 @@ from ltr_harness.wording import count_of
 
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.report.verdict:section",
+    "arms": "ltr_harness.monitoring.report.arms:section",
     "windows": "ltr_harness.monitoring.report.windows:section",
     "slices": "ltr_harness.monitoring.report.slices:section",
     "mix": "ltr_harness.monitoring.report.mix:section",

@@ -21,6 +21,7 @@ from ltr_harness.monitoring.results.answers import (
     Verdict,
     Window,
 )
+from ltr_harness.monitoring.results.arms import ArmComparison
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
 from ltr_harness.numbers import json_value
 from ltr_harness.printable import printable
@@ -69,6 +70,7 @@ class MonitorResult:
     cusum_level: float
     family: str
     season: str
+    arms: ArmComparison | None = None
     schema_version: int = SCHEMA_VERSION
     config: dict[str, Any] = field(default_factory=dict)
 

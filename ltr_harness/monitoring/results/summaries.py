@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ltr_harness.monitoring.results.answers import Interval
+
 
 @dataclass(frozen=True)
 class Conventions:
@@ -35,9 +37,11 @@ class Online:
 
     Attributes:
         name: the column.
-        before, now: its mean over queries; before is NaN without a baseline.
+        before, now: its mean over queries, mature ones beside a baseline; before is NaN without one.
         correlation: Spearman's, of the windows' means with the primary metric's; NaN below four windows.
         n_windows: behind the correlation.
+        difference: now against before, tested as the metric is, both sides; None without a baseline.
+        p_corrected: by Holm over all such columns.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Online:
     now: float
     correlation: float
     n_windows: int
+    difference: Interval | None = None
+    p_corrected: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         lines.add("label_rate", text, but=evidence.labels_arriving or page_confirmed)
     for text in evidence.broken_inputs:
         lines.add("input", text)
+    _add_arms(lines, evidence)
     for finding in evidence.warnings:
         lines.add("contract", f"{finding.check} {finding}")
     if seen is not None and seen.changed:
@@ -93,6 +94,20 @@ class _Lines:
             self.alerts.append(Alert("slice", text))
         else:
             self.notices.append(f"slice {text}")
+
+
+def _add_arms(lines: _Lines, evidence: Evidence) -> None:
+    """Arms that are worse than the control, by `min_drop` at least in a metric; or why nothing is said of them."""
+    arms = evidence.arms
+    if arms is None:
+        return
+    if arms.withheld:
+        lines.add("arm", f"no verdict: {arms.withheld}")
+    metrics = [str(metric) for metric in evidence.config.resolved_metrics]
+    for d in arms.worse:
+        small = d.measure in metrics and abs(d.difference.value) < evidence.config.compare.min_drop
+        text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
+        lines.add("arm", f"{text}, less than min_drop" if small else text, but=small)
 
 
 def _change_lines(evidence: Evidence) -> list[Alert]:

@@ -16,6 +16,7 @@ from ltr_harness.monitoring.results.answers import (
     Split,
     Window,
 )
+from ltr_harness.monitoring.results.arms import ArmComparison
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Evidence:
     findings: Sequence[LogFinding]
     days_unknown: bool = False
     adjusted_for: Sequence[str] = ()
+    arms: ArmComparison | None = None
 
     @property
     def label_alerts(self) -> list[LabelTest]:

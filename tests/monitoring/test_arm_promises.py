@@ -1,0 +1,107 @@
+"""What intervals and verdicts on arms promise, in worlds that were not made to keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.analysis.arms import compared_arms
+from ltr_harness.monitoring.analysis.windows import cut
+from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.results.arms import ArmComparison
+
+Floats = NDArray[np.float64]
+Table = Callable[..., pd.DataFrame]
+
+SIZES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "ten": lambda random, users: np.full(users, 10.0),
+    "geometric": lambda random, users: random.geometric(0.1, users).astype(np.float64),
+    "lognormal": lambda random, users: np.ceil(random.lognormal(1, 1.2, users)),
+    "pareto": lambda random, users: np.minimum(np.ceil(random.pareto(1.5, users) + 1), 500),
+}
+"""Queries of a user: alike, or a few users with most of them."""
+
+
+def click(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+    """Some users click always and some never: correlation 1/3."""
+    return (random.random(user.size) < random.beta(0.6, 1.4, user[-1] + 1)[user]).astype(np.float64)
+
+
+def buy(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+    """One query in a hundred, by users who like to buy."""
+    return (random.random(user.size) < random.beta(0.5, 49.5, user[-1] + 1)[user]).astype(np.float64)
+
+
+def dwell(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+    """Lognormal within users who differ by as much; six in ten queries have none."""
+    stayed = np.exp(0.7 * random.standard_normal(user[-1] + 1)[user] + random.standard_normal(user.size))
+    return np.where(random.random(user.size) < 0.6, np.nan, stayed)
+
+
+def revenue(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+    """Nothing in 19 of 20 queries, and lognormal in one."""
+    return (random.random(user.size) < 0.05) * np.exp(1.2 * random.standard_normal(user.size))
+
+
+MEASURES = {f.__name__: f for f in (click, buy, dwell, revenue)}
+
+
+def compared(
+    random: np.random.Generator, query_table: Table, size: str, users: int, shares: dict[str, float]
+) -> ArmComparison:
+    """An experiment in which the arm changes nothing."""
+    n = SIZES[size](random, users).astype(np.int64)
+    user = np.repeat(np.arange(users), n)
+    arm = random.choice(list(shares), users, p=list(shares.values()))
+    columns = {f"online:{name}": values(random, user) for name, values in MEASURES.items()}
+    table = query_table(0.5 + 0.1 * random.standard_normal(user.size), cluster=user.astype(str))
+    table = table.assign(arm=pd.Categorical(arm[user], list(shares)), **columns)
+    config = load_monitor_config(
+        {
+            "columns": {"rank": "rank", "cluster_id": "user", "online": list(MEASURES)},
+            "metrics": ["ndcg@10"],
+            "arms": {"column": "variant", "control": "A", "shares": shares},
+        }
+    )
+    found = compared_arms(table, cut(None, len(table), config), config, 1.0)
+    assert found is not None
+    return found
+
+
+RUNS = 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("users", "share"), [(200, 0.5), (2000, 0.5), (3000, 0.9), (10_000, 0.9)])
+def test_intervals_that_are_told_cover(query_table: Table, size: str, users: int, share: float) -> None:
+    """95 +- 1.5 % over all measures with an interval; and how many have none, so that refusing is no way out."""
+    random = np.random.default_rng(users)
+    covered: dict[str, list[bool]] = {}
+    for _ in range(RUNS if users < 10_000 else RUNS // 4):
+        for d in compared(random, query_table, size, users, {"A": share, "B": 1 - share}).differences:
+            if d.difference.p == d.difference.p:
+                covered.setdefault(d.measure, []).append(d.difference.low <= 0 <= d.difference.high)
+    for measure, hits in covered.items():
+        noise = 3 * (0.05 * 0.95 / len(hits)) ** 0.5
+        assert np.mean(hits) >= 0.935 - noise, measure
+    assert {"ndcg@10", "click"} <= {*covered}
+    if share == 0.5 or (users == 10_000 and size != "pareto"):
+        assert {"buy", "dwell"} <= {*covered}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "users"), [("ten", 300), ("lognormal", 1500), ("pareto", 3000)])
+def test_false_verdicts_are_at_most_alpha(query_table: Table, size: str, users: int) -> None:
+    """Five measures of two arms with a tenth each: ten tests, one family."""
+    random = np.random.default_rng(users + 1)
+    shares = {"A": 0.8, "B": 0.1, "C": 0.1}
+    wrong = 0
+    for _ in range(RUNS):
+        found = compared(random, query_table, size, users, shares)
+        wrong += any(d.verdict in ("higher", "lower", "better", "worse") for d in found.differences)
+    assert wrong <= RUNS * 0.05 + 3 * (RUNS * 0.05 * 0.95) ** 0.5
