@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.boosted import TreeModel, by_position
 from ltr_harness.rankers.catboost import CatBoostRanker
+from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
 from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
 from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.presets import PRESETS
@@ -368,3 +371,19 @@ class TestSharedBins:
         del data
         gc.collect()
         assert kind.library not in _last
+
+
+def test_the_documentation_names_every_ranking_option_of_the_installed_libraries(repository: Path) -> None:
+    page = (repository / "docs" / "boosters.md").read_text(encoding="utf-8")
+    table = page.partition("## Every ranking option")[2].partition("\n## ")[0]
+    known = set(lightgbm.basic._ConfigAliases._get_all_param_aliases())
+    said = re.compile(r"rank|label_gain|sigmoid|query|position_bias|objective_seed|eval_at")
+    data = xgboost.DMatrix(np.eye(4), label=[0, 1, 0, 1], group=[2, 2])
+    booster = xgboost.Booster({"objective": "rank:ndcg"}, [data])
+    booster.update(data, 0)
+    parameters = json.loads(booster.save_config())["learner"]["objective"]["lambdarank_param"]
+    options = {name for name in known if said.search(name)} | set(parameters)
+    assert len(options) > 10
+    assert {name for name in options if f"`{name}`" not in table} == set()
+    for loss in CATBOOST:
+        assert f"`{loss}`" in table
