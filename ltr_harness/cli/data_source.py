@@ -54,7 +54,8 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
 
     from ltr_harness import readers
     from ltr_harness.config.explain import explained
-    from ltr_harness.config.yaml_tree import Node, Place, parse_yaml
+    from ltr_harness.config.yaml_text import parse_yaml
+    from ltr_harness.config.yaml_tree import Node, Place
     from ltr_harness.errors import UsageError
 
     kind = readers.catalog.load(name, UsageError)

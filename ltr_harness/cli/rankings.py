@@ -189,7 +189,7 @@ def _from_scores(
 def _from_runs(source: RankingSource) -> Rankings:
     from ltr_harness.comparison.evaluated_runs import all_of, recognised
     from ltr_harness.readers.forms import qrels_of, run_of
-    from ltr_harness.readers.trec import join
+    from ltr_harness.readers.trec_join import join
 
     assert source.qrels is not None  # or the options would have been refused
     files = source.run_files

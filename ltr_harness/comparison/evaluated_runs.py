@@ -118,7 +118,7 @@ def evaluate_runs(
     """
     from ltr_harness.fingerprint import fingerprint_judgments
     from ltr_harness.readers.forms import qrels_of
-    from ltr_harness.readers.trec import join
+    from ltr_harness.readers.trec_join import join
 
     given = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
     asked = [parse_metric(metric) for metric in given]
@@ -160,7 +160,8 @@ def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
 
 def _named_runs(runs: Any) -> dict[str, TrecRun]:
     """The rankings by the names they were given, else their own, else their files'."""
-    from ltr_harness.readers.forms import is_one, run_of
+    from ltr_harness.readers.forms import run_of
+    from ltr_harness.readers.object_forms import is_one
 
     given = isinstance(runs, Mapping) and not is_one(runs)
     if given:

@@ -1,6 +1,6 @@
 """From a YAML file to a typed experiment: strict, with positions, every problem at once.
 
-The way of a file: `yaml_tree` (text to a tree that knows its lines), `merge` (``extends``, ``--set``),
+The way of a file: `yaml_text` (text to a tree that knows its lines), `merge` (``extends``, ``--set``),
 `normal` (short forms spelt out), `build` with `explain` and `rules` (checked values, messages), `experiment`
 (what those values are), `outline` (what a comparison needs of them).
 """

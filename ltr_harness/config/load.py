@@ -13,7 +13,8 @@ from ltr_harness.config.experiment import DataConfig, Experiment
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import normal_form
 from ltr_harness.config.sweep import spelt_out
-from ltr_harness.config.yaml_tree import Node, plain_scalar
+from ltr_harness.config.yaml_text import plain_scalar
+from ltr_harness.config.yaml_tree import Node
 
 
 def load_experiment(

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.yaml_tree import (
-    Node,
-    Place,
-    from_values,
-    not_an_experiment,
-    parse_yaml,
-    read_yaml,
-    shown,
-)
+from ltr_harness.config.yaml_text import not_an_experiment, parse_yaml, read_yaml
+from ltr_harness.config.yaml_tree import Node, Place, from_values, shown
 from ltr_harness.errors import ConfigError, Problem
 
 _MOST_FILES = 100

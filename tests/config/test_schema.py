@@ -14,7 +14,7 @@ from ltr_harness.config import load_experiment, resolved_yaml
 from ltr_harness.config.experiment import DataLayout, ModelOptions
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.schema import json_schema
-from ltr_harness.config.yaml_tree import parse_yaml
+from ltr_harness.config.yaml_text import parse_yaml
 
 REFRESH = "python -m ltr_harness.config.schema > configs/schema.json"
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.config.yaml_tree import from_values, parse_yaml, read_yaml
+from ltr_harness.config.yaml_text import parse_yaml, read_yaml
+from ltr_harness.config.yaml_tree import from_values
 from ltr_harness.errors import ConfigError
 
 

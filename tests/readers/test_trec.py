@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import bind
-from ltr_harness.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
+from ltr_harness.readers.trec import Qrels, TrecRun, read_qrels, read_run
+from ltr_harness.readers.trec_join import Joined, join
 
 Write = Callable[..., Path]
 

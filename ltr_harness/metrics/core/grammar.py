@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
-from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, read_value
+from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric
+from ltr_harness.metrics.core.parameters import read_value
 from ltr_harness.metrics.core.tool_names import own_name, spelling
 from ltr_harness.metrics.table import DEFINITIONS, OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest

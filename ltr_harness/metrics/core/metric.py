@@ -13,22 +13,19 @@ from typing import (
     ClassVar,
     Literal,
     Self,
-    get_args,
-    get_origin,
-    get_type_hints,
 )
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.catalog import did_you_mean, load_target
+from ltr_harness.catalog import load_target
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.explanation import Explanation
+from ltr_harness.metrics.core.parameters import REFUSED, accepted_of, in_words, normal, text_of
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
 from ltr_harness.metrics.core.swap_change import SwapChange
-from ltr_harness.numbers import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
@@ -88,11 +85,11 @@ class Metric:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            accepted = _accepted(type(self))[field.name]
-            value = _normal(accepted, getattr(self, field.name))
-            if value is _REFUSED:
+            accepted = accepted_of(type(self))[field.name]
+            value = normal(accepted, getattr(self, field.name))
+            if value is REFUSED:
                 raise MetricError(
-                    f"{self.name}: {field.name}={getattr(self, field.name)!r}; expected {_words(accepted)}"
+                    f"{self.name}: {field.name}={getattr(self, field.name)!r}; expected {in_words(accepted)}"
                 )
             object.__setattr__(self, field.name, value)
         if self.k is not None and not self.takes_cutoff:
@@ -151,7 +148,7 @@ class Metric:
 
     def _spelt(self, name: str) -> str:
         said = [
-            f"{field.name}={_text(getattr(self, field.name))}"
+            f"{field.name}={text_of(getattr(self, field.name))}"
             for field in sorted(dataclasses.fields(self), key=lambda field: field.name)
             if field.name != "k" and getattr(self, field.name) != field.default
         ]
@@ -354,95 +351,3 @@ class BinaryMetric(Metric):
         boundaries = judgments.groups.boundaries
         counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)
         return is_relevant, counts
-
-
-_REFUSED: Any = object()
-
-# How other tools and papers call a parameter.
-_OTHER_NAMES = {
-    "cutoff": "k",
-    "gmax": "max_grade",
-    "max_rel": "max_grade",
-    "patience": "p",
-    "persistence": "p",
-    "rel": "relevant",
-    "threshold": "relevant",
-    "top": "k",
-}
-
-
-_HINTS: dict[str, dict[str, Any]] = {}
-
-
-def _accepted(metric: type[Metric]) -> dict[str, Any]:
-    key = f"{metric.__module__}:{metric.__qualname__}"
-    if key not in _HINTS:
-        _HINTS[key] = get_type_hints(metric)
-    return _HINTS[key]
-
-
-def _normal(accepted: Any, value: Any) -> Any:
-    """The value as the annotation would have it, or `_REFUSED`."""
-    if accepted is Any:
-        return value  # the metric's own __post_init__ has checked it
-    if get_origin(accepted) is Literal:
-        return value if value in get_args(accepted) else _REFUSED
-    options = get_args(accepted) or (accepted,)
-    if value is None:
-        return value if type(None) in options else _REFUSED
-    if isinstance(value, bool | np.bool_):
-        return bool(value) if bool in options else _REFUSED
-    if isinstance(value, int | float | np.integer | np.floating):
-        if not math.isfinite(value):
-            return _REFUSED
-        if int in options and value == int(value):
-            return int(value)
-        if float in options:
-            return int(value) if value == int(value) else float(value)
-        return _REFUSED
-    return value if isinstance(value, str) and str in options else _REFUSED
-
-
-def _words(accepted: Any) -> str:
-    if get_origin(accepted) is Literal:
-        return "one of " + ", ".join(get_args(accepted))
-    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
-    options = [names[option] for option in get_args(accepted) or (accepted,) if option in names]
-    return " or ".join(dict.fromkeys(options))
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return plain_number(value)
-    return str(value)
-
-
-def read_value(metric: type[Metric], parameter: str, text: str) -> Any:
-    """A parameter's value from the grammar's text.
-
-    Args:
-        metric: the class.
-        parameter: its name.
-        text: its value as written.
-
-    Raises:
-        MetricError: the metric has no such parameter; the message lists those it has.
-    """
-    accepted = _accepted(metric)
-    fields = {field.name for field in dataclasses.fields(metric)}
-    if parameter not in fields:
-        known = fields if metric.takes_cutoff else fields - {"k"}
-        raise MetricError(
-            f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, known, _OTHER_NAMES)}"
-        )
-    options = get_args(accepted[parameter]) or (accepted[parameter],)
-    if bool in options and text in ("true", "false"):
-        return text == "true"
-    if (int in options or float in options) and "_" not in text:  # Python would take 1_000 for a number
-        try:
-            return float(text)
-        except ValueError:
-            pass
-    return text
