@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ltr_harness.boosting.expected_grade import expected_grade
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.boosting.watching import Bound, distinct_metrics
+from ltr_harness.boosting.watching import BoundMetrics, distinct_metrics
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, bind
@@ -88,7 +88,7 @@ def best_round(
 
 
 def stages(
-    model: Any, data: Any, bound: Bound, every: int, threads: int
+    model: Any, data: Any, bound: BoundMetrics, every: int, threads: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Each `every`-th round and the last, with the metrics' means on the model's scores after it.
 

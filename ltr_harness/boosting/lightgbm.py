@@ -23,7 +23,7 @@ from ltr_harness.boosting.callbacks import callbacks_of_training
 from ltr_harness.boosting.lightgbm_metrics import (
     EvalMetric,
     Feval,
-    MetricName,
+    ReportedName,
     judgments_of,
     packed_dataset,
     rows,
@@ -192,7 +192,7 @@ class Watch(Watching):
             return
         results = [self._evaluate(env.model, name, self._bindings[name]) for name in self._data]
         values = {
-            name: [result[2] for result in of_set if isinstance(result[1], MetricName)]
+            name: [result[2] for result in of_set if isinstance(result[1], ReportedName)]
             for name, of_set in zip(self._data, results, strict=True)
         }
         best_before = self._best_round

@@ -84,19 +84,19 @@ def packed_dataset(dataset: Any) -> dict[str, Any]:
     }
 
 
-class MetricName(str):
+class ReportedName(str):
     """A metric's name in LightGBM's results that still knows the metric: LightGBM's own names do not."""
 
     metric: Metric
 
     @classmethod
-    def of(cls, metric: Metric) -> MetricName:
+    def of(cls, metric: Metric) -> ReportedName:
         name = cls(metric)
         name.metric = metric
         return name
 
 
-Row = tuple[MetricName, float, bool]
+Row = tuple[ReportedName, float, bool]
 
 
 _Fields = tuple[Any, Any, Any]  # labels, group sizes, row weights
@@ -182,6 +182,6 @@ def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
     """
     means = binding.means(one_per_row(scores))
     return [
-        (MetricName.of(metric), float(mean), metric.higher_is_better)
+        (ReportedName.of(metric), float(mean), metric.higher_is_better)
         for metric, mean in zip(binding.metrics, means, strict=True)
     ]

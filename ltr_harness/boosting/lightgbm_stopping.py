@@ -16,7 +16,7 @@ from ltr_harness.boosting.callbacks import (
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
-from ltr_harness.boosting.lightgbm_metrics import MetricName
+from ltr_harness.boosting.lightgbm_metrics import ReportedName
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
@@ -116,7 +116,7 @@ class StopEarly(StoppingCallback):
         name = result[1]
         return (
             result[0] == self._set
-            and isinstance(name, MetricName)
+            and isinstance(name, ReportedName)
             and _is_resolution(self._rule.metric, name.metric)
         )
 

@@ -20,7 +20,7 @@ from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 T = TypeVar("T")
 
 
-class Bound(Protocol):
+class BoundMetrics(Protocol):
     """Metrics bound to one set's judgments."""
 
     @property
@@ -91,7 +91,7 @@ class Watching(StoppingCallback):
     def _forget(self) -> None:
         """Nothing has been measured."""
         self.history: list[Measured] = []
-        self._bindings: Mapping[str, Bound] = {}
+        self._bindings: Mapping[str, BoundMetrics] = {}
         self._stopper = None if self._rule is None else Stopper(self._rule)
         self._best_round = self._rounds = 0
 
@@ -199,7 +199,7 @@ class Watching(StoppingCallback):
         self._forget()
         self._bindings = self._bound()
 
-    def _bound(self) -> Mapping[str, Bound]:
+    def _bound(self) -> Mapping[str, BoundMetrics]:
         """The metrics bound to each set."""
         return bind_all(
             self._metrics,

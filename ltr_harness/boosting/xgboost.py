@@ -26,7 +26,7 @@ from ltr_harness.boosting.callbacks import (
     refuse_second_rule_of_ours,
 )
 from ltr_harness.boosting.expected_grade import one_per_row
-from ltr_harness.boosting.watching import Bound, Measured, Watching, distinct_metrics
+from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost_metrics import (
     AcrossWorkers,
@@ -218,7 +218,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
     def _judged(self, data: Any) -> Judgments:
         return judgments_of(data)
 
-    def _bound(self) -> Mapping[str, Bound]:
+    def _bound(self) -> Mapping[str, BoundMetrics]:
         if collective.get_world_size() == 1:
             return super()._bound()
         return {

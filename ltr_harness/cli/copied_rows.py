@@ -19,12 +19,12 @@ from ltr_harness.readers.parquet import Parquet
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset
     from ltr_harness.readers.reader import Reader
-    from ltr_harness.readers.table_part import Table
+    from ltr_harness.readers.table_part import OpenedTable
 
 _BINARY = (".parquet", ".pq", ".arrow", ".feather")
 
 
-def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[Table]:
+def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
     """The files, opened, if they are tables whose rows can be copied into files of this suffix; else none.
 
     Args:
@@ -36,7 +36,7 @@ def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[Table]
 
     if not isinstance(reader, Csv | Parquet):
         return []
-    tables: list[Table] = [reader.opened(path) for path in reader.paths(list(map(str, files)), Path())]
+    tables: list[OpenedTable] = [reader.opened(path) for path in reader.paths(list(map(str, files)), Path())]
     plain = Path(bare_name(f"part{suffix}")).suffix
     if isinstance(reader, Parquet):
         return tables if plain in _BINARY else []
@@ -46,7 +46,7 @@ def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[Table]
 
 
 def copy_rows(
-    tables: Sequence[Table],
+    tables: Sequence[OpenedTable],
     dataset: RankingDataset,
     parts: Mapping[str, NDArray[np.int64]],
     paths: Mapping[str, Path],
@@ -110,7 +110,7 @@ def _unequal(path: Path) -> DataError:
     return DataError(Problem(str(path), "its rows cannot be told apart as text", cure=cure))
 
 
-def _copy_columns(tables: Sequence[Table], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
+def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
     import pyarrow as pa
     from pyarrow import feather, parquet
 

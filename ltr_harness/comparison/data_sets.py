@@ -15,7 +15,7 @@ from ltr_harness.comparison.sentence import p_text
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.stats.across_sets import critical_of_pairs, flips_within_p, rank_intervals, spread_of_models
 from ltr_harness.stats.by_unit import seeds_by_unit
-from ltr_harness.stats.estimates import Estimate, weighted_sum
+from ltr_harness.stats.estimates import MeanEstimate, weighted_sum
 from ltr_harness.stats.families import corrected, of_one_sign
 from ltr_harness.stats.method import CORRECTIONS, Method
 from ltr_harness.stats.moments import moments
@@ -252,7 +252,7 @@ def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[
     return [weights[name] / total for name in names]
 
 
-def _estimate(comparison: Comparison, model: str, other: str) -> Estimate:
+def _estimate(comparison: Comparison, model: str, other: str) -> MeanEstimate:
     """A mean difference on one data set, with the error that units and seeds give it."""
     metric = comparison.primary
     cell = Contrast(comparison.entrant(model), comparison.entrant(other), metric)
@@ -265,7 +265,7 @@ def _estimate(comparison: Comparison, model: str, other: str) -> Estimate:
     else:
         means = unit_means(d, comparison.units)
         error, freedom, lean = (float(one[0]) for one in (means.error, means.freedom, means.skewness))
-    estimate = Estimate(float(facts.mean[0]), error, freedom, lean)
+    estimate = MeanEstimate(float(facts.mean[0]), error, freedom, lean)
     (seeds,) = seeds_by_unit([over_seeds(cell)], d, comparison.units)
     if seeds is None or not seeds.standard_error > error:
         return estimate
@@ -281,7 +281,7 @@ def _differences(
     each: Sequence[Comparison],
     rivals: Sequence[str],
     weights: Sequence[float],
-    cells: Mapping[tuple[str, str], Sequence[Estimate]],
+    cells: Mapping[tuple[str, str], Sequence[MeanEstimate]],
 ) -> tuple[dict[str, Difference], dict[str, list[Difference]]]:
     """Of each model and the baseline: on average, one family; and on each data set, another."""
     if not rivals:
@@ -307,7 +307,7 @@ def _differences(
 
 
 def _said(
-    estimates: Sequence[Estimate], p: np.ndarray, comparison: Comparison, pairs: Sequence[Paired] = ()
+    estimates: Sequence[MeanEstimate], p: np.ndarray, comparison: Comparison, pairs: Sequence[Paired] = ()
 ) -> list[Difference]:
     """The differences of one family; no interval says more than that of the pair by itself, where there is one."""
     method = comparison.method
@@ -335,7 +335,7 @@ def _said(
 
 
 def _ranks(
-    each: Sequence[Comparison], weights: Sequence[float], pairs: Mapping[tuple[str, str], Estimate]
+    each: Sequence[Comparison], weights: Sequence[float], pairs: Mapping[tuple[str, str], MeanEstimate]
 ) -> dict[str, tuple[int, int]]:
     """First and last rank of each model by the average, for all models at once."""
     first = each[0]

@@ -57,7 +57,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """What it takes to find a difference of one model.
 
     Attributes:
@@ -147,7 +147,7 @@ def allowing(method: Method) -> frozenset[bool]:
     return frozenset({method.test == "skew-adjusted", method.interval == "skew-adjusted"})
 
 
-def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> Plan:
+def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
     """What finds a difference of this size.
 
     Args:
@@ -163,7 +163,7 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
     draws = {need.draws for need in needs if need.draws is not None}
     middle = spread.n or max(draws, default=100)
     grid = sorted({*draws, *(max(round(times * middle), 2) for times in _CURVE)})
-    return Plan(
+    return ModelPlan(
         model=model,
         sd=float(np.sqrt(spread.variance)),
         n=spread.n,
@@ -203,7 +203,7 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
 
 
 @dataclass(frozen=True)
-class Planned:
+class PowerPlan:
     """The answer for every model, and the question.
 
     Attributes:
@@ -219,12 +219,12 @@ class Planned:
     difference: float
     about: str
     level: float
-    plans: tuple[Plan, ...]
+    plans: tuple[ModelPlan, ...]
     draw: str = "query"
     unit: str | None = None
     notes: tuple[str, ...] = ()
 
-    def said(self, plan: Plan, need: Need) -> str:
+    def said(self, plan: ModelPlan, need: Need) -> str:
         """One sentence: what finds the difference with one probability."""
         head = f"{plan.model}: with {need.power:.0%} probability"
         seeds = " and ".join(str(count) for count in dict.fromkeys(plan.seeds))
@@ -256,7 +256,7 @@ class Planned:
 
 def planned(
     comparison: Comparison, difference: float, powers: Sequence[float], models: int | None = None
-) -> Planned:
+) -> PowerPlan:
     """What a comparison's differences say, for its own test.
 
     Args:
@@ -274,7 +274,7 @@ def planned(
         plan(model, spread, difference, method.level(family), powers) for model, spread in by_model.items()
     )
     few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
-    return Planned(
+    return PowerPlan(
         difference=difference,
         about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
         level=method.level(family),
@@ -286,7 +286,7 @@ def planned(
 
 def from_spread(
     name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
-) -> Planned:
+) -> PowerPlan:
     """The plan for a spread that is known from elsewhere.
 
     Args:
@@ -298,7 +298,7 @@ def from_spread(
         level: of the test's first step.
         draw: what chance draws, as `Planned.draw`.
     """
-    return Planned(difference, about, level, (plan(name, spread, difference, level, powers),), draw)
+    return PowerPlan(difference, about, level, (plan(name, spread, difference, level, powers),), draw)
 
 
 def level_text(method: Method, family: int) -> str:

@@ -21,7 +21,7 @@ from ltr_harness.config.space import Range
 from ltr_harness.errors import MissingExtraError, Problem
 from ltr_harness.experiment.search_files import FILES, LOCK, alone, is_damage, mended
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.trial import Outcome, ShouldPrune
+from ltr_harness.experiment.trial import ShouldPrune, TrialOutcome
 from ltr_harness.files import write_whole
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.study import STUDY, StudyRecord, Trial, read_study, used_up
@@ -40,7 +40,7 @@ KILLS = 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedTrial:
     """A trial that is to be made.
 
     Attributes:
@@ -98,7 +98,7 @@ class Search:
         seconds = sum(trial.user_attrs["seconds"] for trial in over)
         return used_up(len(over) + len(self._running), seconds, self._tune.trials, self._tune.minutes)
 
-    def ask(self) -> Asked:
+    def ask(self) -> AskedTrial:
         """The next trial."""
         n_asked = len(self._over()) + len(self._running)
         text = f"{self._tune.seed} {n_asked}".encode()
@@ -107,9 +107,9 @@ class Search:
         )
         trial = self._optuna.ask(self._space)
         self._running[trial.number] = trial
-        return Asked(trial._trial_id, trial.number, dict(trial.params))
+        return AskedTrial(trial._trial_id, trial.number, dict(trial.params))
 
-    def tell(self, asked: Asked, outcome: Outcome) -> Trial:
+    def tell(self, asked: AskedTrial, outcome: TrialOutcome) -> Trial:
         """Take in what became of a trial, and write it down."""
         from optuna.trial import TrialState
 

@@ -30,7 +30,7 @@ _Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, 
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What became of a trial; see `ltr_harness.runs.study.Trial`."""
 
     status: Literal["complete", "pruned", "failed"]
@@ -89,7 +89,7 @@ class PruningCallback:
 
 def run_trial(
     job: Job, model: str, point: Mapping[str, Any], fold: Fold, should_prune: ShouldPrune
-) -> Outcome:
+) -> TrialOutcome:
     """Train and judge one point; nothing here sees the fold's test split.
 
     Args:
@@ -101,8 +101,8 @@ def run_trial(
     """
     started = time.perf_counter()
 
-    def over(status: Literal["complete", "pruned", "failed"], **more: Any) -> Outcome:
-        return Outcome(status=status, seconds=time.perf_counter() - started, **{"value": None, **more})
+    def over(status: Literal["complete", "pruned", "failed"], **more: Any) -> TrialOutcome:
+        return TrialOutcome(status=status, seconds=time.perf_counter() - started, **{"value": None, **more})
 
     try:
         config = model_at(job.experiment.models[model], point)

@@ -18,9 +18,9 @@ from ltr_harness.experiment.pool import (
     worker_context,
 )
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.search import Asked, Search, opened
+from ltr_harness.experiment.search import AskedTrial, Search, opened
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.trial import Outcome, run_trial
+from ltr_harness.experiment.trial import TrialOutcome, run_trial
 
 
 def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
@@ -54,8 +54,8 @@ def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
 
 def _trials(
     searches: Sequence[Search], parallel: int, pool: Executor, workers: int
-) -> Iterator[tuple[Search, Asked, Outcome]]:
-    running: dict[Future[Outcome], tuple[Search, Asked]] = {}
+) -> Iterator[tuple[Search, AskedTrial, TrialOutcome]]:
+    running: dict[Future[TrialOutcome], tuple[Search, AskedTrial]] = {}
     try:
         while True:
             while len(running) < workers:
@@ -114,11 +114,11 @@ def _initialize(job: SerializedJob) -> None:
     _job = job
 
 
-def _try(study: Study, asked: Asked) -> Outcome:
+def _try(study: Study, asked: AskedTrial) -> TrialOutcome:
     return _run(_job.loaded, study, asked)
 
 
-def _run(job: Job, study: Study, asked: Asked) -> Outcome:
+def _run(job: Job, study: Study, asked: AskedTrial) -> TrialOutcome:
     assert job.experiment.tune is not None
     with asked.pruning(study, job.experiment.tune, job.stopping) as should_prune:
         return run_trial(job, study.model, asked.point, job.reader.read(study.fold), should_prune)

@@ -17,7 +17,7 @@ from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import ROLES, column_among
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
-from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before
 from ltr_harness.readers.trec_lines import Names, names_of
 
@@ -137,7 +137,7 @@ def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
     return names_of(encoded.dictionary.to_pylist(), codes, source, column, Bound.of_file(size))
 
 
-def of_table(table: Table, role: Role, form: str, name: str = "") -> Listing:
+def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
     """The rows of a table, its columns told by their names.
 
     Args:

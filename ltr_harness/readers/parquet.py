@@ -17,7 +17,7 @@ from ltr_harness.readers.arrow_columns import (
 from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, refuse_pipe, unreadable
-from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.wording import count_of
 
@@ -59,7 +59,7 @@ class Parquet(TableReader):
             raise DataError(problems)
         return paths
 
-    def opened(self, path: Path) -> Table:
+    def opened(self, path: Path) -> OpenedTable:
         refuse_pipe(path)
         try:
             with open(path, "rb") as stream:
@@ -69,7 +69,7 @@ class Parquet(TableReader):
         return _arrow(path) if is_arrow else ParquetTable(path)
 
 
-def _arrow(path: Path) -> Table:
+def _arrow(path: Path) -> OpenedTable:
     import pyarrow as pa
     from pyarrow import ipc
 

@@ -14,7 +14,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import column_for
 from ltr_harness.readers.rows import SHOWN, limited
-from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.wording import count_of
 
 _BY_ORDER = "if the rows stand in the order of the data"
@@ -52,7 +52,7 @@ class NamedBy:
         return [name for name in (self.query, self.document) if name is not None]
 
 
-def naming_columns(table: Table, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
+def naming_columns(table: OpenedTable, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
     """What the table's columns say about its rows.
 
     Args:
@@ -90,7 +90,7 @@ def naming_columns(table: Table, judgments: Judgments, said: Mapping[str, str]) 
     return NamedBy(query, label=label)
 
 
-def _refuse_unused(table: Table, query: str | None, columns: Sequence[str]) -> None:
+def _refuse_unused(table: OpenedTable, query: str | None, columns: Sequence[str]) -> None:
     """Refuse to match rows by their order where a column could name them."""
     if not columns:
         return
@@ -148,7 +148,7 @@ def _counts(numbers: NDArray[np.float64], queries: NDArray[np.int64]) -> bool:
 
 
 def same_queries(
-    table: Table, columns: Any, named_by: NamedBy, judgments: Judgments, order: NDArray[np.int64]
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, order: NDArray[np.int64]
 ) -> None:
     """Refuse rows that are not in the data's order, as far as their queries say.
 
@@ -179,7 +179,7 @@ def same_queries(
 
 
 def rows_named(
-    table: Table, columns: Any, named_by: NamedBy, judgments: Judgments, other_queries: bool
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, other_queries: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The data's row that each row of the table names, every one exactly once; and the table's rows used.
 
@@ -237,7 +237,7 @@ def rows_named(
 
 
 def _within_query(
-    table: Table, columns: Any, named_by: NamedBy, judgments: Judgments, query: NDArray[np.int64]
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, query: NDArray[np.int64]
 ) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
     """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
     groups = judgments.groups
@@ -271,7 +271,9 @@ def _name(columns: Any, query: str | None, second: str, row: int) -> str:
     return f"query {str(columns[query][row].as_py())!r}, {'row' if second == 'row' else 'document'} {part}"
 
 
-def _codes(table: Table, columns: Any, name: str, values: NDArray[Any] | Sequence[str]) -> NDArray[np.int64]:
+def _codes(
+    table: OpenedTable, columns: Any, name: str, values: NDArray[Any] | Sequence[str]
+) -> NDArray[np.int64]:
     """Where each cell of a column stands among the values, -1 where it does not."""
     from pyarrow import array, string
     from pyarrow.compute import index_in
@@ -282,11 +284,11 @@ def _codes(table: Table, columns: Any, name: str, values: NDArray[Any] | Sequenc
     return codes
 
 
-def _texts(table: Table, columns: Any, name: str) -> NDArray[np.str_]:
+def _texts(table: OpenedTable, columns: Any, name: str) -> NDArray[np.str_]:
     return np.asarray(_as_text(table, columns, name).fill_null("").to_numpy(), dtype=np.str_)
 
 
-def _as_text(table: Table, columns: Any, name: str) -> Any:
+def _as_text(table: OpenedTable, columns: Any, name: str) -> Any:
     from pyarrow import ArrowNotImplementedError, string
 
     try:

@@ -26,7 +26,7 @@ from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.score_rows import naming_columns, rows_named, same_queries
-from ltr_harness.readers.table_part import Table
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of
 
@@ -129,7 +129,7 @@ def _placed(scores: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.fl
 
 
 def _from_table(
-    table: Table,
+    table: OpenedTable,
     judgments: Judgments,
     order: NDArray[np.int64],
     said: Mapping[str, str],
@@ -162,7 +162,7 @@ def _from_table(
 
 
 def _same_labels(
-    table: Table,
+    table: OpenedTable,
     labels: NDArray[np.float64],
     at: NDArray[np.int64],
     used: NDArray[np.int64],

@@ -19,7 +19,7 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import Rows, assembled
 from ltr_harness.readers.synthetic_plants import (
     Clicks,
-    Parts,
+    SyntheticRows,
     clicked,
     leaking_feature,
     markets,
@@ -177,7 +177,7 @@ class Synthetic(Reader):
         """
         return _utility(dataset.features, self.n_features // 4, dataset.feature_names.index("query_1"))
 
-    def _split(self, name: str) -> Parts:
+    def _split(self, name: str) -> SyntheticRows:
         """One split with everything that was asked for."""
         code = _SPLITS.index(name)
         parts = self._judged(code)
@@ -190,7 +190,7 @@ class Synthetic(Reader):
             parts = replace(parts, labels=labels, positions=positions)
         return parts
 
-    def _judged(self, code: int) -> Parts:
+    def _judged(self, code: int) -> SyntheticRows:
         """One split with grades."""
         name = _SPLITS[code]
         n = int(getattr(self.n_queries, name))
@@ -237,7 +237,7 @@ class Synthetic(Reader):
             features[:, -1] = leaking_feature(labels, self.leak, self.seed, code)
         ids = (code + 1) * 10_000_000 + np.arange(1, n + 1, dtype=np.int64)
         positions = np.zeros(n_rows, dtype=np.int32)
-        return Parts(features, labels, sizes, ids, intents, market, positions)
+        return SyntheticRows(features, labels, sizes, ids, intents, market, positions)
 
 
 def _utility(features: NDArray[np.float32], n_match: int, kind: int) -> NDArray[np.float64]:

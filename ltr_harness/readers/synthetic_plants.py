@@ -37,7 +37,7 @@ class Clicks(BaseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class SyntheticRows:
     """One split: rows, and queries of `sizes` rows each."""
 
     features: NDArray[np.float32]
@@ -116,7 +116,9 @@ def clicked(
     return (seen & liked).astype(np.float64), positions
 
 
-def with_copies(parts: Parts, other: Parts, share: float, seed: int, code: int) -> Parts:
+def with_copies(
+    parts: SyntheticRows, other: SyntheticRows, share: float, seed: int, code: int
+) -> SyntheticRows:
     """A share of the queries replaced by queries of another split, under the ids they had.
 
     Args:
@@ -140,7 +142,7 @@ def with_copies(parts: Parts, other: Parts, share: float, seed: int, code: int) 
             rows.append(np.arange(starts[q], starts[q] + sizes[q]))
     which = np.concatenate(rows)
     source = np.where(chosen, np.arange(len(sizes)) % len(other.sizes), 0)
-    return Parts(
+    return SyntheticRows(
         np.concatenate([parts.features, other.features])[which],
         np.concatenate([parts.labels, other.labels])[which],
         sizes,

@@ -29,7 +29,7 @@ from ltr_harness.wording import count_of
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
-class Table(Protocol):
+class OpenedTable(Protocol):
     """An opened file whose columns are known and whose rows can be read."""
 
     path: Path
@@ -79,7 +79,7 @@ class ColumnRoles:
 class TableColumns:
     """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
 
-    def __init__(self, table: Table, roles: ColumnRoles, options: ValueOptions | None = None) -> None:
+    def __init__(self, table: OpenedTable, roles: ColumnRoles, options: ValueOptions | None = None) -> None:
         self.table = table
         self._options = options or ValueOptions()
         self.n_beyond = 0

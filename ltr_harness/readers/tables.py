@@ -22,7 +22,7 @@ from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
-from ltr_harness.readers.table_part import ColumnRoles, Table, TableColumns, place_in
+from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, place_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 
@@ -83,11 +83,11 @@ class TableReader(FileReader, ValueOptions):
         return reader
 
     @abstractmethod
-    def opened(self, path: Path) -> Table:
+    def opened(self, path: Path) -> OpenedTable:
         """A file, ready to be read."""
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        tables: list[Table] = []
+        tables: list[OpenedTable] = []
         problems: list[Problem] = []
         for path in self.paths(files, root):
             try:
@@ -98,12 +98,12 @@ class TableReader(FileReader, ValueOptions):
             raise DataError(problems)
         return self.assembled(tables, ", ".join(files))
 
-    def assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
+    def assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
         self._refuse_cost(tables)
         return self._with_documents(tables)._assembled(tables, source)
 
-    def _assembled(self, tables: Sequence[Table], source: str) -> RankingDataset:
+    def _assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
         categorical = self._categorical_columns(tables, features)
@@ -136,7 +136,7 @@ class TableReader(FileReader, ValueOptions):
         rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
         return assembled(rows, source, regroup=self.regroup)
 
-    def _with_documents(self, tables: Sequence[Table]) -> Self:
+    def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
         taken = (*self.roles(), *self._named_features())
         if self.document_id is not None or _DOCUMENT in taken:
@@ -161,7 +161,9 @@ class TableReader(FileReader, ValueOptions):
         named = self.features or ()
         return [*named, *(name for name in self.categorical if name not in named)]
 
-    def _categorical_columns(self, tables: Sequence[Table], features: tuple[str, ...]) -> tuple[str, ...]:
+    def _categorical_columns(
+        self, tables: Sequence[OpenedTable], features: tuple[str, ...]
+    ) -> tuple[str, ...]:
         """The features that are categories: named so, or of such a type in every file."""
         typed = set.intersection(*(table.category_columns() for table in tables))
         return tuple(name for name in features if name in typed or name in self.categorical)
@@ -172,7 +174,7 @@ class TableReader(FileReader, ValueOptions):
         labels = [self.label] if self._labelled else []
         return [self.query, *labels, *optional, *self.attributes]
 
-    def _refuse_cost(self, tables: Sequence[Table]) -> None:
+    def _refuse_cost(self, tables: Sequence[OpenedTable]) -> None:
         """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
         if any(table.n_rows is None for table in tables):
             return
@@ -184,7 +186,7 @@ class TableReader(FileReader, ValueOptions):
             str(tables[0].path), f"{size} take", n_rows * (4 * len(chosen) + 8 * len(others))
         )
 
-    def _feature_columns(self, tables: Sequence[Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _feature_columns(self, tables: Sequence[OpenedTable]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The feature columns, the same for all files, and a note on columns that are none."""
         roles = self.roles()
         notes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ltr_harness.comparison.power import Plan, Planned
+from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.numbers import json_value
 from ltr_harness.report.blocks import (
     Block,
@@ -25,7 +25,7 @@ SHOWN = 5
 """Models whose curves are shown; all are in the JSON."""
 
 
-def sections(planned: Planned) -> tuple[Section, ...]:
+def sections(planned: PowerPlan) -> tuple[Section, ...]:
     """The answer, and the curve of the detectable difference."""
     answer: list[Block] = [
         Heading("What it takes"),
@@ -43,19 +43,19 @@ def sections(planned: Planned) -> tuple[Section, ...]:
     return Section("verdict", tuple(answer)), Section("curve", tuple(curve))
 
 
-def report(planned: Planned) -> Report:
+def report(planned: PowerPlan) -> Report:
     """The page, with everything in its JSON."""
     return Report(
         "Power", (f"difference {planned.difference:+g}",), sections(planned), lambda: document(planned)
     )
 
 
-def document(planned: Planned) -> str:
+def document(planned: PowerPlan) -> str:
     """All numbers as JSON; null where no number finds the difference, or none is at hand."""
     return json.dumps(json_value(planned), indent=2)
 
 
-def _needs(planned: Planned) -> Table:
+def _needs(planned: PowerPlan) -> Table:
     powers = [need.power for need in planned.plans[0].needs]
     word = planned.drawn()
     return Table(
@@ -82,7 +82,7 @@ def _needs(planned: Planned) -> Table:
     )
 
 
-def _curve(planned: Planned, plan: Plan, at: int) -> Table:
+def _curve(planned: PowerPlan, plan: ModelPlan, at: int) -> Table:
     return Table(
         name=f"power_curve_{at + 1}",
         caption=f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability.",
@@ -95,7 +95,7 @@ def _curve(planned: Planned, plan: Plan, at: int) -> Table:
     )
 
 
-def _chart(planned: Planned, plans: Sequence[Plan]) -> Chart:
+def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> Chart:
     rows: list[dict[str, Any]] = [
         {
             "model": plan.model,

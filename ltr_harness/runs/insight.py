@@ -145,7 +145,7 @@ def why(
     return score_a, score_b, sorted(reasons, key=lambda reason: -abs(reason.difference))
 
 
-class Cut(NamedTuple):
+class FirstRounds(NamedTuple):
     """The model's first rounds alone.
 
     Attributes:
@@ -159,7 +159,7 @@ class Cut(NamedTuple):
 
 def quality_by_trees(
     model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], points: int = _POINTS
-) -> list[Cut]:
+) -> list[FirstRounds]:
     """How good the first trees alone would be: where a cheaper model is as good.
 
     Args:
@@ -181,7 +181,8 @@ def quality_by_trees(
     )
     binding = bind(metrics, split.judgments)
     return [
-        Cut(rounds, tuple(binding.means(model.score_after(split.features, rounds)).tolist())) for rounds in at
+        FirstRounds(rounds, tuple(binding.means(model.score_after(split.features, rounds)).tolist()))
+        for rounds in at
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.stats.estimates import Estimate
+from ltr_harness.stats.estimates import MeanEstimate
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.resampling import SAME_SUM, flipped_sums, on_grid
 
@@ -107,7 +107,7 @@ def critical_of_pairs(
 
 
 def rank_intervals(
-    pairs: dict[tuple[int, int], Estimate], size: int, reach: float, adjusted: bool
+    pairs: dict[tuple[int, int], MeanEstimate], size: int, reach: float, adjusted: bool
 ) -> list[tuple[int, int]]:
     """First and last rank that each model may have, for all models at once; rank 1 has the largest mean.
 
@@ -121,8 +121,8 @@ def rank_intervals(
         adjusted: allow for skewness.
 
     Example:
-        >>> one = {(0, 1): Estimate(0.5, 0.1, 99, 0.0), (0, 2): Estimate(0.4, 0.1, 99, 0.0),
-        ...        (1, 2): Estimate(-0.1, 0.1, 99, 0.0)}
+        >>> one = {(0, 1): MeanEstimate(0.5, 0.1, 99, 0.0), (0, 2): MeanEstimate(0.4, 0.1, 99, 0.0),
+        ...        (1, 2): MeanEstimate(-0.1, 0.1, 99, 0.0)}
         >>> rank_intervals(one, 3, 2.4, True)
         [(1, 1), (2, 3), (2, 3)]
 

@@ -13,7 +13,7 @@ from ltr_harness.stats.skewness import hall, unhall
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """An estimate, such as a mean difference.
 
     Attributes:
@@ -49,7 +49,7 @@ class Estimate:
         )
 
 
-def weighted_sum(parts: Sequence[Estimate], weights: Sequence[float]) -> Estimate:
+def weighted_sum(parts: Sequence[MeanEstimate], weights: Sequence[float]) -> MeanEstimate:
     """Of independent estimates; the degrees of freedom are Satterthwaite's.
 
     Args:
@@ -57,7 +57,7 @@ def weighted_sum(parts: Sequence[Estimate], weights: Sequence[float]) -> Estimat
         weights: of each.
 
     Example:
-        >>> half = Estimate(mean=0.2, error=0.1, freedom=9, lean=0.0)
+        >>> half = MeanEstimate(mean=0.2, error=0.1, freedom=9, lean=0.0)
         >>> total = weighted_sum([half, half], [0.5, 0.5])
         >>> round(total.mean, 9), round(total.error, 9), round(total.freedom, 9)
         (0.2, 0.070710678, 18.0)
@@ -68,7 +68,7 @@ def weighted_sum(parts: Sequence[Estimate], weights: Sequence[float]) -> Estimat
     total = float(np.sqrt(variance.sum()))
     freedom = np.array([part.freedom for part in parts])
     lean = np.array([part.lean for part in parts])
-    return Estimate(
+    return MeanEstimate(
         mean=float(w @ np.array([part.mean for part in parts])),
         error=total,
         freedom=float(total**4 / (variance**2 / freedom).sum()) if total else float(freedom.sum()),

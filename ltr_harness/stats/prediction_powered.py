@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.stats.estimates import Estimate
+from ltr_harness.stats.estimates import MeanEstimate
 from ltr_harness.stats.moments import Floats, moments
 
 
 @dataclass(frozen=True)
-class PoweredMean(Estimate):
+class PoweredMean(MeanEstimate):
     """A mean by sound and cheap labels together.
 
     Attributes:

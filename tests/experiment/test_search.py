@@ -24,7 +24,7 @@ from ltr_harness.experiment.read import read
 from ltr_harness.experiment.search import Search, opened
 from ltr_harness.experiment.search_files import FILES, LOCK
 from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.trial import Outcome
+from ltr_harness.experiment.trial import TrialOutcome
 from ltr_harness.experiment.tuning import _trials, tune
 from ltr_harness.runs.study import STUDIES, STUDY, Trial, read_study
 
@@ -115,7 +115,7 @@ def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
     return prepared.plan.studies[0], prepared.job.experiment.tune
 
 
-OVER = Outcome("complete", 0.5, 1.0, 3, 5)
+OVER = TrialOutcome("complete", 0.5, 1.0, 3, 5)
 
 
 def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, Any], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.stats.across_sets import critical_of_pairs, flips_within_p, rank_intervals, spread_of_models
-from ltr_harness.stats.estimates import Estimate, weighted_sum
+from ltr_harness.stats.estimates import MeanEstimate, weighted_sum
 from ltr_harness.stats.moments import moments
 from ltr_harness.stats.paired import sign_flip_p
 from ltr_harness.stats.units import unit_means
@@ -30,7 +30,7 @@ def test_two_data_sets_whose_differences_cancel_prove_nothing() -> None:
 
 def test_a_small_data_set_weighs_what_its_weight_says() -> None:
     """.9 * .01 + .1 * (-.2) < 0, whatever the numbers of queries."""
-    large, small = Estimate(0.01, 0.001, 9999, 0.0), Estimate(-0.2, 0.02, 19, 0.3)
+    large, small = MeanEstimate(0.01, 0.001, 9999, 0.0), MeanEstimate(-0.2, 0.02, 19, 0.3)
     found = weighted_sum([large, small], [0.9, 0.1])
     assert found.mean == pytest.approx(-0.011)
     assert found.error == pytest.approx(np.hypot(0.0009, 0.002))
@@ -59,7 +59,7 @@ def test_two_models_have_the_quantile_of_t() -> None:
 
 def test_ranks_by_hand() -> None:
     """Model 0 is surely above the others, of which nothing is known."""
-    sure, unsure = Estimate(0.5, 0.1, 99, 0.0), Estimate(0.1, 0.1, 99, 0.0)
+    sure, unsure = MeanEstimate(0.5, 0.1, 99, 0.0), MeanEstimate(0.1, 0.1, 99, 0.0)
     assert rank_intervals({(0, 1): sure, (0, 2): sure, (1, 2): unsure}, 3, 2.4, True) == [
         (1, 1),
         (2, 3),
@@ -94,7 +94,9 @@ def ranked(runs: int, sizes: tuple[int, ...]) -> tuple[float, float, float]:
                     d = part[:, i] - part[:, j]
                     skewness = ((d - d.mean()) ** 3).mean() / d.std() ** 3
                     own.append(
-                        Estimate(d.mean(), d.std(ddof=1) / d.size**0.5, d.size - 1, skewness / d.size**0.5)
+                        MeanEstimate(
+                            d.mean(), d.std(ddof=1) / d.size**0.5, d.size - 1, skewness / d.size**0.5
+                        )
                     )
                 pairs[i, j] = weighted_sum(own, [0.5, 0.5])
         covariance = spread_of_models(parts, [None, None], [0.5, 0.5])
@@ -149,7 +151,7 @@ def called_different(world: str, sizes: tuple[int, ...], runs: int) -> float:
         for part in parts:
             own = moments(part)
             error, lean = float(own.standard_error[0]), float(own.skewness[0]) / np.sqrt(len(part))
-            estimates.append(Estimate(float(own.mean[0]), error, len(part) - 1, lean))
+            estimates.append(MeanEstimate(float(own.mean[0]), error, len(part) - 1, lean))
         average = weighted_sum(estimates, weights)
         flips = float(flips_within_p(parts, weights, draws=300, seed=1)[0])
         low, high = average.interval(0.95)

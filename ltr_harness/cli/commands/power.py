@@ -17,7 +17,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.power import Planned
+    from ltr_harness.comparison.power import PowerPlan
 
 
 @click.command(
@@ -121,7 +121,7 @@ def _powers(text: str) -> list[float]:
 
 def _measured(
     inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
-) -> Planned:
+) -> PowerPlan:
     """From differences at hand, compared as `compare` would."""
     from ltr_harness.comparison import compare
     from ltr_harness.comparison.power import planned
@@ -153,7 +153,7 @@ def _typed(
     sd: float | None,
     method: Method,
     given: dict[str, Any],
-) -> Planned:
+) -> PowerPlan:
     """From a standard deviation, typed or of votes."""
     from ltr_harness.comparison.power import check_test, from_spread, level_text
     from ltr_harness.stats.power import Spread
@@ -193,7 +193,7 @@ def _of_votes(
     sd: float | None,
     method: Method,
     models: int,
-) -> Planned:
+) -> PowerPlan:
     """Sessions of an interleaving experiment, as alike within users as those of a log where one is given."""
     from ltr_harness.comparison.interleaving import interleaved
     from ltr_harness.comparison.power import from_spread, level_text

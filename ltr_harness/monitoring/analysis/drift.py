@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.monitoring.analysis.inputs import (
-    Column,
+    ComparedColumn,
     base_of,
     names_of,
     number_column,
@@ -98,7 +98,7 @@ class _Moved:
 
 
 def _drift(
-    column: Column, periods: Periods, m: int, values: tuple[Floats, Floats] | None = None
+    column: ComparedColumn, periods: Periods, m: int, values: tuple[Floats, Floats] | None = None
 ) -> FeatureDrift:
     """Size and explanation of one column's drift.
 

@@ -32,7 +32,7 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ComparedColumn:
     """A feature or a segment of both periods.
 
     Attributes:
@@ -103,7 +103,7 @@ def segments_of(periods: Periods) -> list[str]:
     return [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
 
 
-def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> Column:
+def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> ComparedColumn:
     """A feature of queries.
 
     Args:
@@ -124,7 +124,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     apart = np.zeros(range_edges.size + 2, dtype=bool)
     apart[-1] = bool(gone)
     broken = gone or _odd_values(name, now, known, edges)
-    return Column(
+    return ComparedColumn(
         name,
         "number",
         (binned(now, edges), binned(before, edges)),
@@ -136,7 +136,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     )
 
 
-def segment_column(name: str, periods: Periods, alpha: float) -> Column:
+def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
     """A segment of queries.
 
     Args:
@@ -154,7 +154,7 @@ def segment_column(name: str, periods: Periods, alpha: float) -> Column:
     names = tuple(ours.categories)
     broken = gone or _new_names(*codes, names)
     missing = float(shares[1].mean()), float(shares[0].mean())
-    return Column(name, "segment", codes, size + 1, codes, apart, missing, broken, names)
+    return ComparedColumn(name, "segment", codes, size + 1, codes, apart, missing, broken, names)
 
 
 def _missing_share(name: str, values: Floats, table: pd.DataFrame) -> Floats:

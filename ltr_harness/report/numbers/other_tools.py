@@ -17,7 +17,7 @@ from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.report.numbers.test_rows import TestRows
 
 
-class Convention(NamedTuple):
+class ToolConvention(NamedTuple):
     """One way of computing a metric, and whose way it is."""
 
     names: tuple[str, ...]  # tools and choices that share it
@@ -28,7 +28,7 @@ class Recomputed(NamedTuple):
     """A metric under every convention: means over queries, averaged over seeds."""
 
     metric: str
-    conventions: tuple[Convention, ...]
+    conventions: tuple[ToolConvention, ...]
     means: dict[str, tuple[float, ...]]  # model -> one mean per convention
     refused: tuple[str, ...]  # tools whose convention cannot be applied to these data, and why
 
@@ -93,10 +93,10 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     )
 
 
-_Plan = tuple[str, tuple[Convention, ...], tuple[str, ...]]
+_Plan = tuple[str, tuple[ToolConvention, ...], tuple[str, ...]]
 
 
-def _plans(asked: Mapping[str, tuple[Convention, ...]], refused: Mapping[Metric, str]) -> list[_Plan]:
+def _plans(asked: Mapping[str, tuple[ToolConvention, ...]], refused: Mapping[Metric, str]) -> list[_Plan]:
     """For each metric that other tools compute too: the conventions that are possible, and why others are not."""
     plans = []
     for name, conventions in asked.items():
@@ -113,11 +113,11 @@ def _metrics_of(plans: Sequence[_Plan]) -> list[Metric]:
     return list(dict.fromkeys(one.metric for _, conventions, _ in plans for one in conventions))
 
 
-def _conventions(own: Metric) -> tuple[Convention, ...]:
+def _conventions(own: Metric) -> tuple[ToolConvention, ...]:
     """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
     named: dict[Metric, list[str]] = {own: ["here"]}
     if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
         named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
     for name, metric in other_definitions(own).items():
         named.setdefault(metric, []).append(name)
-    return tuple(Convention(tuple(names), metric) for metric, names in named.items())
+    return tuple(ToolConvention(tuple(names), metric) for metric, names in named.items())

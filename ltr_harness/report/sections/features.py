@@ -142,7 +142,7 @@ def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
 # ---- cost -----------------------------------------------------------------------------------------------
 
 
-class Cost(NamedTuple):
+class MedianCost(NamedTuple):
     """Medians over a model's runs; None where a model has no such thing."""
 
     fit_seconds: float | None
@@ -152,7 +152,7 @@ class Cost(NamedTuple):
     threads: int
 
 
-def cost(records: Sequence[Record]) -> Cost:
+def cost(records: Sequence[Record]) -> MedianCost:
     per_row = [
         1e6 * record.seconds["score"] / record.data["test"].n_rows
         for record in records
@@ -161,7 +161,7 @@ def cost(records: Sequence[Record]) -> Cost:
     fit = [record.seconds["fit"] for record in records if "fit" in record.seconds]
     trees = [record.best_round for record in records if record.best_round is not None]
     leaves = [record.n_leaves for record in records if record.n_leaves is not None]
-    return Cost(
+    return MedianCost(
         statistics.median(fit) if fit else None,
         statistics.median_low(trees) if trees else None,
         statistics.median_low(leaves) if leaves else None,
@@ -170,7 +170,7 @@ def cost(records: Sequence[Record]) -> Cost:
     )
 
 
-def _cost_table(data: ReportData, costs: dict[str, Cost]) -> Table:
+def _cost_table(data: ReportData, costs: dict[str, MedianCost]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             data.model_name(model),
@@ -200,7 +200,7 @@ def _cost_table(data: ReportData, costs: dict[str, Cost]) -> Table:
     )
 
 
-def _cost_rows(data: ReportData, costs: dict[str, Cost]) -> tuple[list[dict[str, Any]], list[str]]:
+def _cost_rows(data: ReportData, costs: dict[str, MedianCost]) -> tuple[list[dict[str, Any]], list[str]]:
     """A point each, and the same in words."""
     rows: list[dict[str, Any]] = []
     words = []
@@ -221,7 +221,7 @@ def _cost_rows(data: ReportData, costs: dict[str, Cost]) -> tuple[list[dict[str,
     return rows, words
 
 
-def _cost_chart(data: ReportData, costs: dict[str, Cost]) -> Chart:
+def _cost_chart(data: ReportData, costs: dict[str, MedianCost]) -> Chart:
     rows, words = _cost_rows(data, costs)
     names = [str(row["model"]) for row in rows]
     x = {

@@ -26,7 +26,7 @@ DEPTH = 20
 """Documents shown of a list at most; K where it is smaller."""
 
 
-class Change(NamedTuple):
+class QueryChange(NamedTuple):
     """A query on which a model differs from the baseline."""
 
     model: str
@@ -65,7 +65,7 @@ def section(data: ReportData) -> list[Block]:
     return [*blocks, Details("All of these queries as one table", (table,))]
 
 
-def changes(data: ReportData, model: str) -> tuple[list[Change], list[Change]]:
+def changes(data: ReportData, model: str) -> tuple[list[QueryChange], list[QueryChange]]:
     """The largest gains and the largest losses, largest first; ties in the order of query ids."""
     each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
     base = data.entrants[data.baseline]
@@ -73,11 +73,11 @@ def changes(data: ReportData, model: str) -> tuple[list[Change], list[Change]]:
     d = own - other if data.higher_is_better(data.primary) else other - own
     facts = [base.query_attributes.get(name) for name in ("rows", "n_relevant")]
 
-    def pick(sign: int) -> list[Change]:
+    def pick(sign: int) -> list[QueryChange]:
         size = np.where(np.isnan(d), 0.0, sign * d)
         largest = np.argsort(-size, kind="stable")[:each]
         return [
-            Change(
+            QueryChange(
                 model,
                 str(base.query_ids[at]),
                 float(other[at]),
@@ -112,7 +112,7 @@ def _depth(data: ReportData) -> int:
     return DEPTH if k is None else min(k, DEPTH)
 
 
-def _table(data: ReportData, changed: list[Change]) -> Table:
+def _table(data: ReportData, changed: list[QueryChange]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             data.model_name(change.model),
@@ -153,7 +153,7 @@ class _Lists:
         self._model = ""
         self._scores = self._base
 
-    def side_by_side(self, change: Change) -> Details:
+    def side_by_side(self, change: QueryChange) -> Details:
         if change.model != self._model:
             self._model, self._scores = change.model, self._rows.scores(change.model)
         rows = self._rows.rows_of(change.query)
