@@ -197,8 +197,11 @@ def _key(facts: Any) -> str:
 def _code_digest() -> str:
     """The readers' own source: entries made by another version of it are other entries."""
     folder = Path(readers.__file__).parent
+    beside = (folder.parent / "relevance", folder.parent / "logs")  # what makes labels of events
     return sources_digest(
-        *sorted(folder.rglob("*.py")), folder.parent / "groups.py", folder.parent / "splits.py"
+        *(file for part in (folder, *beside) for file in sorted(part.rglob("*.py"))),
+        folder.parent / "groups.py",
+        folder.parent / "splits.py",
     )
 
 

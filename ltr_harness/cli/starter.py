@@ -12,7 +12,7 @@ import numpy as np
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import texts_of
-from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
+from ltr_harness.readers.column_names import ROLES, column_for, event_weight, is_id, is_outcome
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.tables import TableReader
 
@@ -45,6 +45,16 @@ def guessed_columns(
         if role in options:
             continue
         column = column_for(role, columns)
+        if role == "label" and (column is None or is_outcome(column)):
+            if "relevance" in options:
+                continue
+            if events := {name: weight for name in columns if (weight := event_weight(name)) is not None}:
+                options["relevance"] = {"events": dict(sorted(events.items(), key=lambda event: event[1]))}
+                worth = ", ".join(
+                    f"{name} {weight}" for name, weight in options["relevance"]["events"].items()
+                )
+                said.append(f"relevance: the highest weight among what users did ({worth})")
+                continue
         if column is not None:
             options[role] = column
             said.append(f"{role}: column {column!r}")
@@ -74,7 +84,7 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     if reader.features is not None or reader.categorical:
         return ()
     table = reader.opened(path)
-    known = {*reader.roles(), *table.numeric_columns(), *table.category_columns()}
+    known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
     names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
     kinds = table.read([], [reader.query, *names])
     most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
@@ -133,6 +143,8 @@ def starter(
     data: Iterable[str],
     train: RankingDataset | None,
     baseline: str | None,
+    *,
+    max_grade: bool = True,
 ) -> str:
     """The experiment file, commented.
 
@@ -141,6 +153,7 @@ def starter(
         data: lines of the `data` section, indented.
         train: the training rows; None for the synthetic set.
         baseline: name of the feature that the cheapest model sorts by; None where no feature is a number.
+        max_grade: write the top of the scale; a rule of relevance says it itself.
     """
     top = 4.0 if train is None else float(train.labels.max())
     whole = train is None or bool(np.all(train.labels == np.floor(train.labels)))
@@ -168,7 +181,7 @@ def starter(
             "",
             "data:",
             *data,
-            *(scale if whole else []),
+            *(scale if whole and max_grade else []),
             "",
             "metrics:",
             "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",

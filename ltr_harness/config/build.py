@@ -167,12 +167,22 @@ class _Build:
             return None
         reader = self.validated(kind, node.only(kind.model_fields), path)
         rest = node.without("reader", *kind.model_fields)
+        if "relevance" in rest.mapping:
+            found = (
+                f"data.relevance with reader {name!r}, whose files have ready labels and no columns of events"
+            )
+            cure = "write the rows as a table with what users did, and use reader: csv or parquet"
+            self.add(rest.key_places["relevance"], found, cure=cure)
+            rest = rest.without("relevance")
         if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
             rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
         layout = self.validated(DataLayout, rest, path, also_known=("reader", *kind.model_fields))
         if layout is None:
             return None
         self.check(rules.data_rules(layout))
+        rule = getattr(reader, "relevance", None)
+        if layout.max_grade is None and rule is not None:
+            layout = layout.model_copy(update={"max_grade": rule.scale})
         return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
 
     def splits(self) -> dict[str, SplitConfig]:

@@ -96,6 +96,11 @@ def _one(
         return there.place, Problem(str(there.place), f"{called}: {_reason(detail)}")
     if raised is not None or not expected:
         expected = _reason(detail)
+    wrong, says_both, cure = expected.partition("; expected ")
+    if (
+        raised is not None and says_both
+    ):  # a rule between fields: the value of the whole section is no part of it
+        return there.place, Problem(str(there.place), f"{called}: {wrong}", cure)
     if detail["type"] == "string_too_short":
         expected += " that is not empty"
     cure = ""

@@ -96,6 +96,22 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> Rows | Non
     return rows
 
 
+def per_query(rows: Rows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
+    """A column's value for each query, its first row's; a query in which rows differ is counted.
+
+    Args:
+        rows: of a batch.
+        name: of the column.
+        contract: gathers what the checks find.
+        check: what counts them.
+    """
+    of_rows = rows.category(name)
+    first = of_rows.codes[rows.boundaries[:-1]]
+    varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
+    contract.check(check, varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
+    return of_rows.take(rows.boundaries[:-1])
+
+
 def _no_duplicates(
     rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: pd.Categorical, contract: Contract
 ) -> None:

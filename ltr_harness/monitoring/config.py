@@ -266,13 +266,9 @@ class MonitorConfig(Part):
 
     def definition(self) -> dict[str, Any]:
         """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""
-        relevance = self.relevance.model_dump(mode="json", exclude={"maturity", "event_log"})
-        relevance["mode"] = self.relevance.chosen
         return {
             "metrics": [str(metric) for metric in self.resolved_metrics],
-            "relevance": {
-                key: value for key, value in relevance.items() if value not in (None, {}, [], (), "refuse")
-            },
+            "relevance": self.relevance.definition,
             "ips": None if self.propensity is None else self.propensity.clip,
         }
 

@@ -61,16 +61,8 @@ def load_monitor_config(
 
 
 def _in_our_words(problem: Problem) -> Problem:
-    """The same finding about a monitoring configuration rather than an experiment.
-
-    A rule between fields says "what is wrong; expected what": that is two parts of a problem, and the value of the
-    whole section is neither.
-    """
-    wrong_value, expected = problem.found.replace("the experiment", "the configuration"), problem.expected
-    wrong, between, cure = expected.partition("; expected ")
-    if between:
-        wrong_value, expected = f"{wrong_value.partition(' is ')[0]}: {wrong}", cure
-    return dataclasses.replace(problem, found=wrong_value, expected=expected)
+    """The same finding about a monitoring configuration rather than an experiment."""
+    return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
 
 
 def _with_path(tree: Node, section: str, part: str, key: str, path: Node) -> Node:

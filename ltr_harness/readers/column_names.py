@@ -73,23 +73,21 @@ def is_id(name: str) -> bool:
 
 
 # What a user does with a result, known only after it was shown. Rates and counts of the past have other names: clicks.
-_OUTCOMES = (
-    *(
-        "click",
-        "clicked",
-        "buy",
-        "bought",
-        "purchase",
-        "purchased",
-        "order",
-        "ordered",
-        "transaction",
-        "checkout",
+_EVENTS = {
+    1: ("click", "clicked"),
+    2: ("favorite", "favorited", "favourite", "favourited", "liked", "add_to_wishlist"),
+    3: ("cart", "add_to_cart", "added_to_cart", "addtocart", "atc", "add_to_basket", "added_to_basket"),
+    4: (
+        *("buy", "bought", "purchase", "purchased", "order", "ordered", "transaction", "checkout"),
+        *("conversion", "converted", "booking", "booked"),
     ),
-    *("conversion", "converted", "revenue", "gmv", "booking", "booked", "gross_bookings"),
+}
+"""What a first rule of relevance makes of events."""
+
+_OUTCOMES = (
+    *(name for names in _EVENTS.values() for name in names),
+    *("revenue", "gmv", "gross_bookings"),
     *("dwell", "dwell_time", "dwell_seconds", "dwell_ms", "watch_time"),
-    *("favorite", "favorited", "favourite", "favourited", "liked", "add_to_wishlist"),
-    *("cart", "add_to_cart", "added_to_cart", "addtocart", "atc", "add_to_basket", "added_to_basket"),
 )
 _AROUND_OUTCOMES = (("is_", "was_", "has_"), ("_bool", "_flag", "_usd", "_eur"))
 
@@ -101,13 +99,28 @@ def is_outcome(name: str) -> bool:
         >>> [name for name in ("buy", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
         ['buy', 'is_clicked', 'Add to cart']
     """
+    return _bare(name) in _OUTCOMES
+
+
+def event_weight(name: str) -> int | None:
+    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event.
+
+    Example:
+        >>> [event_weight(name) for name in ("click_bool", "added_to_cart", "is_bought", "dwell", "bm25")]
+        [1, 3, 4, None, None]
+    """
+    return next((weight for weight, names in _EVENTS.items() if _bare(name) in names), None)
+
+
+def _bare(name: str) -> str:
+    """An outcome's name without what tables write around it."""
     plain = _plain(name)
     before, after = _AROUND_OUTCOMES
     for prefix in before:
         plain = plain.removeprefix(prefix)
     for suffix in after:
         plain = plain.removesuffix(suffix)
-    return plain in _OUTCOMES
+    return plain
 
 
 def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,24 @@ from pydantic import Field, PrivateAttr, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.log import files_of
+from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.arrow_columns import names_all, texts_of
+from ltr_harness.readers.by_relevance import columns_to_read, lacking
 from ltr_harness.readers.categories import joined_codes
 from ltr_harness.readers.column_names import is_id, is_outcome
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
+from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
 from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, place_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
+from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.relevance.labels import Labels
 
 _DOCUMENT = "document_id"
 
@@ -60,6 +68,20 @@ class TableReader(FileReader, ValueOptions):
         default=(),
         description="Columns that describe the query, equal in all its rows, to slice results by.",
     )
+    relevance: Relevance | None = Field(
+        default=None,
+        description="From what users did to labels, in place of `label`: the very block that `monitor` takes. Files of "
+        "events lie relative to root. Columns that it names are no features.",
+    )
+    user: str | None = Field(
+        default=None,
+        description="Column with the user, for an event log without query ids; may be one of `attributes`.",
+    )
+    timestamp: str | None = Field(
+        default=None,
+        description="Column with the time of the query, for an event log without query ids and for "
+        "relevance.maturity; may be one of `attributes`.",
+    )
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
@@ -70,6 +92,10 @@ class TableReader(FileReader, ValueOptions):
             )
         if twice := repeated(self.categorical):
             raise ValueError(f"{', '.join(map(repr, twice))} named more than once under categorical")
+        if self.relevance is not None:
+            wrong = [*self._beside_the_rule(), *lacking(self.relevance, self._rule_roles())]
+            if wrong:
+                raise ValueError("; ".join(wrong))
         if self.features == ():
             raise ValueError("features is empty; expected at least one column, or leave it out for all")
         return self
@@ -96,7 +122,21 @@ class TableReader(FileReader, ValueOptions):
                 problems += problem.problems
         if problems:
             raise DataError(problems)
-        return self.assembled(tables, ", ".join(files))
+        return self._beside(root).assembled(tables, ", ".join(files))
+
+    def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
+        rule = self._beside(root).relevance
+        events = () if rule is None or rule.event_log is None else files_of(Path(rule.event_log.path))
+        return (*super().inputs(files, root), *events)
+
+    def _beside(self, root: Path) -> Self:
+        """The same reader, its log of events found from the folder of the data."""
+        rule = self.relevance
+        if rule is None or rule.event_log is None or not self._labelled:
+            return self
+        (path,) = located([rule.event_log.path], root, folders=True)
+        log = rule.event_log.model_copy(update={"path": str(path)})
+        return self.model_copy(update={"relevance": rule.model_copy(update={"event_log": log})})
 
     def assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
@@ -108,7 +148,7 @@ class TableReader(FileReader, ValueOptions):
         features, notes = self._feature_columns(tables)
         categorical = self._categorical_columns(tables, features)
         roles = ColumnRoles(
-            label=self.label if self._labelled else None,
+            label=self._label_column if self._labelled else None,
             features=features,
             query=self.query,
             weight=self.weight,
@@ -127,7 +167,11 @@ class TableReader(FileReader, ValueOptions):
         if problems:
             raise DataError(limited(problems, noun="problem"))
         rows = _joined(parts, features, categorical)
-        labels, judged, said = without_unjudged(rows.labels, self.unjudged)
+        if self.relevance is not None and self._labelled:
+            made = self._labels_by_rule(self.relevance, tables, rows.place, source)
+            labels, judged, said = made.grades, made.judged, made.notes
+        else:
+            labels, judged, said = without_unjudged(rows.labels, self.unjudged)
         if categorical:
             notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
         notes += (
@@ -135,6 +179,19 @@ class TableReader(FileReader, ValueOptions):
         )
         rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
         return assembled(rows, source, regroup=self.regroup)
+
+    def _labels_by_rule(
+        self, rule: Relevance, tables: Sequence[OpenedTable], place: Callable[[int], str], source: str
+    ) -> Labels:
+        """The rows' labels, from the columns of all files together: a query may stand in several."""
+        from pyarrow import concat_tables
+
+        from ltr_harness.relevance.labels import labels_of
+
+        columns = self._rule_roles()
+        numbers, texts = columns_to_read(rule, columns)
+        parts = [table.read(numbers, texts) for table in tables]
+        return labels_of(concat_tables(parts, promote_options="permissive"), rule, columns, place, source)
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
@@ -154,7 +211,7 @@ class TableReader(FileReader, ValueOptions):
 
     def _columns(self) -> dict[str, str]:
         """Role to column, as `RankingDataset` keeps them."""
-        named = {"query": self.query, "label": self.label, "document_id": self.document_id}
+        named = {"query": self.query, "label": self._label_column, "document_id": self.document_id}
         return {role: name for role, name in named.items() if name is not None}
 
     def _named_features(self) -> list[str]:
@@ -171,8 +228,45 @@ class TableReader(FileReader, ValueOptions):
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
-        labels = [self.label] if self._labelled else []
+        labels = [self.label] if self._labelled and self.relevance is None else []
         return [self.query, *labels, *optional, *self.attributes]
+
+    @property
+    def _label_column(self) -> str | None:
+        return self.label if self.relevance is None else None
+
+    def no_features(self) -> tuple[str, ...]:
+        """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
+        rule = () if self.relevance is None else self.relevance.named_columns
+        return tuple(name for name in (*rule, self.user, self.timestamp) if name)
+
+    def _beside_the_rule(self) -> Iterator[str]:
+        """What the rule of relevance replaces, and features that it makes labels of."""
+        defaults = {name: type(self).model_fields[name].default for name in ("label", "grades", "unjudged")}
+        given = [name for name, default in defaults.items() if getattr(self, name) != default]
+        if given:
+            yield f"{' and '.join(given)} beside relevance; expected one of them: the rule says what a row is worth"
+        both = sorted({*self.no_features()} & {*self._named_features()})
+        if both:
+            yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"
+
+    def _rule_roles(self) -> ListColumns:
+        """Which columns play a role in the rule of relevance."""
+        return ListColumns.model_construct(
+            query_id=self.query,
+            item_id=self.document_id,
+            rank=self.position,
+            score=None,
+            timestamp=self.timestamp,
+            cluster_id=self.user,
+        )
+
+    def _rule_columns(self) -> list[str]:
+        """Columns that the rule of relevance needs."""
+        if self.relevance is None or not self._labelled:
+            return []
+        numbers, texts = columns_to_read(self.relevance, self._rule_roles())
+        return [name for name in (*numbers, *texts) if name not in self.roles()]
 
     def _refuse_cost(self, tables: Sequence[OpenedTable]) -> None:
         """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
@@ -195,7 +289,7 @@ class TableReader(FileReader, ValueOptions):
         if self.features is None:
             first = tables[0]
             fit = first.numeric_columns() | first.category_columns() | set(self.categorical)
-            rest = [name for name in first.columns if name not in set(roles)]
+            rest = [name for name in first.columns if name not in {*roles, *self.no_features()}]
             unnamed = [name for name in rest if name in fit and name not in self.categorical]
             ids = [name for name in unnamed if is_id(name)]
             outcomes = [name for name in unnamed if is_outcome(name)]
@@ -224,7 +318,7 @@ class TableReader(FileReader, ValueOptions):
                     cure=did_you_mean(name, table.columns)
                     + ("" if len(table.columns) > 1 else "; is the separator right?"),
                 )
-                for name in (*roles, *features)
+                for name in (*roles, *self._rule_columns(), *features)
                 if name not in there
             ]
         if problems:

@@ -12,6 +12,7 @@ from ltr_harness.logs.batch import Rows
 from ltr_harness.logs.columns import texts_of
 from ltr_harness.logs.contract import Contract
 from ltr_harness.relevance.attribution import (
+    examined,
     grades_from_events,
     grades_from_match,
     satisfied_clicks,
@@ -85,6 +86,37 @@ def fit(grades: Floats) -> NDArray[np.bool_]:
     """
     good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
     return good
+
+
+def judged_rows(
+    rows: Rows,
+    counts: Mapping[str, NDArray[np.int32]],
+    scores: Floats,
+    rule: Relevance,
+    contract: Contract,
+) -> NDArray[np.bool_] | None:
+    """(n_rows,) the rows that the rule judges; None for all. A query keeps at least one row.
+
+    Args:
+        rows: of a batch.
+        counts: event to int32 (n_rows,).
+        scores: (n_rows,), higher ranks first.
+        rule: as configured.
+        contract: gathers what the checks find.
+    """
+    if rule.from_events:
+        happened, seen = anything_happened(counts), None
+        if rule.unseen == "ignore_below_last_click":
+            seen = examined(happened, scores, rows.boundaries)
+            contract.check("not_judged", ~seen, rows.name)
+        contract.check("no_event", ~happened if seen is None else seen & ~happened, rows.name)
+        return seen
+    if rule.unlabelled != "ignore" or rule.chosen != "label":
+        return None
+    keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))
+    start = rows.boundaries[:-1]
+    keep[start[~np.logical_or.reduceat(keep, start)]] = True  # a list without labels has nothing relevant
+    return keep
 
 
 def _checked(grades: Floats, rows: Rows, rule: Relevance, contract: Contract) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -188,6 +188,22 @@ class Relevance(Part):
         names += [rung.condition[0] for rung in self.ladder if rung.condition]
         names.append(self.dwell.column if self.dwell else None)
         return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """`columns`, and those by which thresholds of dwell times differ: none is a feature."""
+        return tuple(dict.fromkeys([*self.columns, *(self.dwell.by if self.dwell else ())]))
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What two data sets must share to be labelled alike: everything but where events lie and how old they are."""
+        said = self.model_dump(mode="json", exclude={"maturity", "event_log"}) | {"mode": self.chosen}
+        return {key: value for key, value in said.items() if value not in (None, {}, [], (), "refuse")}
+
+    @property
+    def by_list(self) -> bool:
+        """Whether a row's grade depends on what stood above and below it."""
+        return self.dwell is not None or self.unseen != "zero"
 
     @property
     def scale(self) -> float | None:

@@ -96,14 +96,22 @@ def test_columns_are_guessed_and_said(tmp_path: Path, capsys: pytest.CaptureFixt
         assert line in said
 
 
-def test_what_users_did_is_the_label_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_users_did_is_the_label_and_no_feature(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = frame(top=1).rename(columns={"srch_id": "search_group_id", "relevance": "click"})
     rows["buy"] = rows["late"] = rows.click * (np.arange(len(rows)) % 3 == 0)
     output = tmp_path / "mine.yaml"
     assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
     said = capsys.readouterr().out
-    assert "query: column 'search_group_id'\nlabel: column 'click'" in said
-    assert "ignored outcomes of offers.csv: buy; `features:` with their names would learn from them" in said
+    assert (
+        "query: column 'search_group_id'\nrelevance: the highest weight among what users did (click 1, buy 4)"
+        in said
+    )
+    assert "labels by `relevance`: the highest weight among the events that happened (click 1, buy 4)" in said
+    written = output.read_text()
+    assert "relevance: {events: {buy: 4, click: 1}}" in written
+    assert "max_grade" not in written  # the rule says it
     assert "error: train: feature late is other than 0 in relevant documents alone" in said
     assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 2
     assert run_command(cli, ["run", str(output), "--runs", str(tmp_path / "runs")]) == 2

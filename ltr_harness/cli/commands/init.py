@@ -153,4 +153,4 @@ def _on(
     if best is not None:
         said.append(f"one-feature: {best!r} ranks best by itself")
     data = data_section(name, options, files, output.absolute().parent)
-    return starter(output.stem, data, rows["train"], best), said
+    return starter(output.stem, data, rows["train"], best, max_grade="relevance" not in options), said

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.logs.batch import THREADS, Rows, in_order
+from ltr_harness.logs.batch import THREADS, Rows, in_order, per_query
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
@@ -19,8 +19,7 @@ from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_wh
 from ltr_harness.monitoring.log.ips import ips_dcg
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.queries import QueryColumns
-from ltr_harness.relevance.attribution import examined
-from ltr_harness.relevance.grades import anything_happened, fit, grades_of_rows
+from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import row_propensities
 
 Floats = NDArray[np.float64]
@@ -96,7 +95,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
             sound = False
         else:
             time = np.minimum.reduceat(times, rows.boundaries[:-1])
-    segments = {name: _per_query(rows, name, contract) for name in columns.segments}
+    segments = {name: per_query(rows, name, contract) for name in columns.segments}
     counts, grades = grades_of_rows(rows, config.relevance, contract, segments)
     if grades is not None:
         _check_gains(grades, rows, config, contract)
@@ -105,7 +104,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
     kept = rows.boundaries
-    keep = _judged(rows, counts, scores, config, contract)
+    keep = judged_rows(rows, counts, scores, config.relevance, contract)
     if keep is not None:
         scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
         propensity = None if propensity is None else propensity[keep]
@@ -126,9 +125,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         },
         grade=_by_rank(grades, ranks, kept, config.depth),
         time=time,
-        cluster=_per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
-        pair_key=_per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
-        arm=_per_query(rows, config.arms.column, contract, "arm_varies") if config.arms else None,
+        cluster=per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
+        pair_key=per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
+        arm=per_query(rows, config.arms.column, contract, "arm_varies") if config.arms else None,
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
@@ -144,31 +143,7 @@ def _check_gains(grades: Floats, rows: Rows, config: MonitorConfig, contract: Co
         contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
 
 
-def _judged(
-    rows: Rows,
-    counts: dict[str, NDArray[np.int32]],
-    scores: Floats,
-    config: MonitorConfig,
-    contract: Contract,
-) -> NDArray[np.bool_] | None:
-    """Rows that the metric looks at; None for all. A query keeps at least one row."""
-    rule = config.relevance
-    if rule.from_events:
-        happened, seen = anything_happened(counts), None
-        if rule.unseen == "ignore_below_last_click":
-            seen = examined(happened, scores, rows.boundaries)
-            contract.check("not_judged", ~seen, rows.name)
-        contract.check("no_event", ~happened if seen is None else seen & ~happened, rows.name)
-        return seen
-    if rule.unlabelled != "ignore" or rule.chosen != "label":
-        return None
-    keep: NDArray[np.bool_] = ~np.isnan(rows.numbers(rule.label))
-    start = rows.boundaries[:-1]
-    keep[start[~np.logical_or.reduceat(keep, start)]] = True  # a list without labels has nothing relevant
-    return keep
-
-
-# ---- time, segments, features ----------------------------------------------------------------------------
+# ---- time, features ----------------------------------------------------------------------------
 
 
 def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract) -> NDArray[np.int64] | None:
@@ -181,15 +156,6 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
         "time_out_of_range", (times != missing) & ((times < _EARLIEST) | (times > _LATEST)), rows.name
     )
     return times if sound else None
-
-
-def _per_query(rows: Rows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
-    """The first row's value; a query in which rows differ is counted."""
-    of_rows = rows.category(name)
-    first = of_rows.codes[rows.boundaries[:-1]]
-    varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
-    contract.check(check, varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
-    return of_rows.take(rows.boundaries[:-1])
 
 
 def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ltr_harness.readers.values import grades_in_words
+from ltr_harness.relevance.attribution import describe
+from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
@@ -55,6 +57,12 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(
             Paragraph(f"The files' labels are mapped to grades, alike in all splits: {mapped}.", "note")
         )
+    for rule in dict.fromkeys(
+        describe(Relevance.model_validate(record.reading["relevance"]))
+        for record in data.records
+        if record.reading.get("relevance")
+    ):
+        blocks.append(Paragraph(f"Labels come from what users did, alike in all splits: {rule}.", "note"))
     if any(len(variants) > 1 for variants in facts.values()):
         blocks.append(
             Paragraph(

@@ -1,0 +1,153 @@
+"""Labels of training data by the rule of relevance: what `monitor` computes of a log, for the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.logs.batch import Rows, in_order, per_query
+from ltr_harness.logs.contract import Contract
+from ltr_harness.logs.log import open_log
+from ltr_harness.logs.settings import ListColumns, seconds
+from ltr_harness.logs.times import timestamps
+from ltr_harness.relevance.attribution import describe
+from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
+from ltr_harness.relevance.grades import grades_of_rows, judged_rows
+from ltr_harness.relevance.rule import Relevance
+from ltr_harness.wording import count_of
+
+Floats = NDArray[np.float64]
+_TIMEZONE = "UTC"  # of times without a zone
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a rule makes of rows.
+
+    Attributes:
+        grades: float64 (n_rows,), 0 where nobody judged.
+        judged: bool (n_rows,), None where all rows are.
+        notes: what a reader of reports should know.
+    """
+
+    grades: Floats
+    judged: NDArray[np.bool_] | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed(Rows):
+    """Rows that messages call by their place in a file."""
+
+    place: Callable[[int], str]
+
+    def name(self, row: int) -> str:
+        return self.place(row if self.order is None else int(self.order[row]))
+
+
+def labels_of(
+    table: Any, rule: Relevance, columns: ListColumns, place: Callable[[int], str], name: str
+) -> Labels:
+    """The labels of rows, in their order.
+
+    Args:
+        table: an Arrow table with every column that the rule and `columns` name.
+        rule: as configured.
+        columns: of the table.
+        place: of a row, for messages.
+        name: of the data, for messages.
+
+    Raises:
+        DataError: events or grades that are none, or an event log that does not fit.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> table = pa.table({"q": ["a", "a", "b"], "rank": [1, 2, 1], "click": [1, 1, 0], "buy": [0, 1, 0]})
+        >>> rule = Relevance(events={"click": 1, "buy": 4})
+        >>> columns = ListColumns(query_id="q", rank="rank")
+        >>> labels_of(table, rule, columns, "row {}".format, "t").grades.tolist()
+        [1.0, 4.0, 0.0]
+    """
+    log, contract = open_log(table, name), Contract("data", name)
+    events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
+    grades, judged = np.zeros(table.num_rows), np.ones(table.num_rows, dtype=bool)
+    happened: dict[str, int] = {}
+    first = 0
+    for batch in log.batches(log.columns, columns.query_id if rule.by_list else None):
+        here = slice(first, first + batch.num_rows)
+        shown = batch if events is None else events.beside(batch, first)
+        rows = _rows(shown, rule, columns, contract, lambda row, first=first: place(first + row))  # type: ignore[misc]
+        first += batch.num_rows
+        if rows is None:
+            continue
+        counts, found = _graded(rows, rule, columns, contract)
+        for event, count in counts.items():
+            happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
+        for whole, part in ((grades, found[0]), (judged, found[1])):
+            whole[here] = part if rows.order is None else _back(part, rows.order)
+    contract.raise_errors()
+    if rule.list_column or rule.event_log:
+        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
+        refuse_unknown_events(rule.event_names, happened, strange, name)
+    notes = [f"labels by `relevance`: {describe(rule)}"]
+    notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
+    young = _immature(table, rule, columns)
+    if young.any():
+        judged &= ~young
+        notes.append(
+            f"{count_of(int(young.sum()), 'document')} younger than {rule.maturity} still gather labels"
+        )
+    n = int(np.count_nonzero(~judged))
+    if n:
+        notes.append(f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`")
+    return Labels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
+
+
+def _rows(
+    table: Any, rule: Relevance, columns: ListColumns, contract: Contract, place: Callable[[int], str]
+) -> _Placed | None:
+    """A batch in the order in which it was shown, where that matters."""
+    if rule.by_list:
+        ordered = in_order(table, columns.model_copy(update={"item_id": None}), contract)
+        if ordered is None:
+            return None
+        return _Placed(table, ordered.order, ordered.queries, ordered.boundaries, place)
+    contract.begin(table.num_rows)
+    return _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
+
+
+def _graded(
+    rows: Rows, rule: Relevance, columns: ListColumns, contract: Contract
+) -> tuple[dict[str, NDArray[np.int32]], tuple[Floats, NDArray[np.bool_]]]:
+    """Counts of events; grades and which rows are judged, in the batch's canonical order."""
+    n = int(rows.boundaries[-1])
+    segments = {name: per_query(rows, name, contract) for name in (rule.dwell.by if rule.dwell else ())}
+    counts, grades = grades_of_rows(rows, rule, contract, segments)
+    if grades is None:
+        return counts, (np.zeros(n), np.ones(n, dtype=bool))
+    scores = -rows.numbers(columns.rank) if rule.by_list and columns.rank else np.empty(0)
+    if rule.unlabelled == "ignore":
+        judged: NDArray[np.bool_] | None = ~np.isnan(rows.numbers(rule.label))
+    else:
+        judged = judged_rows(rows, counts, scores, rule, contract)
+    return counts, (grades, np.ones(n, dtype=bool) if judged is None else judged)
+
+
+def _back(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+    """Values in canonical order, in the order of the file."""
+    in_file = np.empty_like(values)
+    in_file[order] = values
+    return in_file
+
+
+def _immature(table: Any, rule: Relevance, columns: ListColumns) -> NDArray[np.bool_]:
+    """Rows whose labels had less time to arrive than the rule wants, up to the newest row."""
+    if not seconds(rule.maturity):
+        return np.zeros(table.num_rows, dtype=bool)
+    time = timestamps(table[columns.timestamp], columns.timestamp or "", _TIMEZONE)
+    young: NDArray[np.bool_] = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
+    return young
