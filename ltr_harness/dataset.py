@@ -94,6 +94,7 @@ class RankingDataset:
                 QueryGroups.from_sizes(sizes[queries], groups.ids[queries]),
                 None if weights is None else weights[queries],
                 None if ids is None else ids[rows],
+                subtopics=None if judgments.subtopics is None else judgments.subtopics.take(rows),
             ),
             positions=None if self.positions is None else self.positions[rows],
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},

@@ -14,6 +14,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.subtopics import Subtopics
 from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of, plural
 
@@ -163,6 +164,7 @@ def evaluate(
     document_ids: ArrayLike | None = None,
     judged: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
+    subtopics: ArrayLike | None = None,
 ) -> Evaluation:
     """How good a ranking by `scores` is, by any number of metrics, in one pass.
 
@@ -177,6 +179,8 @@ def evaluate(
         judged: bool (n_rows,), rows somebody judged; None where all are. `BPref` and `Judged` ask for it.
         retrieved: bool (n_rows,), rows the ranking lists; the others have no rank, whatever their score, and
             count among the relevant documents. None where all are.
+        subtopics: (n_rows, n_subtopics) grades of each row for each subtopic of its query, 0 where it is worth nothing
+            for it. `AlphaNDCG` and `ERRIA` ask for them, and look at these grades instead of the labels.
 
     Returns:
         Means, per-query values and counts.
@@ -218,12 +222,14 @@ def evaluate(
                 f"{values.size} {name} for {groups.n_rows} query_ids; expected one of each per row"
             )
         arranged[name] = values[order]
+    pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, groups.n_rows)
     judgments = Judgments.checked(
         arranged["labels"],
         groups,
         query_weights=query_weights,
         document_ids=arranged["document_ids"],
         judged=arranged["judged"],
+        subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
     asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
     return evaluate_bound(bind(asked, judgments), arranged["scores"], asked, arranged["retrieved"])

@@ -36,6 +36,8 @@ class _Judgments(Protocol):
     def judged(self) -> NDArray[np.bool_] | None: ...
     @property
     def document_ids(self) -> NDArray[Any] | None: ...
+    @property
+    def subtopics(self) -> Any: ...
 
 
 class _Dataset(Protocol):
@@ -78,16 +80,19 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
 
 def fingerprint_judgments(judgments: _Judgments) -> str:
     """Digest of what a test set asks: labels, query boundaries, query ids, query weights and which rows
-    were judged.
+    were judged, and subtopics.
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """
+    pairs = judgments.subtopics
     return fingerprint_arrays(
         judgments.labels,
         judgments.groups.boundaries,
         _as_text(judgments.groups.ids),
         judgments.query_weights,
         judgments.judged,
+        # nothing without them: older data keep their digests
+        *(() if pairs is None else (pairs.rows, pairs.numbers, pairs.grades)),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError
+from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
 
 
@@ -196,6 +197,7 @@ class Judgments:
         query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
         document_ids: (n_rows,) or None; needed by ``ties=id``.
         judged: bool (n_rows,) or None where every row is; a row nobody judged has label 0.
+        subtopics: what rows are worth for each subtopic of their query; None where nobody said so.
     """
 
     labels: NDArray[np.float64]
@@ -203,6 +205,7 @@ class Judgments:
     query_weights: NDArray[np.float64] | None = None
     document_ids: NDArray[Any] | None = None
     judged: NDArray[np.bool_] | None = None
+    subtopics: Subtopics | None = None
 
     @classmethod
     def checked(
@@ -213,6 +216,7 @@ class Judgments:
         query_weights: ArrayLike | None = None,
         document_ids: ArrayLike | Sequence[str] | None = None,
         judged: ArrayLike | None = None,
+        subtopics: Subtopics | None = None,
     ) -> Judgments:
         """Judgments from arrays in the groups' row order.
 
@@ -222,6 +226,7 @@ class Judgments:
             query_weights: (n_queries,), how much each query counts; None where all count once.
             document_ids: (n_rows,) names of the rows; None where they have none.
             judged: bool (n_rows,), rows somebody judged; None where all are.
+            subtopics: of these rows; None where there are none.
 
         Raises:
             DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
@@ -272,7 +277,7 @@ class Judgments:
                     f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
                     f"({count_of(unjudged.size, 'such row')}); expected label 0 for rows nobody judged"
                 )
-        return cls(grades, groups, weights, documents, flags)
+        return cls(grades, groups, weights, documents, flags, subtopics)
 
     @cached_property
     def grades(self) -> Grades | None:
@@ -292,6 +297,7 @@ class Judgments:
             None if self.query_weights is None else self.query_weights[queries],
             None if self.document_ids is None else self.document_ids[rows],
             None if self.judged is None else self.judged[rows],
+            None if self.subtopics is None else self.subtopics.take(rows),
         )
 
 

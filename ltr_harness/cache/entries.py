@@ -26,9 +26,11 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.files import UNFINISHED, unfinished, write_whole
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.subtopics import Subtopics
 
 FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
+_PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _ABANDONED_S = 24 * 3600
 
 
@@ -120,6 +122,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "judged": judgments.judged,
         "positions": dataset.positions,
         "file_rows": dataset.file_rows,
+        **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
     }
     return {
         "features": dataset.features,
@@ -148,6 +151,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         columns.get("query_weights"),
         columns.get("document_ids"),
         columns.get("judged"),
+        Subtopics(*(columns[f"subtopic_{name}"] for name in _PAIRS)) if "subtopic_rows" in columns else None,
     )
     return RankingDataset(
         columns["features"],

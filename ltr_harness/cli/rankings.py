@@ -207,7 +207,7 @@ def _from_runs(source: RankingSource) -> Rankings:
     # of TREC's own files there is nothing to say: that is what the options are for
     said = recognised(qrels, dict(zip(names, runs, strict=True)))
     notes = [line for line, one in zip(said, (qrels, *runs), strict=True) if not one.form.startswith("TREC")]
-    notes += [note for one in joined for note in one.notes]
+    notes += [*qrels.notes, *(note for one in joined for note in one.notes)]
     return Rankings(rankings, qrels.judgments, source.qrels, source.max_grade, tuple(notes))
 
 

@@ -125,6 +125,7 @@ def evaluate_runs(
     judged = qrels_of(qrels)
     rankings = _named_runs(runs)
     scaled, notes = _on_scale(asked, judged, max_grade)
+    notes += judged.notes
     notes += [
         f"{with_tool(text)} is {metric}"
         for text, metric in zip(given, scaled, strict=True)

@@ -35,6 +35,7 @@ _WHY: Mapping[tuple[str, Any], str] = {
     ("denominator", "total"): "divided by all relevant documents, R",
     ("denominator", "min_rk"): "divided by min(R, K)",
     ("denominator", "retrieved"): "divided by the relevant documents within K",
+    ("normalized", True): "divided by what perfect documents would reach",
     ("denominator", "k"): "divided by K, even where the list is shorter",
     ("denominator", "min_kn"): "divided by min(K, n)",
 }

@@ -18,6 +18,7 @@ from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.subtopics import Subtopics
 
 
 def explain(
@@ -28,6 +29,7 @@ def explain(
     *,
     judged: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
+    subtopics: ArrayLike | None = None,
 ) -> Explanation:
     """What `metric` does with one query; see `Metric.explain`.
 
@@ -38,12 +40,29 @@ def explain(
         document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
         judged: bool (n_rows,), rows somebody judged; None where all are.
         retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+        subtopics: (n_rows, n_subtopics) grades by subtopic; None where there are none.
     """
     size = as_column(labels, "labels").size
     if size == 0:
         raise DataError("labels is empty; expected the documents of one query")
     groups = QueryGroups.from_sizes([size])
-    judgments = Judgments.checked(labels, groups, document_ids=document_ids, judged=judged)
+    pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, size)
+    judgments = Judgments.checked(labels, groups, document_ids=document_ids, judged=judged, subtopics=pairs)
+    return explain_query(metric, judgments, scores, retrieved)
+
+
+def explain_query(
+    metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
+) -> Explanation:
+    """`explain` for judgments at hand.
+
+    Args:
+        metric: any, also one of your own.
+        judgments: of one query.
+        scores: (n_rows,), higher ranks first.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """
+    size = judgments.groups.n_rows
     query = _Asked(judgments, as_column(scores, "scores"), retrieved)
     metric = metric.resolved(judgments)
     ranking = query.ranked(metric)

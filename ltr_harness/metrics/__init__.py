@@ -19,10 +19,12 @@ from ltr_harness.metrics.table import METRICS as METRICS
 from ltr_harness.metrics.table import catalog as catalog
 
 if TYPE_CHECKING:
+    from ltr_harness.metrics.alpha_ndcg import AlphaNDCG as AlphaNDCG
     from ltr_harness.metrics.bpref import BPref as BPref
     from ltr_harness.metrics.cg import CG as CG
     from ltr_harness.metrics.dcg import DCG as DCG
     from ltr_harness.metrics.err import ERR as ERR
+    from ltr_harness.metrics.err_ia import ERRIA as ERRIA
     from ltr_harness.metrics.f1 import F1 as F1
     from ltr_harness.metrics.gauc import GAUC as GAUC
     from ltr_harness.metrics.judged import Judged as Judged

@@ -104,12 +104,7 @@ class ERR(Metric):
             stops: float64 (n_rows,), in [0, 1).
             worth: float64 (n_ranks,), of being satisfied at each rank that counts.
         """
-        out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-        index, stops = ranking.by_grade(stops)
-        _expected_utility(
-            ranking.offsets, index, ranking.tie_end, cutoffs, stops, worth, float(self.continuation), out
-        )
-        return out
+        return expected_utility(ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         return SwapChange(
@@ -157,6 +152,29 @@ class ERR(Metric):
                 f"{groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
                 "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
             )
+
+
+def expected_utility(
+    ranking: Ranking,
+    stops: tuple[NDArray[np.int64], NDArray[np.float64]],
+    cutoffs: NDArray[np.int64],
+    worth: NDArray[np.float64],
+    continuation: float = 1.0,
+) -> Values:
+    """What a cascade gains at every cutoff: the utility of the rank at which a user who reads from the top stops.
+
+    Args:
+        ranking: documents in rank order.
+        stops: the chance that each document satisfies, in [0, 1], as `Ranking.by_grade` or `by_value` gives it.
+        cutoffs: int64 (n_cutoffs,), ascending.
+        worth: float64 (n_ranks,), of stopping at each rank that counts.
+        continuation: chance that an unsatisfied user reads on.
+    """
+    out = np.empty((cutoffs.size, ranking.offsets.size - 1))
+    _expected_utility(
+        ranking.offsets, stops[0], ranking.tie_end, cutoffs, stops[1], worth, float(continuation), out
+    )
+    return out
 
 
 @compiled

@@ -5,10 +5,12 @@ from __future__ import annotations
 from ltr_harness.catalog import Catalog
 
 METRICS = {
+    "alpha_ndcg": "ltr_harness.metrics.alpha_ndcg:AlphaNDCG",
     "bpref": "ltr_harness.metrics.bpref:BPref",
     "cg": "ltr_harness.metrics.cg:CG",
     "dcg": "ltr_harness.metrics.dcg:DCG",
     "err": "ltr_harness.metrics.err:ERR",
+    "err_ia": "ltr_harness.metrics.err_ia:ERRIA",
     "f1": "ltr_harness.metrics.f1:F1",
     "gauc": "ltr_harness.metrics.gauc:GAUC",
     "judged": "ltr_harness.metrics.judged:Judged",
@@ -32,6 +34,7 @@ METRICS = {
 
 # Other names for the same thing, written out or as other tools have them; they parse to the canonical one.
 ALIASES = {
+    "andcg": "alpha_ndcg",
     "ap": "map",
     "average_precision": "map",
     "cumulative_gain": "cg",

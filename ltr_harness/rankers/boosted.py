@@ -385,6 +385,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
             QueryGroups(train.groups.boundaries, train.groups.ids),
             judgments.query_weights,
             None if ids is None else ids[order],
+            subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
         ),
         positions=train.positions[order],
     )

@@ -2,7 +2,7 @@
 
 Qrels are lines ``query iteration document grade``, runs ``query Q0 document rank score tag``, separated by any
 white space, plain or compressed; what stands in a run after the tag is ignored. The order of a run's rows
-comes from its scores alone.
+comes from its scores alone. An iteration that is not the same in all lines is the subtopic that a judgment is about.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.trec_lines import Lines, Names
+from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
 
 LARGEST_GRADE = 2**53
@@ -36,6 +37,8 @@ class Qrels:
         grades: (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody
             judged it.
         form: what the file, or whatever it is, was recognised as.
+        subtopics: of the lines; None where the judgments name none.
+        notes: what a reader of the numbers should know.
     """
 
     path: Path
@@ -43,6 +46,8 @@ class Qrels:
     documents: Names
     grades: NDArray[np.int64] | NDArray[np.float64]
     form: str = "TREC qrels"
+    subtopics: Subtopics | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_queries(self) -> int:
@@ -57,6 +62,7 @@ class Qrels:
             self.queries.values,
             self.documents.of(order),
             self.grades[order],
+            None if self.subtopics is None else self.subtopics.take(order),
         )
 
 
@@ -95,7 +101,7 @@ def read_qrels(
 
     Raises:
         DataError: with file and line, every line of other fields, every grade that is not an integer, and every
-            document that is judged twice for a query.
+            document that is judged twice for a query, or for a subtopic of one.
     """
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), fields, more=False)
@@ -106,9 +112,16 @@ def read_qrels(
         lambda row: f"the grade is {lines.text(row, 'grade')}",
         expected,
     )
-    _refuse_twice(lines, queries, documents, "judged")
+    subtopics = lines.names("iteration") if "iteration" in fields else None
+    if subtopics is None or subtopics.values.size == 1:
+        _refuse_twice(lines, queries, documents, "judged")
+        lines.finish()
+        return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
+    from ltr_harness.readers.trec_subtopics import by_document
+
+    _refuse_twice(lines, queries, documents, "judged", subtopics)
     lines.finish()
-    return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
+    return by_document(Qrels(lines.path, queries, documents, grades.astype(np.int64), form), subtopics)
 
 
 def read_ntcir_qrels(path: str | Path) -> Qrels:
@@ -178,6 +191,7 @@ def checked_judgments(
     queries: NDArray[np.str_],
     documents: NDArray[np.str_],
     grades: NDArray[Any],
+    subtopics: Subtopics | None,
 ) -> Judgments:
     """What people said, query by query; a grade below 0 says that nobody judged the document.
 
@@ -186,12 +200,14 @@ def checked_judgments(
         queries: (n_queries,), names.
         documents: (n_rows,), names.
         grades: (n_rows,).
+        subtopics: of the rows; None where there are none.
     """
     return Judgments.checked(
         np.maximum(grades, 0),
         QueryGroups.from_sizes(sizes, queries),
         document_ids=documents,
         judged=grades >= 0,
+        subtopics=subtopics,
     )
 
 
@@ -205,17 +221,24 @@ def line_before(queries: Names, documents: Names) -> NDArray[np.int64]:
     return before
 
 
-def _refuse_twice(lines: Lines, queries: Names, documents: Names, what: str) -> None:
-    """Report every document that is listed again for the same query."""
-    before = line_before(queries, documents)
-    lines.report(
-        before >= 0,
-        lambda row: (
+def _refuse_twice(
+    lines: Lines, queries: Names, documents: Names, what: str, subtopics: Names | None = None
+) -> None:
+    """Report every document that is listed again for the same query, or the same subtopic of one."""
+    lists = queries
+    if subtopics is not None:
+        lists = Names(queries.values, queries.codes * subtopics.values.size + subtopics.codes)
+    before = line_before(lists, documents)
+
+    def found(row: int) -> str:
+        subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"
+        return (
             f"document {str(documents.values[documents.codes[row]])!r} is {what} for query "
-            f"{str(queries.values[queries.codes[row]])!r} on line {lines.lines[before[row]]} already"
-        ),
-        "each document once per query",
-    )
+            f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.lines[before[row]]} already"
+        )
+
+    each = "each document once per query" + ("" if subtopics is None else " and subtopic (the second column)")
+    lines.report(before >= 0, found, each)
 
 
 def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> list[str]:

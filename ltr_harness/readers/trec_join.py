@@ -94,6 +94,9 @@ def join(
         qrels.queries.values[kept],
         np.concatenate([run.documents.of(listed), qrels.documents.of(unlisted)])[order],
         np.concatenate([grade[listed], qrels.grades[unlisted]])[order],
+        None
+        if qrels.subtopics is None
+        else qrels.subtopics.take(np.concatenate([line[listed], unlisted])[order]),
     )
     scores = np.concatenate([_above_nothing(run.scores)[listed], np.zeros(unlisted.size)])[order]
     return Joined(judgments, scores, order < listed.size, notes)

@@ -31,12 +31,19 @@ class _Queries:
     def documents(self) -> NDArray[np.str_]:
         return np.array([f"d{row:05d}" for row in range(self.labels.size)])
 
+    @property
+    def subtopics(self) -> NDArray[np.float64]:
+        """A row of label 3 is about the first and the second subtopic, one of label 4 about the third: its bits."""
+        bits = np.ceil(self.labels).astype(np.int64)[:, np.newaxis] >> np.arange(4) & 1
+        return bits * self.labels[:, np.newaxis]
+
 
 class MetricSuite:
     """Tests of one metric's invariances, for pytest.
 
     Inherit, set `metric`, and pytest runs every test. A metric for which a fact does not hold says so by the
-    class attributes below; each is also a sentence of its documentation.
+    class attributes below; each is also a sentence of its documentation. What subtopics rows are about follows from
+    their labels.
 
     Attributes:
         metric: the metric, or its name.
@@ -101,6 +108,7 @@ class MetricSuite:
                 query_ids=queries.ids[order],
                 metrics=[self.made()],
                 document_ids=queries.documents[order],
+                subtopics=queries.subtopics[order],
             )
             place = np.argsort(measured.query_ids)
             np.testing.assert_array_equal(measured[self.made()].per_query[place], expected)
@@ -261,6 +269,7 @@ class MetricSuite:
             group_sizes=queries.sizes,
             metrics=metrics,
             document_ids=queries.documents,
+            subtopics=queries.subtopics,
         )
         return [evaluation[metric].per_query for metric in metrics]
 

@@ -54,9 +54,13 @@ NAMES = [
     "gauc(relevant=2)",
     "pfound(max_grade=4)@3",
     "err(discount=log2,max_grade=4)",
+    "alpha_ndcg@4",
+    "err_ia(max_grade=4)",
+    "err_ia(as=ndeval)@3",
     "judged@2",
     "n_relevant",
 ]
+SUBTOPICS = np.array(LABELS)[:, np.newaxis] * [[1, 0], [0, 1], [1, 1], [1, 0], [0, 1], [1, 0]]
 
 
 def test_every_metric_can_be_explained() -> None:
@@ -66,8 +70,10 @@ def test_every_metric_can_be_explained() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
     metric = parse_metric(name)
-    explanation = metric.explain(LABELS, SCORES, DOCUMENTS)
-    value = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS)[metric].mean
+    explanation = metric.explain(LABELS, SCORES, DOCUMENTS, subtopics=SUBTOPICS)
+    value = evaluate(
+        LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS, subtopics=SUBTOPICS
+    )[metric].mean
     assert explanation.value == value
     counts = metric.name in ("n_relevant", "kendall_tau_distance") and "(" not in name
     text = str(int(value)) if counts else f"{value:.4f}"
@@ -89,7 +95,7 @@ def test_no_loop_leaves_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain Python refuses what machine code reads unseen: the cutoff after the last one, and what it then wrote."""
     monkeypatch.setattr(Compiled, "__call__", lambda loop, *args: loop._function(*args))
     for name in NAMES:
-        parse_metric(name).explain(LABELS, SCORES, DOCUMENTS)
+        parse_metric(name).explain(LABELS, SCORES, DOCUMENTS, subtopics=SUBTOPICS)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def values_of(metric: type[Metric], parameter: str, hint: Any) -> st.SearchStrat
         return st.sampled_from(named) | tables
     if parameter == "k":
         return st.none() | st.integers(1, 10**6) if metric.takes_cutoff else st.none()
-    if parameter in ("p", "continuation"):
+    if parameter in ("p", "continuation", "alpha"):
         return st.floats(min_value=0.001, max_value=0.999)
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
@@ -193,8 +193,8 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: bpref, cg, dcg, err"),
-        ("nonsense", r"unknown metric 'nonsense'; known: bpref, cg, dcg"),
+        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: alpha_ndcg, bpref, cg, dcg, err"),
+        ("nonsense", r"unknown metric 'nonsense'; known: alpha_ndcg, bpref, cg, dcg"),
         (
             "ndcg(gian=exp)@10",
             r"ndcg has no parameter 'gian'; did you mean 'gain'\? \(known: discount, empty",

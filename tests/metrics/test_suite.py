@@ -148,6 +148,28 @@ class TestGAUCFromAGradeOn(MetricSuite):
     metric = "gauc(relevant=2)"
 
 
+class TestAlphaNDCG(MetricSuite):
+    metric = "alpha_ndcg@5"
+    ideal_is_best = False
+
+
+class TestAlphaNDCGOnceOnly(MetricSuite):
+    metric = "alpha_ndcg(alpha=1,relevant=2)"
+    ideal_is_best = False
+
+
+class TestERRIA(MetricSuite):
+    metric = "err_ia(max_grade=4)@5"
+    ideal_is_best = False
+    never_falls_with_k = True
+
+
+class TestERRIANormalized(MetricSuite):
+    metric = "err_ia(as=ndeval,ties=expected)@5"
+    ideal_is_best = False
+    settles_with_k = False
+
+
 class TestJudged(MetricSuite):
     metric = "judged@5"
     ideal_is_best = False

@@ -93,18 +93,17 @@ def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None
 
 
 def _say_query(metric: Metric, loaded: rankings.Rankings, query: str, rows: int, as_json: bool) -> None:
+    import numpy as np
+
+    from ltr_harness.explanation.explain import explain_query
+
     explained = []
     for scored in loaded.all:
         judgments = scored.judgments
         at = _query_number(query, judgments.groups, str(scored.path))
         part = slice(int(judgments.groups.boundaries[at]), int(judgments.groups.boundaries[at + 1]))
-        explanation = metric.explain(
-            judgments.labels[part],
-            scored.scores[part],
-            None if judgments.document_ids is None else judgments.document_ids[part],
-            judged=None if judgments.judged is None else judgments.judged[part],
-            retrieved=None if scored.retrieved is None else scored.retrieved[part],
-        )
+        listed = None if scored.retrieved is None else scored.retrieved[part]
+        explanation = explain_query(metric, judgments.take(np.array([at])), scored.scores[part], listed)
         explained.append((scored.name, explanation))
     if as_json:
         body = [_document(name, query, explanation) for name, explanation in explained]

@@ -20,6 +20,10 @@ class Explained(Protocol):
     def counts(self) -> bool:
         """Whether a query's value is a number of documents or pairs."""
 
+    @property
+    def by_subtopic(self) -> bool:
+        """Whether it looks at grades by subtopic instead of the labels."""
+
 
 @dataclass(frozen=True)
 class PresetValue:
@@ -115,6 +119,8 @@ class Explanation:
 
     def ideal_text(self, limit: int | None = None) -> str:
         """The ideal order's line, with at most so many labels."""
+        if self.metric.by_subtopic:
+            return "a document's label is its highest grade for any subtopic"
         labels = " ".join(cell("label", label) for label in self.ideal[:limit])
         rest = 0 if limit is None else max(0, len(self.ideal) - limit)
         return f"ideal order of labels: {labels}" + (f" … ({rest:,} more)" if rest else "")

@@ -78,6 +78,8 @@ class Metric:
     """Explains other numbers and says nothing about which ranking is better."""
     whole_order: ClassVar[bool] = False
     """Compares complete orders, so documents that were not retrieved count as tied at the end."""
+    by_subtopic: ClassVar[bool] = False
+    """Looks at the grades by subtopic instead of the labels."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
     digest: ClassVar[str | None] = None
@@ -293,6 +295,7 @@ class Metric:
         *,
         judged: ArrayLike | None = None,
         retrieved: ArrayLike | None = None,
+        subtopics: ArrayLike | None = None,
     ) -> Explanation:
         """The arithmetic of one query, document by document, and why other tools get another number.
 
@@ -302,6 +305,7 @@ class Metric:
             document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
             judged: bool (n_rows,), rows somebody judged; None where all are.
             retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+            subtopics: (n_rows, n_subtopics) grades by subtopic; None where there are none.
 
         Example:
             >>> from ltr_harness.metrics import NDCG
@@ -309,7 +313,7 @@ class Metric:
             '3.0000 / 8.8928 = 0.3374'
         """
         explanation: Explanation = load_target(_EXPLAIN)(
-            self, labels, scores, document_ids, judged=judged, retrieved=retrieved
+            self, labels, scores, document_ids, judged=judged, retrieved=retrieved, subtopics=subtopics
         )
         return explanation
 

@@ -29,6 +29,8 @@ _TREC_EVAL = {"ties": "id", "empty": "zero"}
 _PYTREC_EVAL = {**_TREC_EVAL, "score_precision": "float32"}
 # Drops queries without relevant documents; prints five decimals.
 _GDEVAL = {"ties": "id"}
+# Grades count as 0 or 1 and scores rank after ids; with -traditional, as pyndeval and ir-measures run it.
+_NDEVAL = {"ties": "id", "empty": "zero"}
 # The script of LETOR 4.0; the one of MSLR counts documents as relevant from grade 2 on: add relevant=2.
 _LETOR = {"ties": "stable", "empty": "zero"}
 # Its sort is unstable, so equal scores come in any order: equal without ties only. `ndcg_burges` is gain=exp.
@@ -100,6 +102,10 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
     "gdeval": {
         "ndcg": _GDEVAL,
         "err": {**_GDEVAL, "max_grade": 4},
+    },
+    "ndeval": {
+        "alpha_ndcg": _NDEVAL,
+        "err_ia": {**_NDEVAL, "relevant": 1, "normalized": True},
     },
     "letor": {
         "ndcg": {**_LETOR, "discount": "letor", "short_list": "zero"},

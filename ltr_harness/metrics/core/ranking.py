@@ -53,6 +53,17 @@ class Ranking:
             return self.rows, values
         return self._listed_grades, values[grades.example]
 
+    def by_value(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """`by_grade` for any values: rows that tie are in the order of their values, so no sum depends on row order.
+
+        Args:
+            values: float64 (n_rows,).
+        """
+        ends = self.tie_end + np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        if np.array_equal(ends, np.arange(1, ends.size + 1)):
+            return self.rows, values
+        return self.rows[np.lexsort((values[self.rows], ends))], values
+
     @cached_property
     def _listed_grades(self) -> NDArray[np.int64]:
         grades = self.judgments.grades

@@ -1,0 +1,158 @@
+"""alpha-NDCG: gains that shrink with every document that says the same again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.aspects import labels_by_subtopic, subtopics_of_queries
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, discounts, table_text
+from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.metrics.err import expected_utility
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaNDCG(BinaryMetric):
+    """NDCG for queries with subtopics: each further document about the same subtopic gains less than the one before.
+
+    alpha-DCG@K = sum over ranks r <= K of discount(r) times the sum over subtopics s that the document is relevant for
+    of (1 - alpha)^(documents above r that are relevant for s); alpha-NDCG divides it by that of an ideal list. The best
+    list is too dear to find (NP-complete), so the ideal takes at each rank the document that adds most, as TREC's
+    ndeval does; a ranking can be better than that, by e/(e - 1) = 1.58 at the very most.
+
+    Attributes:
+        alpha: how much less a repeated subtopic gains, in (0, 1]; 1: only the first document about it gains anything.
+        relevant: the lowest grade for a subtopic that counts as relevant for it; all such grades count alike.
+        discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
+        ties: also which of equally good documents the ideal list takes first: with ``id`` by document id, as ndeval,
+            else by the subtopics they are relevant for.
+
+    Source: Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008.
+
+    When to use: Ambiguous or broad queries with judgments by subtopic, where a list should cover them all and early.
+
+    When not: Without such judgments. As the one number of a graded collection: grades above `relevant` count alike.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says
+        >>> ev = evaluate([1, 1, 1], [3, 2, 1], group_sizes=[3], metrics=["alpha_ndcg"], subtopics=apart)
+        >>> round(ev.means["alpha_ndcg"], 6)  # (1 + 1/2 1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2 1/2)
+        0.965194
+    """
+
+    alpha: float = 0.5
+    discount: Any = "log2"
+
+    name: ClassVar[str] = "alpha_ndcg"
+    by_subtopic: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.e / (math.e - 1.0))
+    source: ClassVar[str] = "Clarke et al. 2008"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
+        super().__post_init__()
+        if not 0 < self.alpha <= 1:
+            raise MetricError(f"{self.name}: alpha={self.alpha}; expected a number above 0 and up to 1")
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        relevant = self._relevant(judgments)
+        n_subtopics = subtopics_of_queries(relevant, judgments)
+        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
+        worth = discounts(self.discount, depth, self.name)
+        ideal = self._gained(self._ideal(judgments, relevant, depth), relevant, cutoffs, worth)
+
+        def values(ranking: Ranking) -> Values:
+            gained = self._gained(ranking, relevant, cutoffs, worth)
+            np.divide(gained, ideal, out=gained, where=ideal > 0.0)
+            return self.apply_empty(gained, n_subtopics == 0)
+
+        return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"subtopics": self._relevant(judgments).sum(axis=0, dtype=np.int64)}
+
+    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+        return {"discount": discounts(self.discount, n_ranks, self.name)}
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        relevant = self._relevant(judgments)
+        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
+        worth = discounts(self.discount, depth, self.name)
+        return "ideal alpha-DCG", self._gained(
+            self._ideal(judgments, relevant, depth), relevant, cutoffs, worth
+        )[:, 0]
+
+    def _relevant(self, judgments: Judgments) -> NDArray[np.float64]:
+        """float64 (n_subtopics, n_rows), 1 where a row is relevant for a subtopic of its query and 0 where not."""
+        labels = labels_by_subtopic(judgments, self.without_cutoff)
+        return np.asarray(labels >= self.relevant, dtype=np.float64)
+
+    def _gained(
+        self,
+        ranking: Ranking,
+        relevant: NDArray[np.float64],
+        cutoffs: NDArray[np.int64],
+        worth: NDArray[np.float64],
+    ) -> Values:
+        """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
+        each = [
+            expected_utility(ranking, ranking.by_value(self.alpha * one), cutoffs, worth) for one in relevant
+        ]
+        return np.asarray(np.sum(each, axis=0) / self.alpha)
+
+    def _ideal(self, judgments: Judgments, relevant: NDArray[np.float64], depth: int) -> Ranking:
+        by_row = np.ascontiguousarray(relevant.T)
+        if self.ties == "id":
+            first = RowRanker(judgments, "id", None).rank(np.zeros(len(by_row)))
+        else:
+            kind = np.unique(by_row, axis=0, return_inverse=True)[1]
+            first = RowRanker(judgments, "stable", None).rank(kind.reshape(-1).astype(np.float64))
+        scores = np.zeros(len(by_row))
+        _greedily(judgments.groups.boundaries, first.rows, by_row, 1.0 - self.alpha, depth, scores)
+        return RowRanker(judgments, "stable", depth).rank(scores)
+
+
+@compiled
+def _greedily(
+    boundaries: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    relevant: NDArray[np.float64],
+    again: float,
+    depth: int,
+    scores: NDArray[np.float64],
+) -> None:
+    """Score the rows so that each query's next is the one that adds most; where several do, the first of `rows`."""
+    n_subtopics = relevant.shape[1]
+    gains = np.empty(n_subtopics)
+    for query in range(boundaries.size - 1):
+        start, end = boundaries[query], boundaries[query + 1]
+        gains[:] = 1.0
+        for rank in range(min(end - start, depth)):
+            best = -1
+            most = 0.0
+            for at in range(start, end):
+                row = rows[at]
+                if scores[row] == 0.0:
+                    gain = 0.0
+                    for subtopic in range(n_subtopics):
+                        gain += relevant[row, subtopic] * gains[subtopic]
+                    if gain > most:
+                        best, most = row, gain
+            if best < 0:
+                break
+            scores[best] = float(end - start - rank)
+            for subtopic in range(n_subtopics):
+                if relevant[best, subtopic] > 0.0:
+                    gains[subtopic] *= again

@@ -1,0 +1,118 @@
+"""ERR-IA: how soon users who mean different things by one query are satisfied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.aspects import labels_by_subtopic, subtopics_of_queries
+from ltr_harness.metrics.core.gains import discounts
+from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.err import ERR, expected_utility
+
+_RANKS = 10_000
+"""So far a list of nothing but perfect documents is read where there is no cutoff: nobody is left long before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ERRIA(ERR):
+    """How soon a user is satisfied, whichever of the query's subtopics they meant: intent-aware ERR.
+
+    ERR-IA@K = the mean of ERR@K over the query's subtopics, each as likely as the others, with R(g) of the document's
+    grade for that subtopic. A subtopic for which no document is relevant is none.
+
+    Attributes:
+        max_grade: the scale's highest grade; a property of the experiment, never of a query.
+        continuation: chance that an unsatisfied user reads on.
+        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1).
+        discount: what it is worth to be satisfied at rank r, as `ERR` has it.
+        relevant: from this grade on documents satisfy alike, R = 1/2, and below not at all, so that `max_grade` says
+            nothing; None: by their grades.
+        normalized: divided by what K documents of the highest grade for every subtopic would reach, as TREC's ndeval
+            does, so that a list may come near 1.
+
+    Source: Chapelle et al. 2009; Agrawal, Gollapudi, Halverson & Ieong 2009 for the mean over intents; Clarke,
+        Craswell, Soboroff & Ashkan 2011 for its kin. Queries as TREC's diversity task has them.
+
+    When to use: Ambiguous or broad queries with judgments by subtopic, where a user wants one good document for
+        what they meant.
+
+    When not: Without such judgments. Where subtopics are not equally likely: all count once here.
+
+    Example:
+        >>> from ltr_harness import evaluate
+        >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says
+        >>> ev = evaluate([1, 1, 1], [3, 2, 1], group_sizes=[3], metrics=["err_ia(max_grade=1)"], subtopics=apart)
+        >>> round(float(ev["err_ia"].mean), 6)  # (1/2 + 1/2 1/2 1/2 + 1/3 1/2) / 2
+        0.395833
+    """
+
+    relevant: float | None = None
+    normalized: bool = False
+
+    name: ClassVar[str] = "err_ia"
+    by_subtopic: ClassVar[bool] = True
+    source: ClassVar[str] = "Chapelle et al. 2009; Agrawal et al. 2009"
+    swap_change = Metric.swap_change
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relevant is not None and not self.relevant > 0:
+            raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
+        if self.relevant is not None:
+            object.__setattr__(self, "max_grade", None)  # there is no scale: equal definitions have one name
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        return self if self.relevant is not None else super().on_scale(max_grade)
+
+    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+        stops = self._stops(judgments)
+        worth = self.worth_of_ranks(judgments, cutoffs)
+        n_subtopics = subtopics_of_queries(stops, judgments)
+        divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
+
+        def values(ranking: Ranking) -> Values:
+            each = (
+                expected_utility(ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
+                for one in stops
+            )
+            return self.apply_empty(np.sum(list(each), axis=0) / divisor, n_subtopics == 0)
+
+        return values
+
+    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+        return {"subtopics": np.count_nonzero(self._stops(judgments), axis=0)}
+
+    def divisor_at(
+        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        n_subtopics = subtopics_of_queries(self._stops(judgments), judgments)
+        return "subtopics" + " x best possible" * self.normalized, n_subtopics[0] * self._ceiling(cutoffs)
+
+    def _stops(self, judgments: Judgments) -> NDArray[np.float64]:
+        """float64 (n_subtopics, n_rows), the chance that each row satisfies who meant each subtopic."""
+        labels = labels_by_subtopic(judgments, self.without_cutoff)
+        metric = self
+        if self.relevant is not None:
+            labels = (labels >= self.relevant).astype(np.float64)
+            metric = replace(self, relevant=None, max_grade=1)
+        return np.array([metric.stop_probabilities(replace(judgments, labels=one)) for one in labels])
+
+    def _ceiling(self, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64 (n_cutoffs,), what `normalized` divides by."""
+        if not self.normalized:
+            return np.ones(cutoffs.size)
+        grade = 1.0 if self.relevant is not None else self.max_grade
+        assert grade is not None  # `resolved` has fixed it
+        best = grade / (grade + 1.0) if self.stop == "linear" else 1.0 - 2.0**-grade
+        n_ranks = int(min(cutoffs[-1], _RANKS))
+        left = ((1.0 - best) * self.continuation) ** np.arange(n_ranks)
+        reached = np.cumsum(discounts(self.discount, n_ranks, self.name) * best * left)
+        return np.asarray(reached[np.minimum(cutoffs, n_ranks) - 1])
