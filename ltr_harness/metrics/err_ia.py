@@ -66,8 +66,6 @@ class ERRIA(ERR):
         super().__post_init__()
         if self.relevant is not None and not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
-        if self.relevant is not None:
-            object.__setattr__(self, "max_grade", None)  # there is no scale: equal definitions have one name
 
     def on_scale(self, max_grade: float | None) -> Self:
         return self if self.relevant is not None else super().on_scale(max_grade)

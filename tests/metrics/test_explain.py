@@ -138,7 +138,14 @@ def test_it_adds_up_whatever_ties(name: str) -> None:
         ids = [f"d{row:02}" for row in range(size)]
         for retrieved in (None, listed):
             judged = (labels > 0) | (rng.random(size) < 0.8)
-            explanation = metric.explain(labels, scores, ids, judged=judged, retrieved=retrieved)
+            explanation = metric.explain(
+                labels,
+                scores,
+                ids,
+                judged=judged,
+                retrieved=retrieved,
+                subtopics=labels[:, np.newaxis] * rng.integers(0, 2, (size, 3)),
+            )
             if "contribution" not in explanation.columns or np.isnan(explanation.value):
                 continue
             total = sum(row[-1] for row in explanation.rows if not isinstance(row[-1], str))
@@ -150,8 +157,18 @@ def test_it_adds_up_whatever_ties(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_query_of_which_nothing_was_retrieved(name: str) -> None:
     nothing = [False] * 6
-    explanation = parse_metric(name).explain(LABELS, SCORES, DOCUMENTS, retrieved=nothing)
-    ev = evaluate(LABELS, SCORES, group_sizes=[6], metrics=[name], document_ids=DOCUMENTS, retrieved=nothing)
+    explanation = parse_metric(name).explain(
+        LABELS, SCORES, DOCUMENTS, retrieved=nothing, subtopics=SUBTOPICS
+    )
+    ev = evaluate(
+        LABELS,
+        SCORES,
+        group_sizes=[6],
+        metrics=[name],
+        document_ids=DOCUMENTS,
+        retrieved=nothing,
+        subtopics=SUBTOPICS,
+    )
     np.testing.assert_equal(explanation.value, ev[name].mean)
     assert len(explanation.rows) == (6 if explanation.metric.whole_order else 0)
 
