@@ -165,7 +165,8 @@ def expected_utility(
 
     Args:
         ranking: documents in rank order.
-        stops: the chance that each document satisfies, in [0, 1], as `Ranking.by_grade` or `by_value` gives it.
+        stops: int64 (n_listed,) and the float64 (n,) that it points into: the chance that each document satisfies, in
+            [0, 1], as `Ranking.by_grade` and `by_value` give it.
         cutoffs: int64 (n_cutoffs,), ascending.
         worth: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.

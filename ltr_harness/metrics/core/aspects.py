@@ -32,7 +32,7 @@ def subtopics_of_queries(labels: NDArray[np.float64], judgments: Judgments) -> N
     """int64 (n_queries,): subtopics for which a document of the query is relevant; others are none of its subtopics.
 
     Args:
-        labels: as `labels_by_subtopic` gives them, 0 where they do not count.
+        labels: float64 (n_subtopics, n_rows), as `labels_by_subtopic` has them, 0 where they do not count.
         judgments: whose rows they are.
     """
     relevant = np.maximum.reduceat(labels > 0, judgments.groups.boundaries[:-1], axis=1)
