@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.trec_lines import Lines, Names
+from ltr_harness.readers.trec_subtopics import by_document
 from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
 
@@ -117,11 +118,15 @@ def read_qrels(
         _refuse_twice(lines, queries, documents, "judged")
         lines.finish()
         return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
-    from ltr_harness.readers.trec_subtopics import by_document
-
     _refuse_twice(lines, queries, documents, "judged", subtopics)
     lines.finish()
-    return by_document(Qrels(lines.path, queries, documents, grades.astype(np.int64), form), subtopics)
+    judged = by_document(queries, documents, grades.astype(np.int64), subtopics)
+    notes: tuple[str, ...] = ()
+    if judged.n_several:
+        said = f"{count_of(judged.n_several, 'document')} with judgments for several subtopics (the second column)"
+        notes = (f"{lines.path}: {said}; metrics that know no subtopics take the highest grade",)
+    queries, documents = (Names(one.values, one.codes[judged.lines]) for one in (queries, documents))
+    return Qrels(lines.path, queries, documents, judged.grades, form, judged.subtopics, notes)
 
 
 def read_ntcir_qrels(path: str | Path) -> Qrels:

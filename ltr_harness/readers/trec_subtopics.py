@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltr_harness.readers.trec import Qrels
 from ltr_harness.readers.trec_lines import Names
 from ltr_harness.subtopics import Subtopics
-from ltr_harness.wording import count_of
 
 
-def by_document(lines: Qrels, subtopics: Names) -> Qrels:
-    """One judgment for each document of a query, its highest grade, and beside it the grades by subtopic.
+class ByDocument(NamedTuple):
+    """Lines brought together, one judgment for each document of a query.
+
+    Attributes:
+        lines: int64 (n_documents,), the first line about each, ascending.
+        grades: int64 (n_documents,), the highest for any subtopic.
+        subtopics: of the documents.
+        n_several: documents with more than one line.
+    """
+
+    lines: NDArray[np.int64]
+    grades: NDArray[np.int64]
+    subtopics: Subtopics
+    n_several: int
+
+
+def by_document(queries: Names, documents: Names, grades: NDArray[np.int64], subtopics: Names) -> ByDocument:
+    """One judgment for each document of a query from lines of which none comes twice.
 
     Args:
-        lines: every line a judgment, none twice for one subtopic.
-        subtopics: each line's.
+        queries, documents, subtopics: each line's.
+        grades: int64 (n_lines,).
     """
-    queries, documents, grades = lines.queries, lines.documents, lines.grades
     pair = queries.codes * documents.values.size + documents.codes
     _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as the file has them
+    order = np.argsort(first)
     row = np.argsort(order)[of_line]
-    first = first[order]
-    highest = grades[first]
+    highest = grades[first[order]]
     np.maximum.at(highest, row, grades)
     # numbered within each query, by name, those with a relevant document alone: the file's order changes nothing
     relevant = np.flatnonzero(grades > 0)
@@ -33,16 +46,5 @@ def by_document(lines: Qrels, subtopics: Names) -> Qrels:
     start = queries.codes[relevant] * by_name.size
     distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
     number -= np.searchsorted(distinct, start)
-    notes = lines.notes
-    several = int(np.count_nonzero(np.bincount(row) > 1))
-    if several:
-        said = f"{count_of(several, 'document')} with judgments for several subtopics of a query (the second column)"
-        notes = (*notes, f"{lines.path}: {said}; metrics that know no subtopics take the highest grade")
-    return replace(
-        lines,
-        queries=Names(queries.values, queries.codes[first]),
-        documents=Names(documents.values, documents.codes[first]),
-        grades=highest,
-        subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
-        notes=notes,
-    )
+    pairs = Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64))
+    return ByDocument(first[order], highest, pairs, int(np.count_nonzero(np.bincount(row) > 1)))
