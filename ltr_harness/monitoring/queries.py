@@ -66,7 +66,14 @@ class QueryColumns:
                 columns |= {f"{name}:{part}": column for part, column in values.items()}
             elif values is not None:
                 columns[name] = values
-        return pd.DataFrame(columns, copy=False)
+        return _frame(columns)
+
+
+def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Columns under names that are Python's texts: each stage asks for many, and Arrow's are made anew each time."""
+    frame = pd.DataFrame(dict(enumerate(columns.values())), copy=False)
+    frame.columns = pd.Index(list(columns), dtype=object)
+    return frame
 
 
 def columns_of(table: pd.DataFrame, name: str) -> dict[str, Any]:
@@ -101,7 +108,8 @@ def primary_of(table: pd.DataFrame) -> Floats:
 
 def grades_by_rank(table: pd.DataFrame) -> NDArray[np.float32]:
     """(n, depth), as `QueryColumns` has them."""
-    return table.loc[:, table.columns.str.startswith("grade:")].to_numpy(np.float32)
+    grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
+    return np.stack(grades, axis=1)
 
 
 def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
@@ -116,6 +124,20 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
     return table if everything else table.take(places)
 
 
+def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> NDArray[np.int64]:
+    """(n,) where each id stands among others; -1 where it does not.
+
+    Args:
+        ids: (n,) text.
+        among: (m,) text, each once.
+    """
+    import pyarrow.compute as pc
+
+    at = pc.index_in(_arrow(ids), value_set=_arrow(among))
+    places: NDArray[np.int64] = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return places
+
+
 def with_value(table: pd.DataFrame) -> pd.DataFrame:
     """The queries that have a value of the metric that alerts."""
     return queries_of(table, ~np.isnan(primary_of(table)))
@@ -123,7 +145,8 @@ def with_value(table: pd.DataFrame) -> pd.DataFrame:
 
 def without_pages(table: pd.DataFrame) -> pd.DataFrame:
     """Without what only label health and presentation look at: a large table is copied more than once."""
-    return table.loc[:, ~table.columns.str.startswith(("grade:", "event:", "online:", "ips"))]
+    pages = ("grade:", "event:", "online:", "ips")
+    return table.loc[:, [not name.startswith(pages) for name in table.columns]]
 
 
 def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -134,7 +157,7 @@ def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """
     table = parts[0]
     if len(parts) > 1:
-        table = pd.DataFrame({n: _joined([part.pop(n) for part in parts]) for n in table.columns}, copy=False)
+        table = _frame({n: _joined([part.pop(n) for part in parts]) for n in table.columns})
         table = queries_of(table, _text_order(table["query_id"]))
     parts.clear()
     return table
@@ -215,7 +238,7 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
         else:
             values = column.cast("int64") if name == "time" else column
             columns[f"metric:{name}" if name in metrics else name] = values.to_numpy(zero_copy_only=False)
-    return pd.DataFrame(columns, copy=False)
+    return _frame(columns)
 
 
 def _joined(columns: list[pd.Series[Any]]) -> pd.Series[Any]:
@@ -226,17 +249,23 @@ def _joined(columns: list[pd.Series[Any]]) -> pd.Series[Any]:
 
 
 def _text_order(ids: pd.Series[Any]) -> NDArray[np.int64]:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    order: NDArray[np.int64] = pc.sort_indices(pa.array(ids, pa.string())).to_numpy().astype(np.int64)
+    order: NDArray[np.int64] = pc.sort_indices(_arrow(ids)).to_numpy().astype(np.int64)
     return order
 
 
 def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Lengths and bytes of texts: what identifies them, without a Python object each."""
+    array = _arrow(texts)
+    _, offsets, letters = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.diff(ends), None if letters is None else np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+
+
+def _arrow(texts: Any) -> Any:
+    """A column, or an index, of text as one Arrow array: pandas' own, where it holds one."""
     import pyarrow as pa
 
-    _, offsets, letters = pa.array(texts.to_numpy(object), pa.large_string()).buffers()
-    ends = np.frombuffer(offsets, np.int64)[: len(texts) + 1]
-    return np.diff(ends), None if letters is None else np.frombuffer(letters, np.uint8)[: ends[-1]]
+    array = pa.array(texts, pa.large_string())
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

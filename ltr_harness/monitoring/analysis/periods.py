@@ -16,7 +16,7 @@ from ltr_harness.monitoring.analysis.adjustment import Prediction, adjusted_tabl
 from ltr_harness.monitoring.analysis.days import DaysDiffer, Units, units_of
 from ltr_harness.monitoring.analysis.windows import season_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import column_of, primary_of
+from ltr_harness.monitoring.queries import column_of, places_of, primary_of
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.stats.between_windows import widened
 from ltr_harness.stats.paired import paired_differences
@@ -130,12 +130,11 @@ class Periods:
     @cached_property
     def common(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Where the same queries stand in both periods, if enough of them do to call it a replay."""
-        ours, theirs = pd.Index(self.now["query_id"]), pd.Index(self.before["query_id"])
-        at = theirs.get_indexer(ours)
+        at = places_of(self.now["query_id"], self.before["query_id"])
         known = np.flatnonzero(at >= 0)
-        if known.size < max(2, _COMMON * min(len(ours), len(theirs))):
+        if known.size < max(2, _COMMON * min(len(self.now), len(self.before))):
             return None
-        return known, at[known].astype(np.int64)
+        return known, at[known]
 
     def differences(
         self, values: tuple[Floats, Floats] | None = None, pairs: tuple[Codes, Codes] | None = None
