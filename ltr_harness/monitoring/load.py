@@ -23,6 +23,7 @@ from ltr_harness.monitoring.config import (
     needs_whole_grades,
     refuses_short_lists,
 )
+from ltr_harness.monitoring.rule_source import FROM, with_rule
 
 
 def load_monitor_config(
@@ -44,6 +45,7 @@ def load_monitor_config(
     model = tree.at(("drift", "model"))
     if model is not None:
         tree = tree.with_entry("drift", tree.mapping["drift"].with_entry("model", absolute_path(model)))
+    tree = with_rule(tree)
     for section, part in (("relevance", "event_log"), ("propensity", "estimate")):
         for key in ("path", "baseline_path"):
             path = tree.at((section, part, key))
@@ -252,6 +254,11 @@ def _about_adjusting(config: MonitorConfig, tree: Node) -> list[Problem]:
 def json_schema() -> dict[str, Any]:
     """The schema of monitoring configurations, for editors."""
     schema = MonitorConfig.model_json_schema()
+    schema["$defs"]["Relevance"]["properties"][FROM] = {
+        "type": "string",
+        "description": "A run, a folder of runs or an experiment file whose rule this is; beside it stands only what "
+        "is of production's log.",
+    }
     schema["properties"]["extends"] = {"type": "string", "description": "A file this one builds on."}
     schema["title"] = "ltr-harness monitor"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -150,7 +150,8 @@ def _amount(rule: Relevance, count: NDArray[np.integer]) -> Floats:
 
 def describe(rule: Relevance) -> str:
     """The rule in one sentence, for the first lines of the report."""
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in rule.events.items())
+    by_weight = sorted(rule.events.items(), key=lambda event: event[1])  # records sort by name
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in by_weight)
     positive = ", ".join(rule.positive or rule.events)
     said = {
         "label": f"the grade in column {rule.label}",

@@ -16,6 +16,7 @@ import pandas as pd
 from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow
+from ltr_harness.monitoring.rule_source import rule_of_run
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -81,15 +82,18 @@ def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
 
 
 def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
-    """A run knows labels and its own metrics, nothing else."""
+    """A run knows its labels and its own metrics, nothing else."""
     problems = []
-    if config.relevance.chosen != "label":
+    rule = rule_of_run(run)
+    if rule is not None:
+        problems += _rule_differences(str(run.path), rule.definition, config.relevance.definition)
+    elif config.relevance.chosen != "label":
         problems.append(
             Problem(
                 str(run.path),
                 f"was measured on labels, and production's relevance is {config.relevance.chosen} of events",
                 "the same rule of relevance on both sides",
-                "give a log of events as the baseline",
+                "give a log of events as the baseline, or train with relevance: under data:",
             )
         )
     metrics = [str(metric) for metric in config.resolved_metrics]
@@ -139,19 +143,23 @@ def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]
                 "the same metrics: another K, gain or rule for empty queries is another question",
             )
         )
-    before, now = theirs.get("relevance", {}), ours["relevance"]
-    for key in sorted({*before, *now}):
-        if before.get(key) != now.get(key):
-            problems.append(
-                Problem(
-                    place,
-                    f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}",
-                    "the same rule of relevance",
-                )
-            )
+    problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
     if theirs.get("ips") != ours["ips"]:
         problems.append(
             Problem(place, f"has propensity clip {theirs.get('ips')}, production {ours['ips']}", "the same")
         )
     if problems:
         raise NotComparableError(problems)
+
+
+def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
+    return [
+        Problem(
+            place,
+            f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}",
+            "the same rule of relevance",
+            f"relevance: {{from: {Path(place).name}}} takes the rule of a run" if is_run(Path(place)) else "",
+        )
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    ]
