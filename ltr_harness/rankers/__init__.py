@@ -1,10 +1,10 @@
 """The rankers: one file each, one line in `RANKERS` each."""
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.rankers.ranker import Facts as Facts
 from ltr_harness.rankers.ranker import FittedModel as FittedModel
 from ltr_harness.rankers.ranker import Ranker as Ranker
-from ltr_harness.rankers.ranker import Training as Training
+from ltr_harness.rankers.training import Facts as Facts
+from ltr_harness.rankers.training import Training as Training
 
 RANKERS = {
     "catboost": "ltr_harness.rankers.catboost:CatBoostRanker",

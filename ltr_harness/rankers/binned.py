@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from ltr_harness.rankers.ranker import Training
+from ltr_harness.rankers.training import Training
 
 Made = TypeVar("Made")
 

@@ -1,33 +1,32 @@
-"""What all gradient boosted rankers share: how features and queries are chosen, and what a model of trees can tell."""
+"""What all gradient boosted rankers share: how features and queries are chosen."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.objectives import MetricObjective
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.grade_classes import CLASSES, class_problems
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.objective_cautions import Optimised, objective_cautions
 from ltr_harness.rankers.objectives import objective_problems
 from ltr_harness.rankers.presets import PRESETS
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker
+from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.rankers.spaces import SPACES
+from ltr_harness.rankers.training import Facts
 from ltr_harness.wording import count_of, plural
 
-Importance = Literal["gain", "split"]
 Name = int | str
 
 
@@ -334,64 +333,3 @@ class BoostedRanker(Ranker):
                 f"a run folder with a {self.model_file}, or such a file",
             )
         ]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TreeModel(FittedModel):
-    """A model of trees: besides scores, it tells what they come from and what they cost."""
-
-    @property
-    @abstractmethod
-    def n_leaves(self) -> int:
-        """Of all trees together."""
-
-    @abstractmethod
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
-        """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
-
-    @abstractmethod
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        """SHAP values, float64 (n_rows, n_features + 1): what each feature adds to a row's score.
-
-        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
-        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
-
-        Args:
-            features: (n_rows, n_features), in training's column order.
-        """
-
-    @abstractmethod
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        """`score` of the model's first rounds alone, float64 (n_rows,).
-
-        Args:
-            features: (n_rows, n_features), in training's column order.
-            rounds: from the first on.
-        """
-
-
-def by_position(train: RankingDataset) -> RankingDataset:
-    """The rows of each query in the order in which they were displayed."""
-    assert train.positions is not None  # field_problems has looked
-    query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
-    order = np.lexsort((train.positions, query))
-    judgments = train.judgments
-    ids = judgments.document_ids
-    return replace(
-        train,
-        features=np.ascontiguousarray(train.features[order]),
-        judgments=Judgments(
-            judgments.labels[order],
-            QueryGroups(train.groups.boundaries, train.groups.ids),
-            judgments.query_weights,
-            None if ids is None else ids[order],
-            subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
-        ),
-        positions=train.positions[order],
-    )
-
-
-def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
-    """Position biases as records keep them: position to value, or values."""
-    positions = sorted(columns[0])
-    return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import re
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.catboost import stages
-from ltr_harness.boosting.expected_grade import expected_grade
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, MissingExtraError, Problem
+from ltr_harness.errors import Problem
 from ltr_harness.metrics import bind
 from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.boosted import BoostedRanker, Importance, TreeModel
+from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.catboost_losses import (
     LAMBDAMART,
     LAMBDAMART_RIDGE,
@@ -33,13 +28,14 @@ from ltr_harness.rankers.catboost_losses import (
     translated,
     translation_problems,
 )
+from ltr_harness.rankers.catboost_model import CatBoostModel, library, read_booster, spoken, typed
 from ltr_harness.rankers.feature_names import safe_feature_names
-from ltr_harness.rankers.grade_classes import refuse_shares
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.objective_cautions import Optimised
 from ltr_harness.rankers.parameters import name_problems
-from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.ranker import failures_of
+from ltr_harness.rankers.training import VALID, Facts, Training
 
 _METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
 _STOPPING = "set it under `stopping:`; one rule stops every library"
@@ -78,8 +74,6 @@ _ALIASES = {
     "num_leaves": "max_leaves",
 }
 
-_THREADS = re.compile(r'"thread_count":\d+')
-
 
 class CatBoostRanker(BoostedRanker):
     """CatBoost's YetiRank, LambdaMart, StochasticRank and others by its own names; needs the extra `catboost`.
@@ -92,7 +86,7 @@ class CatBoostRanker(BoostedRanker):
     packages: ClassVar[tuple[str, ...]] = ("catboost",)
     library: ClassVar[str] = "catboost"
     objectives: ClassVar[Collection[str]] = OBJECTIVES
-    model_file: ClassVar[str] = "model.cbm"
+    model_file: ClassVar[str] = CatBoostModel.FILE
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",
@@ -118,7 +112,7 @@ class CatBoostRanker(BoostedRanker):
         return _ALIASES.get(parameter, parameter)
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        _catboost()
+        library()
         problems = self.field_problems(facts)
         problems += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:
@@ -131,7 +125,7 @@ class CatBoostRanker(BoostedRanker):
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
         """Values that CatBoost refuses: it is asked, on a handful of rows."""
-        catboost = _catboost()
+        catboost = library()
         names = ("a", "b") if facts is None else facts.feature_names
         params = self.library_params(None if facts is None else names)
         if facts is None:
@@ -153,7 +147,7 @@ class CatBoostRanker(BoostedRanker):
         )
 
     def fit(self, training: Training) -> CatBoostModel:
-        catboost = _catboost()
+        catboost = library()
         self.require(training)
         params = self.library_params(training.train.feature_names)
         left_out = self.left_out(training.train.feature_names)
@@ -166,7 +160,7 @@ class CatBoostRanker(BoostedRanker):
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=spoken):
             pool = shared("catboost", training, self.categorical, lambda: _pool(training.train, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
-            before = None if self.init_model is None else _read(self.init_model_file())
+            before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
             trained = booster.tree_count_
             history, best = self._watched(booster, training, 0 if before is None else before.tree_count_)
@@ -199,7 +193,7 @@ class CatBoostRanker(BoostedRanker):
         every = 1 if rule is None else rule.every
         stopper = None if rule is None else Stopper(rule)
         binding = bind(training.watched, training.valid.judgments)
-        features = _typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
+        features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
         history: list[Measured] = []
         for at, means in stages(booster, features, binding, every, training.threads):
             if at <= before:
@@ -233,126 +227,12 @@ class CatBoostRanker(BoostedRanker):
         return CatBoostModel.load(folder, threads)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CatBoostModel(TreeModel):
-    """A CatBoost model cut to its best round; scores are raw, of a model of classes the expected grade."""
-
-    FILE: ClassVar[str] = CatBoostRanker.model_file
-    booster: Any
-    n_features: int
-    threads: int | None = None
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        return self.score_after(features, 0)
-
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.n_features)
-        if not len(matrix):
-            return np.empty(0)
-        grades = self._grades
-        found = self.booster.predict(
-            self._typed(matrix),
-            prediction_type="Probability" if grades else "RawFormulaVal",
-            ntree_end=rounds,
-            thread_count=self.threads or -1,
-        )
-        return expected_grade(found, grades) if grades else np.asarray(found, dtype=np.float64)
-
-    @property
-    def _grades(self) -> list[float]:
-        """Those of the classes; none where the model is not of classes."""
-        return list(self.booster.classes_)
-
-    @property
-    def n_leaves(self) -> int:
-        return int(sum(self.booster.get_tree_leaf_counts()))
-
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
-        if kind == "split":
-            return np.bincount(self._split_features(), minlength=self.n_features).astype(np.float64)
-        return np.asarray(
-            self.booster.get_feature_importance(type="PredictionValuesChange"), dtype=np.float64
-        )
-
-    def _split_features(self) -> list[int]:
-        """The column of every split; one split for each level of a symmetric tree. Only CatBoost's JSON says it.
-
-        A split on statistics of several categorical features together is a split on each of them.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            self.booster.save_model(str(path), format="json")
-            content = json.loads(path.read_text())
-        about = content["features_info"]
-        numeric, coded, statistics = (
-            about.get(kind) or [] for kind in ("float_features", "categorical_features", "ctrs")
-        )
-        columns = [[one["flat_feature_index"]] for one in numeric for _ in one.get("borders") or ()]
-        columns += [[one["flat_feature_index"]] for one in coded for _ in one.get("values") or ()]
-        for one in statistics:
-            parts = [part for part in one["elements"] if "cat_feature_index" in part]
-            of = sorted({coded[part["cat_feature_index"]]["flat_feature_index"] for part in parts})
-            columns += [of for _ in one["borders"]]
-        trees = json.dumps(content.get("oblivious_trees") or content.get("trees") or [])
-        return [column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]]
-
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        refuse_shares(bool(self._grades))
-        coded = self.booster.get_cat_feature_indices()
-        pool = _catboost().Pool(self._typed(as_matrix(features, self.n_features)), cat_features=coded)
-        return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)
-
-    def _typed(self, matrix: NDArray[np.float32]) -> Any:
-        return _typed(matrix, self.booster.get_cat_feature_indices(), self.booster.feature_names_)
-
-    def save(self, folder: Path) -> str:
-        metadata = self.booster.get_metadata()
-        for name in ("train_finish_time", "model_guid"):  # equal models have equal files
-            metadata[name] = ""
-        metadata["params"] = _THREADS.sub('"thread_count":0', metadata["params"])
-        self.booster.save_model(str(Path(folder) / self.FILE))
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        booster = _read(model_file(folder, cls.FILE))
-        return cls(
-            booster=booster,
-            n_features=len(booster.feature_names_),
-            threads=threads,
-            best_round=booster.tree_count_,
-        )
-
-
-def _read(path: Path) -> Any:
-    catboost = _catboost()
-    booster = catboost.CatBoost()
-    try:
-        booster.load_model(str(path))
-    except catboost.CatBoostError as problem:
-        raise DataError(f"{path}: CatBoost cannot read it: {spoken(str(problem))}") from problem
-    return booster
-
-
-def _typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:
-    """The features as CatBoost takes them: where some are codes, those as integers, missing ones as -1."""
-    if not coded:
-        return features
-    import pandas
-
-    table = pandas.DataFrame(features, columns=list(names))
-    for column in coded:
-        values = features[:, column]
-        table[names[column]] = np.where(np.isnan(values), -1, values).astype(np.int64)
-    return table
-
-
 def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
     weights = split.judgments.query_weights
     sizes = split.groups.sizes
     names = safe_feature_names(split.feature_names)
-    return _catboost().Pool(
-        _typed(split.features, coded, names),
+    return library().Pool(
+        typed(split.features, coded, names),
         cat_features=coded,
         label=split.labels,
         group_id=np.repeat(np.arange(split.n_queries), sizes),
@@ -361,33 +241,10 @@ def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
     )
 
 
-def spoken(message: str) -> str:
-    """CatBoost's message without its source file and line.
-
-    Example:
-        >>> spoken("catboost/libs/options/plain.cpp:511: Unknown option {x} with value \\"1\\"")
-        'Unknown option {x} with value "1"'
-    """
-    place, _, text = message.partition(": ")
-    return " ".join((text if place.rpartition(":")[2].isdigit() else message).split())
-
-
 @cache
 def _names() -> dict[str, str]:
     """Every name that CatBoost accepts to the one it stands for."""
     import inspect
 
-    taken: Sequence[str] = list(inspect.signature(_catboost().CatBoostRegressor.__init__).parameters)[1:]
+    taken: Sequence[str] = list(inspect.signature(library().CatBoostRegressor.__init__).parameters)[1:]
     return {name: _ALIASES.get(name, name) for name in taken}
-
-
-def _catboost() -> Any:
-    try:
-        import catboost
-    except ImportError:
-        raise MissingExtraError(
-            Problem(
-                "", "ranker catboost needs the package catboost", cure="pip install 'ltr-harness[catboost]'"
-            )
-        ) from None
-    return catboost

@@ -18,7 +18,7 @@ from ltr_harness.metrics.ndcg import NDCG
 from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
 from ltr_harness.rankers.objectives import objective_problems
 from ltr_harness.rankers.parameters import as_number
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.training import Facts
 
 _YETI = (
     "mode",

@@ -7,7 +7,7 @@ from typing import Final
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.training import Facts
 from ltr_harness.wording import count_of
 
 CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")

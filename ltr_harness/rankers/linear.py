@@ -13,15 +13,8 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import (
-    Facts,
-    FittedModel,
-    Ranker,
-    Training,
-    as_matrix,
-    categorical_problems,
-    model_file,
-)
+from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, model_file
+from ltr_harness.rankers.training import Facts, Training, categorical_problems
 from ltr_harness.wording import count_of
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]

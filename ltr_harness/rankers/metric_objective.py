@@ -18,7 +18,7 @@ from pydantic import (
 from ltr_harness.boosting.objectives import MetricObjective, Weighting, require_order
 from ltr_harness.errors import MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.training import Facts
 
 METRIC = "{metric: …}"
 """How messages, presets and search spaces call an objective that is a metric, whichever."""

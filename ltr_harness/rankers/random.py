@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
+from ltr_harness.rankers.ranker import FittedModel, Ranker, model_file
+from ltr_harness.rankers.training import Facts, Training
 
 
 class RandomRanker(Ranker):

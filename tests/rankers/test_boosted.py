@@ -19,12 +19,13 @@ from ltr_harness.errors import RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Facts, Training
-from ltr_harness.rankers.boosted import TreeModel, by_position
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
 from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
 from ltr_harness.rankers.metric_objective import METRIC
+from ltr_harness.rankers.positions import by_position
 from ltr_harness.rankers.presets import PRESETS
+from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
 
 LGBM = {"num_leaves": 7, "min_data_in_leaf": 5}

@@ -55,7 +55,7 @@ def importance(
     measured on rows that the model was not trained on.
     """
     from ltr_harness.metrics import parse_metric
-    from ltr_harness.rankers.boosted import TreeModel
+    from ltr_harness.rankers.tree_model import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
     stored, model, split = _loaded(run, trust, data, reader_name, reader_options)
@@ -180,7 +180,7 @@ def trees(
 ) -> int:
     """How good the model's first trees alone are, and what scoring costs; nothing is trained."""
     from ltr_harness.metrics import parse_metric
-    from ltr_harness.rankers.boosted import TreeModel
+    from ltr_harness.rankers.tree_model import TreeModel
     from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
 
     stored, model, split = _loaded(run, trust, data, reader_name, reader_options)

@@ -24,7 +24,7 @@ from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError
 from ltr_harness.metrics import Metric
-from ltr_harness.rankers.ranker import VALID
+from ltr_harness.rankers.training import VALID
 
 ABORT = -1
 """In place of a number of rounds: end with an error."""

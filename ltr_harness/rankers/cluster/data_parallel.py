@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.ranker import Facts, Training
+from ltr_harness.rankers.training import Facts, Training
 from ltr_harness.wording import count_of
 
 

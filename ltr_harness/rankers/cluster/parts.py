@@ -30,7 +30,7 @@ from ltr_harness.rankers.cluster.coordinator import (
     register,
     result,
 )
-from ltr_harness.rankers.ranker import Training, Workers
+from ltr_harness.rankers.training import Training, Workers
 from ltr_harness.wording import count_of
 
 Queries = tuple[int, int]

@@ -24,7 +24,7 @@ from ltr_harness.rankers.lightgbm.parameters import (
 )
 from ltr_harness.rankers.metric_objective import METRIC
 from ltr_harness.rankers.parameters import as_number, culprits, name_problems
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.training import Facts
 from ltr_harness.wording import count_of
 
 _LARGEST_QUERY = 10_000  # rows; a fixed limit of lambdarank

@@ -12,7 +12,7 @@ import numpy as np
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.parameters import as_number, culprits, is_on, name_problems
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.training import Facts
 from ltr_harness.rankers.xgboost.parameters import (
     OWNED,
     XENDCG,

@@ -17,7 +17,6 @@ from ltr_harness.boosting.expected_grade import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.boosted import Importance, TreeModel, by_position, learned_bias
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 from ltr_harness.rankers.feature_names import safe_feature_names
 from ltr_harness.rankers.grade_classes import CLASSES, n_classes, refuse_shares
@@ -26,14 +25,10 @@ from ltr_harness.rankers.notes import training_notes
 from ltr_harness.rankers.objective_cautions import Optimised
 from ltr_harness.rankers.openmp import fixed_threads
 from ltr_harness.rankers.parameters import as_number, is_on
-from ltr_harness.rankers.ranker import (
-    VALID,
-    Facts,
-    Training,
-    as_matrix,
-    failures_of,
-    model_file,
-)
+from ltr_harness.rankers.positions import by_position, learned_bias
+from ltr_harness.rankers.ranker import as_matrix, failures_of, model_file
+from ltr_harness.rankers.training import VALID, Facts, Training
+from ltr_harness.rankers.tree_model import Importance, TreeModel
 from ltr_harness.rankers.xgboost import parameters
 from ltr_harness.rankers.xgboost.check import problems, spoken
 
