@@ -45,7 +45,7 @@ def load_monitor_config(
     model = tree.at(("drift", "model"))
     if model is not None:
         tree = tree.with_entry("drift", tree.mapping["drift"].with_entry("model", absolute_path(model)))
-    tree = with_rule(tree)
+    tree, problems = with_rule(tree)
     for section, part in (("relevance", "event_log"), ("propensity", "estimate")):
         for key in ("path", "baseline_path"):
             path = tree.at((section, part, key))
@@ -55,8 +55,9 @@ def load_monitor_config(
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
         wrong = [problem for _, problem in explained(error, MonitorConfig, tree, ())]
-        raise ConfigError([_in_our_words(problem) for problem in wrong]) from None
-    problems = list(_rules(config, tree))
+        raise ConfigError([*problems, *(_in_our_words(problem) for problem in wrong)]) from None
+    if not problems:  # without its rule, a configuration lacks more than it says
+        problems += _rules(config, tree)
     if problems:
         raise ConfigError(problems)
     return config

@@ -9,7 +9,7 @@ from typing import Any
 
 from ltr_harness.config.load import data_mapping, load_experiment
 from ltr_harness.config.normal import absolute_path, from_plain
-from ltr_harness.config.yaml_tree import Node
+from ltr_harness.config.yaml_tree import Node, shown
 from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs import Run, find_runs
@@ -19,25 +19,41 @@ _OF_THE_LOG = ("event_log", "maturity", "label", "prediction", "list_column")
 """What is said of production's own log and changes no grade."""
 
 
-def with_rule(tree: Node) -> Node:
-    """The configuration with the rule in place of the run or experiment that has it.
+def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
+    """The configuration with the rule in place of the run or experiment that has it, and what is wrong with that.
 
     Args:
         tree: of a monitoring configuration.
-
-    Raises:
-        ConfigError: no such run, or one whose rule is not all that is needed.
     """
     node = tree.at(("relevance",))
     source = None if node is None else node.mapping.get(FROM)
     if node is None or source is None:
-        return tree
-    place = str(source.place)
+        return tree, []
     own = node.without(FROM)
     if not isinstance(source.value, str):
-        raise ConfigError(
-            Problem(place, f"relevance.from is {source.plain()!r}", "a run or an experiment file")
-        )
+        found = f"relevance.from is {shown(source)}"
+        problem = Problem(str(source.place), found, "a run or an experiment file")
+        return tree.with_entry("relevance", own), [problem]
+    try:
+        rule = _merged(source, own)
+    except ConfigError as error:
+        return tree.without("relevance"), list(error.problems)
+    return tree.with_entry("relevance", from_plain(rule, source.place)), []
+
+
+def rule_of_run(run: Run) -> Relevance | None:
+    """The rule that made the run's labels; None where its data had ready ones.
+
+    Args:
+        run: its record says how data was read.
+    """
+    rule = run.record.reading.get("relevance")
+    return None if rule is None else Relevance.model_validate(rule)
+
+
+def _merged(source: Node, own: Node) -> dict[str, Any]:
+    """The rule that is named, with what is of production's log."""
+    place = str(source.place)
     if odd := sorted(own.mapping.keys() - {*_OF_THE_LOG}):
         found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} says"
         cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
@@ -57,17 +73,7 @@ def with_rule(tree: Node) -> Node:
         raise ConfigError(
             Problem(place, found, "production's", "add relevance.event_log: {path: …} beside from")
         )
-    return tree.with_entry("relevance", from_plain(rule, source.place))
-
-
-def rule_of_run(run: Run) -> Relevance | None:
-    """The rule that made the run's labels; None where its data had ready ones.
-
-    Args:
-        run: its record says how data was read.
-    """
-    rule = run.record.reading.get("relevance")
-    return None if rule is None else Relevance.model_validate(rule)
+    return rule
 
 
 def _rule_at(path: Path, given: Any) -> dict[str, Any]:
