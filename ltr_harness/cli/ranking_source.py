@@ -26,7 +26,8 @@ _OPTIONS = {
         type=_PATH,
         multiple=True,
         metavar="FILE",
-        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, score.",
+        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or "
+        "rank.",
     ),
     "qrels": click.option(
         "--qrels",

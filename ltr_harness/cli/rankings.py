@@ -177,13 +177,16 @@ def _from_scores(
     from ltr_harness.readers.scores import read_scores
 
     judgments = dataset.judgments
-    read = partial(read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns)
+    notes: list[str] = []
+    read = partial(
+        read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns, notes=notes
+    )
     scores = all_of([partial(read, path) for path in files])
     rankings = tuple(
         Scored(name, path, judgments, values)
         for name, path, values in zip(_names(files), files, scores, strict=True)
     )
-    return Rankings(rankings, judgments, data, max_grade, dataset.notes, dataset.query_attributes)
+    return Rankings(rankings, judgments, data, max_grade, (*dataset.notes, *notes), dataset.query_attributes)
 
 
 def _from_runs(source: RankingSource) -> Rankings:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.ranks import A_RANK
 
 Severity = Literal["error", "warning", "note"]
 
@@ -38,7 +39,7 @@ CHECKS = {
         "one row per query and item: remove the repetition, or give each list its own query id",
     ),
     "rank_invalid": _Check(
-        "error", "rows", "ranks are missing or not an integer from 1 to 10^9",
+        "error", "rows", f"ranks are missing or not {A_RANK}",
         "positions count from 1",
     ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),

@@ -32,9 +32,9 @@ class ScoresRanker(Ranker):
     """
 
     file: Path = Field(
-        description="Table (.parquet, .arrow, .csv, .tsv) with score, query_id and document_id, by these or the data's "
-        "own names, or row (from 0 within the query) instead of document_id; .npy or one number per line, in the order "
-        "of the test files; or a TREC run (.run, .trec)."
+        description="Table (.parquet, .arrow, .csv, .tsv) with score or rank, query_id and document_id, by these or "
+        "the data's own names, or row (from 0 within the query) instead of document_id; .npy or one number per line, "
+        "in the order of the test files; or a TREC run (.run, .trec)."
     )
 
     def inputs(self) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 One number per line (or a ``.npy`` array) is in the order of the data's files by definition. A table names its rows:
 by query and document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by
 standing in the order of the files. Columns that could name rows and are not used so are refused: rows that are
-matched by their order although they say who they are may belong to others.
+matched by their order although they say who they are may belong to others. A table without scores may have ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
+from ltr_harness.logs.ranks import A_RANK, are_ranks
 from ltr_harness.readers.arrow_columns import numbers_of
+from ltr_harness.readers.column_names import ROLES, column_among
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
@@ -46,18 +48,20 @@ def read_scores(
     file_order: NDArray[np.int64] | None = None,
     columns: Mapping[str, str] | None = None,
     other_queries: bool = False,
+    notes: list[str] | None = None,
 ) -> NDArray[np.float64]:
     """One score for every row of the judgments.
 
     Args:
         path: text with one number per line, ``.npy``, or a table: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``; text
-            may be compressed.
+            may be compressed. A table has a column ``score``, or ``rank`` (``position``, ``pos``), 1 being the best.
         judgments: the rows that the scores belong to.
         file_order: int64 (n_rows,), as `RankingDataset.file_order`: the rows in the order of the data's files, which
             is that of scores without names; None where the judgments are in that order.
         columns: as `RankingDataset.columns`: what the data's files call the query and the document, which a table of
             scores may call the same.
         other_queries: rows of queries that the judgments do not have are passed over; otherwise an error.
+        notes: gets a line where ranks stand for scores.
 
     Returns:
         float64 (n_rows,) in the judgments' row order.
@@ -71,7 +75,10 @@ def read_scores(
     name = bare_name(file.name)
     if name.endswith(_TABLES):
         table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
-        return _from_table(table, judgments, order, columns or {}, other_queries)
+        by = _ranked_by(table)
+        if by != "score" and notes is not None:
+            notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
+        return _from_table(table, by, judgments, order, columns or {}, other_queries)
     if name.endswith(".npy"):
         scores = _read_array(file)
     else:
@@ -128,26 +135,43 @@ def _placed(scores: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.fl
     return placed
 
 
+def _ranked_by(table: OpenedTable) -> str:
+    """The column of scores, or of ranks where nothing is called as scores are."""
+    if "score" in table.columns:
+        return "score"
+    ranks = column_among(["rank", *ROLES["position"]], table.columns)
+    if ranks is not None and not any("score" in name.lower() for name in table.columns):
+        return ranks
+    if isinstance(table, Delimited) and table.lacks_header:
+        raise DataError(table.no_header())
+    raise DataError(
+        Problem(str(table.path), "has no column 'score'", cure=did_you_mean("score", table.columns))
+    )
+
+
 def _from_table(
     table: OpenedTable,
+    by: str,
     judgments: Judgments,
     order: NDArray[np.int64],
     said: Mapping[str, str],
     other_queries: bool,
 ) -> NDArray[np.float64]:
-    if "score" not in table.columns:
-        if isinstance(table, Delimited) and table.lacks_header:
-            raise DataError(table.no_header())
-        raise DataError(
-            Problem(str(table.path), "has no column 'score'", cure=did_you_mean("score", table.columns))
-        )
     named_by = naming_columns(table, judgments, said)
-    columns = table.read(["score", *named_by.numbers], named_by.texts)
-    scores = numbers_of(columns["score"])
-    bad = np.flatnonzero(np.isnan(scores))
+    columns = table.read([by, *named_by.numbers], named_by.texts)
+    scores = numbers_of(columns[by])
+    wrong, found, expected = np.isnan(scores), "the score is missing or NaN", NUMBER
+    if by != "score":
+        wrong, found, expected = (
+            ~are_ranks(scores),
+            f"the {by} is missing or no rank",
+            f"{A_RANK}, 1 for the best",
+        )
+        scores = -scores
+    bad = np.flatnonzero(wrong)
     if bad.size:
         shown = bad[:SHOWN].tolist()
-        listed = [Problem(table.place(row), "the score is missing or NaN", NUMBER) for row in shown]
+        listed = [Problem(table.place(row), found, expected) for row in shown]
         raise DataError(limited(listed, bad.size))
     used = np.arange(scores.size)
     if named_by.is_complete:

@@ -537,3 +537,20 @@ def test_problems_of_all_files_come_at_once(ltr: Cli, tmp_path: Path) -> None:
     assert err.startswith("3 problems:")
     code, _, err = ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "ndgc,mmr")
     assert (code, err.startswith("2 problems:")) == (2, True)
+
+
+# --- ranks ---
+
+
+def test_a_table_of_ranks_is_what_its_scores_are(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "up.csv").write_text("query_id,doc,rank\n7,b,2\n7,a,1\n9,c,1\n9,d,2\n11,e,1\n")
+    reader = ("--data", "data.txt")
+    said = "note: up.csv has no column 'score': 'rank' ranks its rows, 1 being the best\n"
+    for command in (("evaluate", *reader, "--scores"), ("explain", "ndcg@2", *reader, "--scores")):
+        _, expected, _ = ltr(*command, "up.txt")
+        code, out, err = ltr(*command, "up.csv")
+        assert (code, out) == (0, expected)
+        assert said in err
+    code, _, err = ltr("compare", "up.csv", "down.txt", *reader, "-m", "ndcg@2")
+    assert code == 0
+    assert said in err

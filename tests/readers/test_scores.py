@@ -61,6 +61,25 @@ def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str |
     assert found.tolist() == SCORES
 
 
+@pytest.mark.parametrize(
+    ("table", "by"),
+    [
+        ("query_id,row,rank\n9,1,2\n7,2,3\n7,0,1\n9,0,1\n7,1,2\n", "rank"),
+        ("query_id,document_id,Position\n7,a,1\n7,b,2\n7,c,3\n9,a,1\n9,b,2\n", "Position"),
+        ("query_id,label,pos\n7,2,1\n7,0,2\n7,1,3\n9,0,1\n9,1,2\n", "pos"),
+        ("position,rank\n5,1\n5,2\n5,3\n5,1\n5,2\n", "rank"),  # where users saw it is not where it stands
+        ("query_id,row,rank,score\n9,1,2,-2\n7,2,1,-3\n7,0,2,-1\n9,0,2,-1\n7,1,7,-2\n", "score"),
+    ],
+)
+def test_ranks_in_the_place_of_scores(tmp_path: Path, table: str, by: str) -> None:
+    notes: list[str] = []
+    path = put(tmp_path, "s.csv", table)
+    found = read_scores(path, judgments(["a", "b", "c", "a", "b"]), notes=notes)
+    assert found.tolist() == [-1, -2, -3, -1, -2]
+    said = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
+    assert notes == [said] * (by != "score")
+
+
 def test_parquet_and_numpy(tmp_path: Path) -> None:
     table = {"query_id": [9, 7, 7, 9, 7], "row": [1, 2, 0, 0, 1], "score": [1e-3, -1.0, 0.5, 3.0, 0.25]}
     parquet.write_table(pa.table(table), tmp_path / "s.parquet")
@@ -92,6 +111,12 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ),
         ("s.txt", "", "s.txt: the file is empty"),
         ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
+        ("s.csv", "query_id,scores,rank\n7,1,1\n", "has no column 'score'; did you mean 'scores'?"),
+        (
+            "s.csv",
+            BY_ROW.replace("score", "rank"),
+            "s.csv:2: the rank is missing or no rank; expected an integer from 1 to 10^9, 1 for the best",
+        ),
         ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),
         ("s.csv", BY_ROW + "7,0,1\n", "s.csv:7: query '7', row 0 has a score already"),
         ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is not a row of the data"),

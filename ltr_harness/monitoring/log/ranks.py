@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from ltr_harness.logs.batch import Rows
 from ltr_harness.logs.contract import Contract
+from ltr_harness.logs.ranks import are_ranks
 from ltr_harness.monitoring.config import MonitorConfig
 
 Floats = NDArray[np.float64]
-
-_LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of time
 
 
 def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floats, NDArray[np.int64], bool]:
@@ -40,8 +39,7 @@ def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floa
         _queries(contract, "score_tied", tied & ~constant, rows)
     if columns.rank:
         given = rows.numbers(columns.rank)
-        whole = (given >= 1) & (given <= _LAST_RANK) & (given == np.floor(given))
-        if not contract.check("rank_invalid", ~whole, rows.name):
+        if not contract.check("rank_invalid", ~are_ranks(given), rows.name):
             return scores, ranks, False
         ranks = given.astype(np.int64)
         twice = _some_neighbours(rows, ranks[1:] == ranks[:-1])
