@@ -27,12 +27,12 @@ from ltr_harness.config.experiment import (
     ReportConfig,
     SplitConfig,
     StoppingConfig,
-    checked_name,
 )
 from ltr_harness.config.explain import Path, dotted, explained
 from ltr_harness.config.normal import absolute_path, from_plain
 from ltr_harness.config.presets import PRESETS
 from ltr_harness.config.search import SweepConfig, TuneConfig
+from ltr_harness.config.values import checked_name
 from ltr_harness.config.yaml_tree import Node, Place, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.known_sets import SETS

@@ -7,8 +7,6 @@ through ``configs/schema.json``.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_type_hints
@@ -19,12 +17,24 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    WithJsonSchema,
     create_model,
     model_validator,
 )
 
 from ltr_harness.config.search import SweepPoint, TuneConfig
+from ltr_harness.config.values import (
+    DecidingMetric,
+    Files,
+    FixedKMetric,
+    Grade,
+    Name,
+    Seed,
+    at_most,
+    not_empty,
+    one_or_many,
+    only_valid,
+    unique,
+)
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.metric_objective import MetricValue
@@ -33,87 +43,6 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.stats.method import Method
 
 MOST_FOLDS = 1000
-
-
-def _one_or_many(value: Any) -> Any:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _at_most(number: int) -> AfterValidator:
-    """Refuses longer lists before anything looks at what is in them."""
-
-    def check(values: Any) -> Any:
-        if len(values) > number:
-            raise ValueError(f"at most {number:,}; found {len(values):,}")
-        return values
-
-    return AfterValidator(check)
-
-
-def _unique(values: tuple[Hashable, ...]) -> tuple[Any, ...]:
-    twice = sorted(str(value) for value, count in Counter(values).items() if count > 1)
-    if twice:
-        raise ValueError(f"each once; {', '.join(twice)} was given more than once")
-    return values
-
-
-def _not_empty(values: Any) -> Any:
-    if not values:
-        raise ValueError("at least one")
-    return values
-
-
-def checked_name(value: str) -> str:
-    """A name that tables, folders and pages can carry.
-
-    Raises:
-        ValueError: it cannot; the text says what is expected.
-    """
-    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
-        raise ValueError("1 to 200 printable characters that neither begin nor end with a space")
-    return value
-
-
-def _decides(metric: Metric) -> Metric:
-    if metric.diagnostic:
-        raise ValueError(
-            f"a metric that can decide, such as ndcg@10: {metric.name} does not say which is better"
-        )
-    return metric
-
-
-def _fixed_k(metric: Metric) -> Metric:
-    if metric.k is None:
-        example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
-        raise ValueError(f"a metric at a fixed K, such as {example}")
-    return metric
-
-
-def _only_valid(value: Any) -> Any:
-    if value != "valid":
-        raise ValueError(
-            "'valid': the number of rounds is chosen on validation data only; chosen on the data that judges "
-            "the models (test) it would flatter them, on train it would never stop"
-        )
-    return value
-
-
-Name = Annotated[str, AfterValidator(checked_name)]
-_FILE = {"type": "string", "format": "file-path"}
-Files = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_one_or_many),
-    AfterValidator(_not_empty),
-    _at_most(10_000),
-    AfterValidator(_unique),
-    WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
-]
-DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
-FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -208,11 +137,11 @@ class MetricsConfig(_Section):
 
     cutoffs: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...],
-        AfterValidator(_not_empty),
-        _at_most(1_000),
-        AfterValidator(_unique),
+        AfterValidator(not_empty),
+        at_most(1_000),
+        AfterValidator(unique),
     ] = Field(description="The fixed Ks of every table and chart.")
-    report: Annotated[tuple[MetricValue, ...], AfterValidator(_not_empty), _at_most(1_000)] = Field(
+    report: Annotated[tuple[MetricValue, ...], AfterValidator(not_empty), at_most(1_000)] = Field(
         description="Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."
     )
     primary: FixedKMetric = Field(
@@ -238,7 +167,7 @@ class StoppingConfig(_Section):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
     metric: DecidingMetric = Field(description="What decides, such as ndcg@10.")
-    on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = Field(
+    on: Annotated[Literal["valid"], BeforeValidator(only_valid)] = Field(
         default="valid", description="Always validation data; test data is refused."
     )
     patience: int = Field(default=50, ge=1, description="Rounds without improvement before training stops.")
@@ -329,9 +258,9 @@ class ReportConfig(_Section):
 
     formats: Annotated[
         tuple[ReportFormat, ...],
-        BeforeValidator(_one_or_many),
-        AfterValidator(_not_empty),
-        AfterValidator(_unique),
+        BeforeValidator(one_or_many),
+        AfterValidator(not_empty),
+        AfterValidator(unique),
     ] = Field(
         default=("html", "md", "json", "tex", "svg"),
         description="Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it.",
@@ -342,9 +271,9 @@ class Header(_Section):
     """What stands at the top level beside the sections."""
 
     name: Name = Field(description="Runs are stored under this name.")
-    seeds: Annotated[
-        tuple[Seed, ...], AfterValidator(_not_empty), _at_most(10_000), AfterValidator(_unique)
-    ] = Field(default=(1,), description="Each model is trained once per seed.")
+    seeds: Annotated[tuple[Seed, ...], AfterValidator(not_empty), at_most(10_000), AfterValidator(unique)] = (
+        Field(default=(1,), description="Each model is trained once per seed.")
+    )
 
 
 class Experiment(Header):
