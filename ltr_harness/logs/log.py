@@ -1,4 +1,4 @@
-"""Logs of any size: Parquet, CSV or Arrow, files or folders, in batches that never cut a query in two."""
+"""Logs of any size: Parquet, CSV, Arrow or JSON lines, in batches that never cut a query in two."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.json_lines import json_lines
 
 IN_MEMORY_ROWS = 5_000_000
 """A log up to this size is read whole, and its rows may come in any order."""
@@ -19,6 +20,7 @@ BATCH_ROWS = 1_000_000
 _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv",
     ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc",
+    ".ndjson": "json", ".ndjson.gz": "json", ".jsonl": "json", ".jsonl.gz": "json",
 }  # fmt: skip
 
 
@@ -90,11 +92,14 @@ class Log:
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa
+        import pyarrow.dataset as ds
 
         if isinstance(self._source, pa.Table):
             yield from (piece for piece in self._source.select(list(columns)).to_batches() if len(piece))
             return
-        scanner = self._source.scanner(columns=list(columns), batch_size=1 << 17, batch_readahead=4)
+        fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
+        wanted = {name: fields[name] for name in columns}
+        scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
         for piece in scanner.to_batches():
             if len(piece):
                 yield piece
@@ -177,9 +182,11 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
     files = _files(path)
     try:
         dataset = _dataset(path, files, text_columns)
+    except DataError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise DataError(Problem(str(path), f"cannot be read: {problem}")) from None
-    return Log(name or str(path), tuple(dataset.schema.names), dataset)
+    return Log(name or str(path), tuple(".".join(p) for p in _paths(dataset.schema)), dataset)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -189,7 +196,9 @@ def files_of(path: Path) -> list[Path]:
 
 def _files(path: Path) -> list[Path]:
     if not path.exists():
-        raise DataError(Problem(str(path), "no such file or folder", "a log: Parquet, CSV or Arrow"))
+        raise DataError(
+            Problem(str(path), "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
+        )
     if path.is_file():
         return [path]
     files = sorted(
@@ -200,6 +209,15 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise DataError(Problem(str(path), "holds no log", f"files ending in {', '.join(_FORMATS)}"))
     return files
+
+
+def _paths(fields: Any) -> Iterator[tuple[str, ...]]:
+    """Where each column is: a field within a structure behind the fields around it."""
+    import pyarrow as pa
+
+    for field in fields:
+        inner = _paths(field.type.fields) if pa.types.is_struct(field.type) else ((),)
+        yield from ((field.name, *path) for path in inner)
 
 
 def _format(file: Path) -> str | None:
@@ -218,6 +236,8 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
             Problem(str(odd), "is of no known format or mixes formats", f"one of {', '.join(_FORMATS)}")
         )
     form: Any = forms.pop()
+    if form == "json":
+        return json_lines(files)
     if files[0].stat().st_size == 0:
         raise DataError(Problem(str(files[0]), "is empty", "a header and rows"))
     if form == "csv":

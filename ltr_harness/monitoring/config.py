@@ -20,6 +20,7 @@ from pydantic import (
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.logs.settings import ListColumns, Name, Names, Part, duration, seconds
+from ltr_harness.logs.ubi import Ubi
 from ltr_harness.metrics import F1, NDCG, Metric, Precision, parse_metric
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.relevance.rule import Propensity, Relevance
@@ -214,7 +215,8 @@ class MonitorConfig(Part):
     name: str = "monitor"
     log: str | SyntheticLog | None = Field(
         default=None,
-        description="Production: a file or folder of Parquet, CSV or Arrow, or a made-up log; --log overrides it.",
+        description="Production: a file or folder of Parquet, CSV, Arrow or JSON lines, or a made-up log; --log "
+        "overrides it.",
     )
     baseline: str | SyntheticLog | None = Field(
         default=None, description="A log, a run of this harness, or the folder of an earlier result."
@@ -244,6 +246,7 @@ class MonitorConfig(Part):
     drift: Drift = Drift()
     propensity: Propensity | None = None
     arms: Arms | None = None
+    ubi: Ubi | None = None
     alerts: Alerts = Alerts()
     seed: int = Field(default=0, ge=0)
 

@@ -17,6 +17,7 @@ from ltr_harness.config.normal import absolute_path
 from ltr_harness.config.yaml_tree import Node
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.logs.settings import seconds
+from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.monitoring.config import (
     HIGHEST_GRADE,
     MonitorConfig,
@@ -80,6 +81,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
         *_about_grades(config, place),
         *_about_metrics(config, str(tree.place), place),
         *_about_events(config, place),
+        *_about_ubi(config, place),
         *_about_time(config, str(tree.place), place),
         *_about_adjusting(config, tree),
     ]
@@ -203,6 +205,23 @@ def _about_events(config: MonitorConfig, place: str) -> list[Problem]:
                         did_you_mean(segment, columns.segments),
                     )
                 )
+    return problems
+
+
+def _about_ubi(config: MonitorConfig, place: str) -> list[Problem]:
+    """What its documents hold: events, and objects by their ids."""
+    rule, item = config.relevance, config.columns.item_id
+    if config.ubi is None:
+        return []
+    problems = []
+    if item != OBJECT:
+        problems.append(Problem(place, f"ubi with columns.item_id {item!r}", f"item_id: {OBJECT}"))
+    if rule.event_log or rule.list_column or not rule.from_events:
+        given = (
+            "event_log" if rule.event_log else "list_column" if rule.list_column else f"mode {rule.chosen}"
+        )
+        events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
+        problems.append(Problem(place, f"ubi with relevance.{given}", events))
     return problems
 
 

@@ -27,7 +27,7 @@ _UNTIMED = np.empty(0, dtype=np.int64)
 
 
 def matched(
-    join: EventLog, columns: ListColumns, timezone: str, log: Log, path: str
+    join: EventLog, columns: ListColumns, timezone: str, log: Log, source: Any
 ) -> tuple[list[str], Codes, Rows, Rows]:
     """The events' names; and of every event, in no particular order, its name's number, its row, and its time.
 
@@ -39,9 +39,9 @@ def matched(
         columns: of the log.
         timezone: of times without a zone.
         log: the impressions.
-        path: of the event log.
+        source: path or table of the events.
     """
-    events = _Events(path, join, timezone)
+    events = _Events(source, join, timezone)
     owner = columns.query_id if join.query_id else columns.cluster_id or ""
     item, time = columns.item_id or "", None if join.query_id else columns.timestamp
     first = 0
@@ -61,11 +61,11 @@ class _Events:
         happened: (n,) nanoseconds UTC; empty where the event log has no times.
     """
 
-    def __init__(self, path: str, join: EventLog, timezone: str) -> None:
+    def __init__(self, source: Any, join: EventLog, timezone: str) -> None:
         self.names, self._owners, self._items = Ids(), Ids(), Ids()
         owner_column = join.query_id or join.user or ""
         time_column = join.timestamp
-        log = open_log(path, text_columns=[join.event, owner_column, join.item_id])
+        log = open_log(source, text_columns=[join.event, owner_column, join.item_id])
         wanted = [n for n in (join.event, owner_column, join.item_id, time_column) if n]
         parts: list[tuple[Codes, Codes, Codes, Rows]] = []
         for batch in log.batches(wanted, None):

@@ -89,7 +89,7 @@ class JoinedEvents:
         log: Log,
         contract: Contract,
         *,
-        baseline: bool = False,
+        source: Any = None,
     ) -> JoinedEvents | None:
         """Join the configured event log to a log; None where there is none.
 
@@ -102,14 +102,14 @@ class JoinedEvents:
             timezone: of times without a zone.
             log: the impressions.
             contract: gathers what the checks find.
-            baseline: the log is the baseline's.
+            source: path or table of the events, where they are not at the rule's path.
         """
         join = rule.event_log
         if join is None:
             return None
         names = rule.event_names
-        path = join.baseline_path if baseline and join.baseline_path else join.path
-        event_names, event, row, time = matched(join, columns, timezone, log, path)
+        source = join.path if source is None else source
+        event_names, event, row, time = matched(join, columns, timezone, log, source)
         to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
         code = to_ours[event]
         contract.totals["events"] += row.size

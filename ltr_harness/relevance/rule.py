@@ -63,7 +63,7 @@ class EventLog(Part):
 class PropensityLog(Part):
     """An experiment that gave ranks at random: one row per item shown."""
 
-    path: str = Field(description="Parquet, CSV or Arrow, file or folder.")
+    path: str = Field(description="Parquet, CSV, Arrow or JSON lines, file or folder.")
     design: Literal["swaps", "random_order"] = Field(
         description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled.",
     )

@@ -162,6 +162,7 @@ WRONG: dict[str, Any] = {
         "column": 1, "table": 1, "baseline_table": 1, "source": 1, "clip": 0, "estimate": {"design": "swap"},
     },
     "arms": {"column": 1, "control": [], "shares": {"A": 0}},
+    "ubi": {"impressions": "views", "impression_event": 1, "first_position": 2},
     "alerts": {"on": ["chance"]},
 }  # fmt: skip
 

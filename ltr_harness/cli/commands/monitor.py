@@ -36,7 +36,9 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 )
 @options.config
 @click.option(
-    "--log", type=click.Path(path_type=Path), help="Production: Parquet, CSV or Arrow, file or folder."
+    "--log",
+    type=click.Path(path_type=Path),
+    help="Production: Parquet, CSV, Arrow or JSON lines, file or folder.",
 )
 @click.option(
     "--baseline", type=click.Path(path_type=Path), help="A log, a run of this harness, or an earlier result."

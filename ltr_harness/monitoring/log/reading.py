@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.logs.log import Log, open_log
+from ltr_harness.logs.ubi import ACTION, OBJECT, QUERY, TIME, Ubi, impressions_and_events
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
+from ltr_harness.relevance.rule import EventLog
 
 
 class LogRead(NamedTuple):
@@ -40,8 +43,12 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
         DataError: every error of the contract.
     """
     name = str(source) if isinstance(source, str | Path) else f"{which} log"
+    join = config.relevance.event_log
+    happened = join.baseline_path if join and which == "baseline" else None
     if isinstance(source, SyntheticLog):
         source = source.table()
+    elif config.ubi is not None:
+        source, happened, config = _from_ubi(source, config, config.ubi)
     log = open_log(source, name, text_columns(config))
     log.refuse_missing(wanted_columns(config))
     contract = Contract(which, name)
@@ -51,7 +58,7 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
         config.windows.timezone,
         log,
         contract,
-        baseline=which == "baseline",
+        source=happened,
     )
     if dask is None:
         parts = list(_in_batches(log, config, contract, events))
@@ -65,11 +72,29 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     scattered = np.flatnonzero(ids[1:] == ids[:-1])
     contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in ids[scattered[:3]]))
     contract.raise_errors()
-    if config.relevance.list_column or config.relevance.event_log:
-        happened = {event: int(counts.sum()) for event, counts in columns_of(table, "event").items()}
+    if config.relevance.list_column or join:
+        counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
         strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
-        refuse_unknown_events(config.relevance.event_names, happened, strange, name)
+        refuse_unknown_events(config.relevance.event_names, counts, strange, name)
     return LogRead(table, contract.findings, None if events is None else events.orphans)
+
+
+def _from_ubi(source: Any, config: MonitorConfig, ubi: Ubi) -> tuple[Any, Any, MonitorConfig]:
+    """Impressions, events, and a configuration that joins them.
+
+    Raises:
+        DataError: a table instead of a path; nothing was shown, or nothing happened.
+    """
+    if not isinstance(source, str | Path):
+        found = f"is a {type(source).__name__}"
+        raise DataError(
+            Problem("log", found, "with ubi, a path of its documents", "leave out ubi for tables")
+        )
+    path, zone = Path(source).expanduser(), config.windows.timezone
+    shown, events = impressions_and_events(path, ubi, config.relevance.event_names, zone)
+    join = EventLog(path=str(path), event=ACTION, query_id=QUERY, item_id=OBJECT, timestamp=TIME)
+    joined = config.relevance.model_copy(update={"event_log": join})
+    return shown, events, config.model_copy(update={"relevance": joined})
 
 
 def _in_batches(

@@ -1,0 +1,185 @@
+"""User Behavior Insights: the documents of `ubi_queries` and `ubi_events` as impressions and an event log.
+
+Written for version 1.3.0 of the schemas at https://github.com/o19s/ubi, as the plugins of OpenSearch and Elasticsearch
+fill them; fields of earlier versions are read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import plain_column
+from ltr_harness.logs.log import files_of, open_log
+from ltr_harness.logs.settings import Name, Part
+from ltr_harness.logs.times import timestamps
+
+QUERY, ACTION, OBJECT, POSITION, TIME = "query_id", "action_name", "object_id", "position", "timestamp"
+"""Columns of what is made of the documents, beside the documents' own."""
+
+_HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
+_OBJECTS = ("event_attributes.object.object_id", "event_attributes.object.internal_id", OBJECT)
+_ORDINALS = ("event_attributes.position.ordinal", "event_attributes.position.ordinal.index", POSITION)
+
+
+class Ubi(Part):
+    """Log and baseline are exports of User Behavior Insights: both indexes in one file or folder, NDJSON or Parquet."""
+
+    impressions: Literal["hits", "events"] = Field(
+        description="What was shown: `query_response_hit_ids`, in their order (hits), or what events with "
+        "`impression_event` and a position say (events).",
+    )
+    impression_event: Name = Field(default="impression", description="The action name of such events.")
+    first_position: Literal[0, 1] = Field(
+        default=1, description="What `event_attributes.position.ordinal` counts from."
+    )
+
+
+def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], timezone: str) -> tuple[Any, Any]:
+    """A `pyarrow.Table` with a row per object shown, and one with a row per event that counts.
+
+    Impressions have `query_id`, `object_id`, `position` from 1 and `timestamp`, and whatever the documents say of the
+    query, such as `client_id`, `user_query` and `query_attributes.device`; events `query_id`, `object_id`,
+    `action_name` and `timestamp`. Responses to one query id, such as pages, follow each other in time, and an object
+    counts where it was shown first.
+
+    Args:
+        path: a file or folder with the documents of both indexes.
+        settings: as configured.
+        names: of the events that count.
+        timezone: of times without a zone.
+
+    Raises:
+        DataError: nothing was shown; none of the events happened; files that cannot be read.
+    """
+    import pyarrow as pa
+
+    files = files_of(path)
+    tables = [_table(file, timezone) for file in [f for f in files if f.stat().st_size] or files]
+    events = pd.concat([_events(table) for table in tables], ignore_index=True)
+    queries = pd.concat([_hits(table) for table in tables], ignore_index=True)
+    shown = queries[queries[OBJECT].notna()]
+    if settings.impressions == "events":
+        shown = events[(events[ACTION] == settings.impression_event) & events[OBJECT].notna()]
+        about = queries.drop(columns=[OBJECT, TIME]).drop_duplicates(QUERY)
+        more = [name for name in about if name == QUERY or name not in shown or shown[name].isna().all()]
+        shown = shown.drop(columns=[name for name in more if name in shown and name != QUERY])
+        shown = shown.merge(about[more], on=QUERY, how="left")
+    shown = shown.sort_values(TIME, kind="stable").drop_duplicates([QUERY, OBJECT])
+    if settings.impressions == "events":
+        shown = shown.assign(position=shown[POSITION] + (1 - settings.first_position))
+    else:
+        shown = shown.assign(position=shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1)
+    known = events[events[ACTION].isin(names)]
+    _refuse_nothing(path, shown, events, settings, names)
+    shown = shown.sort_values(QUERY, kind="stable")  # a large log is read in batches of whole queries
+    empty = [
+        name for name in shown if shown[name].isna().all() and name not in (QUERY, OBJECT, POSITION, TIME)
+    ]
+    return (
+        pa.Table.from_pandas(shown.drop(columns=empty), preserve_index=False),
+        pa.Table.from_pandas(known[[QUERY, OBJECT, ACTION, TIME]], preserve_index=False),
+    )
+
+
+def _refuse_nothing(
+    path: Path, shown: pd.DataFrame, events: pd.DataFrame, settings: Ubi, names: Sequence[str]
+) -> None:
+    actions = ", ".join(map(str, events[ACTION].value_counts().index[:8])) or "none"
+    problems = []
+    if not len(shown) and settings.impressions == "hits":
+        found = f"holds no query with {_HITS[0]}"
+        problems.append(Problem(str(path), found, "what was shown", "set ubi.impressions: events"))
+    elif not len(shown):
+        found = f"holds no event {settings.impression_event!r} with an object_id"
+        problems.append(Problem(str(path), found, "what was shown", f"known actions: {actions}"))
+    if names and not events[ACTION].isin(names).any():
+        found = f"holds no event {' or '.join(map(repr, names))}"
+        problems.append(Problem(str(path), found, "what users did", f"known actions: {actions}"))
+    if problems:
+        raise DataError(problems)
+
+
+def _table(file: Path, timezone: str) -> Any:
+    """A file's documents with ids as text and times in UTC; columns that are not there are null."""
+    import pyarrow as pa
+
+    log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
+    (table,) = log.batches(log.columns, None, rows=1 << 60)
+    for name in (QUERY, ACTION, TIME, *_HITS[:1]):
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table)))
+    moments = table[TIME]
+    if pa.types.is_integer(moments.type):  # version 1.0 has milliseconds
+        moments = moments.cast(pa.timestamp("ms", "UTC"))
+    moments = timestamps(moments, TIME, timezone)
+    times = pa.array(moments, mask=moments == np.iinfo(np.int64).min).cast(pa.timestamp("ns", "UTC"))
+    table = table.set_column(table.column_names.index(TIME), TIME, times)
+    for name in (QUERY, ACTION):
+        text = plain_column(table[name], name).cast(pa.string())
+        table = table.set_column(table.column_names.index(name), name, text)
+    return table
+
+
+def _events(table: Any) -> pd.DataFrame:
+    """Documents with an action."""
+    import pyarrow as pa
+
+    events = table.filter(table[ACTION].is_valid())
+    found = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
+    found[OBJECT] = _first(events, _OBJECTS, pa.string())
+    found[POSITION] = _first(events, _ORDINALS, pa.float64())
+    return found
+
+
+def _hits(table: Any) -> pd.DataFrame:
+    """Documents without an action: a row for each hit, and one without an object for a query without hits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    queries = table.filter(table[ACTION].is_null())
+    name = next(name for name in (*(n for n in _HITS if n in table.column_names), _HITS[0]))
+    hits = queries[name].combine_chunks()
+    if not pa.types.is_list(hits.type) and not pa.types.is_large_list(hits.type):
+        if hits.null_count < len(hits):
+            raise DataError(Problem(f"column {name!r}", f"has the type {hits.type}", "a list of ids"))
+        hits = pa.nulls(len(hits), pa.list_(pa.string()))
+    hits = hits.cast(pa.list_(pa.string()))
+    parents = pc.list_parent_indices(hits).to_numpy()
+    empty = np.setdiff1d(np.arange(len(hits)), parents)
+    rows = pa.array(np.append(parents, empty))
+    objects = pa.concat_arrays([pc.list_flatten(hits), pa.nulls(empty.size, pa.string())])
+    found = _plain(queries).take(rows.to_numpy()).drop(columns=[OBJECT], errors="ignore")
+    return found.assign(**{OBJECT: objects.to_pandas().to_numpy()})
+
+
+def _plain(table: Any) -> pd.DataFrame:
+    """Columns that hold one value each."""
+    import pyarrow as pa
+
+    names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+    plain: pd.DataFrame = table.select(names).to_pandas()
+    return plain
+
+
+def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
+    """The first of these columns that has a value, row by row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [pa.nulls(len(table), kind)]
+    for name in names:
+        if name in table.column_names:
+            try:
+                columns.append(plain_column(table[name], name).cast(kind))
+            except pa.ArrowInvalid:
+                raise DataError(
+                    Problem(f"column {name!r}", "holds what is no number", "positions such as 3")
+                ) from None
+    return pc.coalesce(*columns).to_pandas().to_numpy()

@@ -1,0 +1,309 @@
+"""User Behavior Insights: documents as OpenSearch and its data generator write them, read as a log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+import yaml
+
+from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.load import load_monitor_config
+
+Cli = Callable[..., tuple[int, str, str]]
+Documents = list[dict[str, Any]]
+
+SETTINGS: dict[str, Any] = {
+    "columns": {
+        "item_id": "object_id",
+        "rank": "position",
+        "timestamp": "timestamp",
+        "cluster_id": "client_id",
+    },
+    "relevance": {"events": {"click": 1, "purchase": 4}},
+    "metrics": ["mrr@10"],
+    "ubi": {"impressions": "hits"},
+}
+BY_EVENTS = {**SETTINGS, "ubi": {"impressions": "events"}}
+
+
+def query(name: str, hits: Iterable[str] | None = "abc", **more: Any) -> dict[str, Any]:
+    document = {
+        "application": "shop",
+        "query_id": name,
+        "client_id": f"client of {name}",
+        "user_query": "laptop",
+        "query_attributes": {"variant": "A"},
+        "timestamp": "2026-01-05T10:00:00.000Z",
+    }
+    return {**document, **({} if hits is None else {"query_response_hit_ids": list(hits)}), **more}
+
+
+def event(name: str, action: str, item: Any, position: Any = None, **more: Any) -> dict[str, Any]:
+    attributes = {"object": {"object_id": item, "object_id_field": "sku"}, "position": {"ordinal": position}}
+    return {
+        "application": "shop",
+        "action_name": action,
+        "query_id": name,
+        "client_id": f"client of {name}",
+        "timestamp": "2026-01-05T10:00:05.000Z",
+        "message": None,
+        "event_attributes": attributes,
+        **more,
+    }
+
+
+QUERIES = [query("q1"), query("q2", "xyz"), query("q3", "ab")]
+EVENTS = [
+    event("q1", "click", "b", 2),
+    event("q2", "click", "x", 1),
+    event("q2", "purchase", "z", 3),
+    event("q2", "product_hover", "y", 2),
+]
+SHOWN = [
+    event(q["query_id"], "impression", item, at)
+    for q in QUERIES
+    for at, item in enumerate(q["query_response_hit_ids"], start=1)
+]
+MRR = (1 / 2 + 1) / 2  # q1: b is second; q2: x is first; q3 has no event
+
+
+def bulk(documents: Documents, index: str) -> str:
+    lines = [line for d in documents for line in ({"index": {"_index": index, "_id": "1"}}, d)]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def exported(documents: Documents, index: str) -> str:
+    return "".join(
+        json.dumps({"_index": index, "_id": "1", "_score": 1, "_source": d}) + "\n" for d in documents
+    )
+
+
+def written(folder: Path, queries: Documents = QUERIES, events: Documents = EVENTS) -> Path:
+    (folder / "ubi_queries.ndjson").write_text("".join(json.dumps(d) + "\n" for d in queries))
+    (folder / "ubi_events.ndjson").write_text("".join(json.dumps(d) + "\n" for d in events))
+    return folder
+
+
+def found_in(path: Path, settings: dict[str, Any] = SETTINGS) -> dict[str, float]:
+    found = monitor(settings, log=path)
+    (window,) = found.windows
+    return {
+        "mrr": window.means["mrr@10"],
+        "queries": found.n_queries,
+        "rows": found.n_rows,
+        **window.event_rates,
+    }
+
+
+ALL = {"mrr": MRR, "queries": 3, "rows": 8, "click": 2 / 3, "purchase": 1 / 3}
+
+
+def test_the_layouts_in_which_documents_come(tmp_path: Path) -> None:
+    mixed = bulk(QUERIES, "ubi_queries") + bulk(EVENTS, "ubi_events")
+    (tmp_path / "ubi_queries_events.ndjson").write_text(mixed)
+    assert found_in(tmp_path / "ubi_queries_events.ndjson") == pytest.approx(ALL)
+    (tmp_path / "export.jsonl").write_text(
+        exported(QUERIES, "ubi_queries") + "\n" + exported(EVENTS, "ubi_events")
+    )
+    assert found_in(tmp_path / "export.jsonl") == pytest.approx(ALL)
+    with gzip.open(tmp_path / "packed.ndjson.gz", "wt") as packed:
+        packed.write(mixed)
+    assert found_in(tmp_path / "packed.ndjson.gz") == pytest.approx(ALL)
+    (tmp_path / "two").mkdir()
+    assert found_in(written(tmp_path / "two")) == pytest.approx(ALL)
+    (tmp_path / "parquet").mkdir()
+    for name, documents in (("ubi_queries", QUERIES), ("ubi_events", EVENTS)):
+        parquet.write_table(pa.Table.from_pylist(documents), tmp_path / "parquet" / f"{name}.parquet")
+    assert found_in(tmp_path / "parquet") == pytest.approx(ALL)
+
+
+def test_impressions_may_be_events(tmp_path: Path) -> None:
+    """As the data generator of OpenSearch writes them: queries without hits, and an impression for each object."""
+    without = [{k: v for k, v in q.items() if k != "query_response_hit_ids"} for q in QUERIES]
+    assert found_in(written(tmp_path, without, SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+    moved = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"], at - 1)
+             for e in SHOWN for at in [e["event_attributes"]["position"]["ordinal"]]]  # fmt: skip
+    with pytest.raises(DataError, match="ranks are missing or not an integer from 1"):
+        found_in(written(tmp_path, without, moved + EVENTS), BY_EVENTS)
+    from_0 = {**BY_EVENTS, "ubi": {"impressions": "events", "first_position": 0}}
+    assert found_in(written(tmp_path, without, moved + EVENTS), from_0) == pytest.approx(ALL)
+    nested = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"],
+                    {"index": e["event_attributes"]["position"]["ordinal"]}) for e in SHOWN]  # fmt: skip
+    assert found_in(written(tmp_path, without, nested + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+    assert found_in(written(tmp_path, [], SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+
+
+def test_what_is_known_of_a_query_are_columns(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    arms = random.choice(["A", "B"], 200)
+    queries = [query(f"q{at}", query_attributes={"variant": arm}) for at, arm in enumerate(arms)]
+    events = [event(f"q{at}", "click", item) for at, item in enumerate(random.choice(list("abc"), 200))]
+    shown = [
+        event(f"q{at}", "impression", item, rank) for at in range(200) for rank, item in enumerate("abc", 1)
+    ]
+    settings = {
+        "columns": {**SETTINGS["columns"], "pair_key": "user_query", "segments": "application"},
+        "arms": {"column": "query_attributes.variant", "control": "A"},
+    }
+    first = monitor({**SETTINGS, **settings}, log=written(tmp_path, queries, events))
+    other = monitor({**BY_EVENTS, **settings}, log=written(tmp_path, queries, shown + events))
+    assert first.arms is not None
+    assert first.document["arms"] == other.document["arms"]
+    assert [arm.n_units for arm in first.arms.arms] == [int((arms == "A").sum()), int((arms == "B").sum())]
+
+
+def test_ids_may_be_numbers_and_times_milliseconds(tmp_path: Path) -> None:
+    """Version 1.0 had milliseconds; ids are integers in some shops, and text and integers in others."""
+    then = 1_767_607_200_000  # 2026-01-05 10:00 UTC
+    queries = [query("q1", ["1", "2"], timestamp=then), query("q2", [3, 4], timestamp=then + 1000)]
+    events = [event("q1", "click", 2, timestamp=then + 5), event("q2", "click", "3", timestamp=then + 6)]
+    (tmp_path / "a").mkdir()
+    assert found_in(written(tmp_path / "a", queries, events))["mrr"] == (1 / 2 + 1) / 2
+    assert monitor(SETTINGS, log=tmp_path / "a").windows[0].label == "2026-01-05"
+    for name, documents in (("ubi_queries", [query("q", [7, 8])]), ("ubi_events", [event("q", "click", 8)])):
+        (tmp_path / "b").mkdir(exist_ok=True)
+        parquet.write_table(pa.Table.from_pylist(documents), tmp_path / "b" / f"{name}.parquet")
+    assert found_in(tmp_path / "b")["mrr"] == 1 / 2
+
+
+def test_pages_of_a_query_follow_each_other(tmp_path: Path) -> None:
+    second = query("q1", "cde", timestamp="2026-01-05T10:01:00.000Z")
+    assert found_in(written(tmp_path, [second, query("q1", "abc")], [event("q1", "click", "d")])) == {
+        "mrr": 1 / 4, "queries": 1, "rows": 5, "click": 1.0, "purchase": 0.0,
+    }  # fmt: skip
+
+
+def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None:
+    lost = [event("q1", "click", "nowhere"), event(None, "purchase", "a")]
+    found = monitor(SETTINGS, log=written(tmp_path, QUERIES, EVENTS + lost))
+    (orphans,) = (f for f in found.findings if f.check == "orphan_event")
+    assert (orphans.count, orphans.total) == (2, 5)  # the hover is no event that counts
+    assert found.windows[0].orphans == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "queries", "events", "told"),
+    [
+        (SETTINGS, [query("q", None)], SHOWN + EVENTS,
+         "holds no query with query_response_hit_ids; expected what was shown; set ubi.impressions: events"),
+        (BY_EVENTS, QUERIES, EVENTS,
+         "holds no event 'impression' with an object_id; expected what was shown; known actions: click, "),
+        (SETTINGS, QUERIES, [event("q1", "on_click", "a")],
+         "holds no event 'click' or 'purchase'; expected what users did; known actions: on_click"),
+        (SETTINGS, QUERIES, [], "holds no event 'click' or 'purchase'; expected what users did; known actions: none"),
+        (SETTINGS, [query("q", timestamp="yesterday")], EVENTS, "holds text that is not a time"),
+        (BY_EVENTS, QUERIES, [event("q1", "impression", "a", "first"), *EVENTS], "expected positions such as 3"),
+        (SETTINGS, [query(None)], EVENTS, "rows without a query id"),
+        ({**SETTINGS, "columns": {**SETTINGS["columns"], "segments": "query_attributes.varient"}}, QUERIES, EVENTS,
+         "has no column 'query_attributes.varient'; did you mean 'query_attributes.variant'?"),
+    ],
+)  # fmt: skip
+def test_exports_that_are_refused(
+    settings: dict[str, Any], queries: Documents, events: Documents, told: str, tmp_path: Path
+) -> None:
+    written(tmp_path, queries, events)
+    if not events:
+        (tmp_path / "ubi_events.ndjson").unlink()
+    with pytest.raises(DataError) as caught:
+        monitor(settings, log=tmp_path)
+    assert told in str(caught.value)
+
+
+def test_lines_that_are_no_documents_are_named(tmp_path: Path) -> None:
+    deep = '{"a":' * 100_000
+    (tmp_path / "log.ndjson").write_text(f'{{"query_id": "q"}}\n[1]\n{{"query_id":\n{deep}\n')
+    with pytest.raises(DataError) as caught:
+        monitor(SETTINGS, log=tmp_path / "log.ndjson")
+    assert [p.place.rpartition(":")[2] for p in caught.value.problems] == ["2", "3", "4"]
+    (tmp_path / "log.ndjson").write_text(json.dumps(query("\ud800")) + "\n")
+    with pytest.raises(DataError, match="'query_id': holds text that is no Unicode"):
+        monitor(SETTINGS, log=tmp_path / "log.ndjson")
+    (tmp_path / "log.ndjson").write_text("\n")
+    with pytest.raises(DataError, match="has no rows"):
+        monitor(SETTINGS, log=tmp_path / "log.ndjson")
+    (tmp_path / "log.ndjson.gz").write_bytes(b"\x1f\x8b no gzip")
+    with pytest.raises(DataError, match="cannot be read"):
+        monitor(SETTINGS, log=tmp_path / "log.ndjson.gz")
+    with pytest.raises(DataError, match="with ubi, a path of its documents"):
+        monitor(SETTINGS, log=pd.DataFrame({"query_id": ["q"]}))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            {"relevance": {}},
+            "ubi with relevance.mode label; expected events, such as {click: 1, purchase: 4}",
+        ),
+        (
+            {"relevance": {"events": {"click": 1}, "event_log": {"path": "x"}}},
+            "ubi with relevance.event_log; expected",
+        ),
+        (
+            {"relevance": {"events": {"click": 1}, "list_column": "x"}},
+            "ubi with relevance.list_column; expected",
+        ),
+        ({"columns": {"rank": "position"}}, "ubi with columns.item_id None; expected item_id: object_id"),
+        ({"ubi": {}}, "ubi has no 'impressions'"),
+        ({"ubi": {"impressions": "views"}}, "ubi.impressions is 'views'"),
+    ],
+)
+def test_configurations_that_are_refused(more: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_monitor_config({**SETTINGS, **more})
+    assert told in str(caught.value)
+
+
+def test_from_the_command_line_with_a_baseline(ltr: Cli, tmp_path: Path) -> None:
+    for name in ("now", "before"):
+        (tmp_path / name).mkdir()
+        queries = [query(f"{name}{at}") for at in range(300)]
+        item = "a" if name == "before" else "c"
+        written(
+            tmp_path / name,
+            queries,
+            [event(f"{name}{at}", "click", item if at % 3 else "b") for at in range(300)],
+        )
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**SETTINGS, "log": "now", "baseline": "before"}))
+    code, out, _ = ltr("monitor", tmp_path / "m.yaml", "-o", tmp_path / "out")
+    assert code == 4
+    assert out.startswith("ALERT change mrr@10 -0.4444 [")
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert [Path(file).name for file in provenance["files"]["log"]] == [
+        "ubi_events.ndjson",
+        "ubi_queries.ndjson",
+    ]
+
+
+def test_events_alone_are_an_event_log_of_any_table(tmp_path: Path) -> None:
+    """Fields of documents have dots in their names, in NDJSON as in Parquet."""
+    rows = [
+        (q["query_id"], item, at) for q in QUERIES for at, item in enumerate(q["query_response_hit_ids"], 1)
+    ]
+    log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"])
+    (tmp_path / "events.ndjson").write_text(
+        exported([e for e in EVENTS if "hover" not in e["action_name"]], "e")
+    )
+    parquet.write_table(pa.Table.from_pylist(EVENTS[:3]), tmp_path / "events.parquet")
+    for name in ("events.ndjson", "events.parquet"):
+        join = {
+            "path": str(tmp_path / name),
+            "event": "action_name",
+            "item_id": "event_attributes.object.object_id",
+        }
+        settings = {
+            "columns": {"rank": "rank", "item_id": "sku"},
+            "relevance": {"events": {"click": 1, "purchase": 4}, "event_log": join},
+            "metrics": ["mrr@10"],
+        }
+        assert monitor(settings, log=log).windows[0].means["mrr@10"] == MRR
