@@ -19,7 +19,7 @@ from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before
-from ltr_harness.readers.trec_lines import Names, names_of
+from ltr_harness.readers.trec_columns import Names, names_of
 
 Role = Literal["qrels", "run"]
 

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.readers.trec_lines import Lines, Names
+from ltr_harness.readers import trec_kernels as kernels
+from ltr_harness.readers.trec_columns import Names, Texts
+from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.readers.trec_subtopics import by_document
 from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
@@ -44,7 +46,7 @@ class Qrels:
 
     path: Path
     queries: Names
-    documents: Names
+    documents: Names | Texts
     grades: NDArray[np.int64] | NDArray[np.float64]
     form: str = "TREC qrels"
     subtopics: Subtopics | None = None
@@ -84,7 +86,7 @@ class TrecRun:
     path: Path
     tag: str
     queries: Names
-    documents: Names
+    documents: Names | Texts
     scores: NDArray[np.float64]
     notes: tuple[str, ...] = ()
     form: str = "TREC run"
@@ -106,7 +108,7 @@ def read_qrels(
     """
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), fields, more=False)
-    queries, documents = lines.names("query"), lines.names("document")
+    queries, documents = lines.names("query"), lines.texts("document")
     grades = lines.numbers("grade", expected)
     lines.report(
         (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
@@ -125,8 +127,9 @@ def read_qrels(
     if judged.n_several:
         said = f"{count_of(judged.n_several, 'document')} with judgments for several subtopics (the second column)"
         notes = (f"{lines.path}: {said}; metrics that know no subtopics take the highest grade",)
-    queries, documents = (Names(one.values, one.codes[judged.lines]) for one in (queries, documents))
-    return Qrels(lines.path, queries, documents, judged.grades, form, judged.subtopics, notes)
+    kept = Names(documents.values, documents.codes[judged.lines])
+    queries = Names(queries.values, queries.codes[judged.lines])
+    return Qrels(lines.path, queries, kept, judged.grades, form, judged.subtopics, notes)
 
 
 def read_ntcir_qrels(path: str | Path) -> Qrels:
@@ -136,7 +139,7 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
         DataError: with file and line, every line of another form and every document that is judged twice for a query.
     """
     lines = Lines(Path(path), "query document level", more=False)
-    queries, documents, levels = (lines.names(name) for name in ("query", "document", "level"))
+    queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
     forms = [re.fullmatch(r"L(\d{1,9})", level) for level in levels.values.tolist()]
     lines.report(
         np.array([form is None for form in forms])[levels.codes],
@@ -158,7 +161,7 @@ def read_marco_run(path: str | Path) -> TrecRun:
     """
     expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
     lines = Lines(Path(path), "query document rank", more=False)
-    queries, documents = lines.names("query"), lines.names("document")
+    queries, documents = lines.names("query"), lines.texts("document")
     ranks = lines.numbers("rank", expected)
     lines.report(
         ~np.isnan(ranks) & ((ranks < 1) | (ranks != np.floor(ranks))),
@@ -178,7 +181,7 @@ def read_run(path: str | Path) -> TrecRun:
             that is no number, and every document that is listed twice for a query.
     """
     lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
-    queries, documents, tags = lines.names("query"), lines.names("document"), lines.names("tag")
+    queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
     scores = lines.numbers("score", "a number: every document needs a score")
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
@@ -216,7 +219,7 @@ def checked_judgments(
     )
 
 
-def line_before(queries: Names, documents: Names) -> NDArray[np.int64]:
+def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
     """Where each row's query and document stood last before it; -1 where they did not."""
     key = queries.codes * documents.values.size + documents.codes
     order = np.argsort(key, kind="stable")
@@ -226,11 +229,27 @@ def line_before(queries: Names, documents: Names) -> NDArray[np.int64]:
     return before
 
 
+def by_query(queries: Names) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows query by query, in their order; empty where they stand so; and where each query begins.
+
+    Args:
+        queries: of the rows.
+    """
+    codes = queries.codes
+    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    if starts.size + 1 == queries.values.size:
+        return np.empty(0, dtype=np.int64), np.concatenate([[0], starts, [codes.size]])
+    boundaries = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=queries.values.size))])
+    return np.argsort(codes, kind="stable"), boundaries
+
+
 def _refuse_twice(
-    lines: Lines, queries: Names, documents: Names, what: str, subtopics: Names | None = None
+    lines: Lines, queries: Names, documents: Texts, what: str, subtopics: Names | None = None
 ) -> None:
     """Report every document that is listed again for the same query, or the same subtopic of one."""
     lists = queries
+    if subtopics is None and not kernels.has_twice(*by_query(queries), documents.packed, documents.offsets):
+        return
     if subtopics is not None:
         lists = Names(queries.values, queries.codes * subtopics.values.size + subtopics.codes)
     before = line_before(lists, documents)
@@ -239,7 +258,7 @@ def _refuse_twice(
         subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"
         return (
             f"document {str(documents.values[documents.codes[row]])!r} is {what} for query "
-            f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.lines[before[row]]} already"
+            f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.line(int(before[row]))} already"
         )
 
     each = "each document once per query" + ("" if subtopics is None else " and subtopic (the second column)")
@@ -251,17 +270,24 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
     ranks = lines.numbers_if_all_are("rank")
     if ranks is None:
         return [f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"]
-    order = np.lexsort((-scores, queries.codes))
-    same = queries.codes[order][1:] == queries.codes[order][:-1]
-    contrary = same & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
-    if not contrary.any():
+    n = kernels.contrary_queries(queries.codes, scores, ranks, queries.values.size)
+    if n < 0:
+        n = _contrary_queries(queries, scores, ranks)
+    if not n:
         return []
-    n = np.unique(queries.codes[order][1:][contrary]).size
     return [
         f"{lines.path}: ranks contradict the scores in {n:,} of {count_of(queries.values.size, 'query')}; the "
         "scores decide, "
         "higher first"
     ]
+
+
+def _contrary_queries(queries: Names, scores: NDArray[np.float64], ranks: NDArray[np.float64]) -> int:
+    """See the kernel; whatever the order of the rows."""
+    order = np.lexsort((-scores, queries.codes))
+    same = queries.codes[order][1:] == queries.codes[order][:-1]
+    contrary = same & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
+    return np.unique(queries.codes[order][1:][contrary]).size
 
 
 def some_of(names: Sequence[str] | NDArray[np.str_]) -> str:

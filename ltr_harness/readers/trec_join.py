@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.readers.trec import Qrels, TrecRun, checked_judgments, some_of
-from ltr_harness.readers.trec_lines import Names
+from ltr_harness.readers.trec_columns import Names, Texts
 from ltr_harness.wording import count_of
 
 
@@ -102,7 +102,7 @@ def join(
     return Joined(judgments, scores, order < listed.size, notes)
 
 
-def _judged_lines(qrels: Qrels, query: NDArray[np.int64], documents: Names) -> NDArray[np.int64]:
+def _judged_lines(qrels: Qrels, query: NDArray[np.int64], documents: Names | Texts) -> NDArray[np.int64]:
     """The line of the qrels that judges each document of a run for its query; -1 where none does."""
     from pyarrow import array
     from pyarrow.compute import index_in

@@ -2,64 +2,38 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.files import located, text_bytes
+from ltr_harness.readers.files import located, release, text_bytes
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
+from ltr_harness.readers.trec_columns import Coded, Names, Numbers, Packed, Texts, Tokens, names_of, number_of
 from ltr_harness.wording import count_of
 
 NUMBERS = ("grade", "score")
 """Fields that must be numbers."""
+_NUMBERS = (*NUMBERS, "rank")
+_TEXTS = ("document",)
+_UNREAD = ("Q0",)
+
+_BLOCK = 8192
+"""Lines that are split at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Names:
-    """A column of names, each different one stored once.
+class _Block(NamedTuple):
+    """Where a block of lines begins: its first byte, line and row, the last one counted before comments go."""
 
-    Attributes:
-        values: (n_distinct,), in the order they first appear.
-        codes: int64 (n_rows,), which of them each row has.
-    """
-
-    values: NDArray[np.str_]
-    codes: NDArray[np.int64]
-
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows.
-
-        Args:
-            rows: int64 (n,).
-        """
-        return self.values[self.codes[rows]]
-
-
-def names_of(
-    values: Sequence[str], codes: NDArray[np.int64], source: str, column: str, bound: Bound
-) -> Names:
-    """A column of names, where they do not take more memory than they may.
-
-    Args:
-        values: the different ones.
-        codes: int64 (n_rows,), which of them each row has.
-        source, column: what messages call them.
-        bound: of the memory.
-
-    Raises:
-        DataError: one long name would make all as wide.
-    """
-    longest = max(map(len, values))
-    found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
-    bound.refuse(source, found, 4 * longest * len(values))
-    return Names(np.array(values, dtype=np.str_), codes)
+    at: int
+    line: int
+    row: int
 
 
 class Lines:
@@ -80,82 +54,169 @@ class Lines:
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
         self.path = located([str(path)], Path())[0]
         self._form = form.split()
+        self._more = more
         data = text_bytes(self.path)
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
-        n_fields = len(self._form)
-        most = _n_lines(self._data)
-        starts = np.empty((n_fields, most), dtype=np.int64)
-        ends = np.empty((n_fields, most), dtype=np.int64)
-        lines = np.empty(most, dtype=np.int64)
-        counts = np.empty(most, dtype=np.int64)
-        n_rows = _split(self._data, starts, ends, lines, counts)
-        self._starts, self._ends, self.lines = starts[:, :n_rows], ends[:, :n_rows], lines[:n_rows]
-        counts = counts[:n_rows]
-        wrong = counts < n_fields if more else counts != n_fields
-        comments = np.flatnonzero(self._data[self._starts[0]] == ord("#"))
-        if comments.size:
-            kept = np.ones(n_rows, dtype=bool)
-            kept[comments] = [not wrong[row] and self._is_row(row) for row in comments.tolist()]
-            self._starts, self._ends, self.lines = (
-                self._starts[:, kept],
-                self._ends[:, kept],
-                self.lines[kept],
-            )
-            counts, wrong, n_rows = counts[kept], wrong[kept], int(kept.sum())
-        if not n_rows:
-            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
+        most = kernels.most_lines(self._data)
+        self._columns: dict[str, Any] = {
+            field: Numbers(most)
+            if field in _NUMBERS
+            else Packed(most, self._data.size)
+            if field in _TEXTS
+            else Coded(most)
+            for field in self._form
+            if field not in _UNREAD
+        }
+        self._blocks: list[_Block] = []
+        self._comments: list[int] = []  # rows that are passed over, counted with them
+        self._wrong: list[tuple[int, int]] = []  # row and fields of the first of them
         self._problems: list[tuple[int, Problem]] = []
         self._n_found = 0
-        every = f", like all {n_rows:,}" if wrong.all() and n_rows > 1 else ""
-        if every:  # a file of another kind, not a file with mistakes: one line says it
-            wrong = np.arange(n_rows) == 0
-        self.report(
-            wrong,
-            lambda row: f"the line has {count_of(counts[row], 'field')}{every}",
-            f"`{form}`",
-        )
+        n_wrong = self._read()
+        if not self.n_rows:
+            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
+        # a file of another kind, not a file with mistakes: one line says it
+        every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
+        for row, fields in self._wrong[: 1 if every else SHOWN]:
+            problem = Problem(
+                self._place(row), f"the line has {count_of(fields, 'field')}{every}", f"`{form}`"
+            )
+            self._problems.append((row, problem))
+        self._n_found = 1 if every else n_wrong
         self.finish()
+
+    def _read(self) -> int:
+        """Split all lines, hand their fields to the columns; the number of wrong lines."""
+        starts = np.empty((_BLOCK, len(self._form)), dtype=np.int64)
+        ends, lines, counts = np.empty_like(starts), *np.empty((2, _BLOCK), dtype=np.int64)
+        at = line = raw = released = n_wrong = 0
+        self.n_rows = 0
+        while at < self._data.size:
+            self._blocks.append(_Block(at, line, raw))
+            n, at, passed = kernels.split(self._data, at, starts, ends, lines, counts)
+            kept, wrong = self._kept(starts[:n], ends[:n], counts[:n], raw)
+            if wrong.any():
+                rows = np.flatnonzero(wrong)[: SHOWN - len(self._wrong)]
+                self._wrong += [(self.n_rows + int(row), int(counts[kept][row])) for row in rows]
+                n_wrong += int(wrong.sum())
+            if not n_wrong:
+                for place, field in enumerate(self._form):
+                    if field in self._columns:
+                        spans = (np.ascontiguousarray(one[kept, place]) for one in (starts[:n], ends[:n]))
+                        self._columns[field].add(Tokens(self._data, *spans), self.n_rows)
+            self.n_rows += wrong.size
+            raw, line = raw + n, line + passed
+            if at - released > 1 << 23:
+                release(self._data[released:at])
+                released = at
+        return n_wrong
+
+    def _kept(
+        self, starts: NDArray[np.int64], ends: NDArray[np.int64], counts: NDArray[np.int64], raw: int
+    ) -> tuple[Any, NDArray[np.bool_]]:
+        """Which rows of a block are no comments, and which of those have another number of fields."""
+        n_fields = len(self._form)
+        wrong = counts < n_fields if self._more else counts != n_fields
+        comments = np.flatnonzero(self._data[starts[:, 0]] == ord("#"))
+        if not comments.size:
+            return slice(0, counts.size), wrong
+        kept = np.ones(counts.size, dtype=bool)
+        kept[comments] = [
+            not wrong[row] and self._is_row(starts[row], ends[row]) for row in comments.tolist()
+        ]
+        self._comments += (raw + np.flatnonzero(~kept)).tolist()
+        rows = np.flatnonzero(kept)
+        return rows, wrong[rows]
 
     def names(self, field: str) -> Names:
         """A field of names."""
-        at = self._form.index(field)
-        lengths = self._ends[at] - self._starts[at]
+        column = self._columns[field]
+        values = column.values()
+        lengths = np.array([len(value) for value in values])
+        codes = column.codes[: self.n_rows]
+        self._refuse_long(field, lambda: lengths[codes], int(lengths.max()))
+        return self._decoded(values, codes, field)
+
+    def texts(self, field: str) -> Texts:
+        """A field of names, most of which are different."""
+        column = self._columns[field]
+        offsets = column.offsets[: self.n_rows + 1]
+        self._refuse_long(field, lambda: np.diff(offsets), column.longest)
+
+        def encode(array: Any) -> Names:
+            encoded = array.dictionary_encode()
+            return self._decoded(
+                encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64), field
+            )
+
+        longest = column.longest if column.ascii else None
+        made = Texts(column.packed[: offsets[-1]], offsets, encode, longest)
+        # told now where it would be told when they become texts
+        if column.with_nul or 4 * column.longest * self.n_rows > Bound.of_file(len(self._data)).most:
+            _ = made.values
+        return made
+
+    def _refuse_long(self, field: str, lengths: Callable[[], NDArray[np.int64]], longest: int) -> None:
+        if longest <= LONGEST_ID:
+            return
+        of_row = lengths()
         self.report(
-            lengths > LONGEST_ID,
-            lambda row: f"the {field} is {count_of(lengths[row], 'byte')} long",
+            of_row > LONGEST_ID,
+            lambda row: f"the {field} is {count_of(of_row[row], 'byte')} long",
             f"at most {LONGEST_ID:,}",
         )
-        if (lengths > LONGEST_ID).any():
-            self.finish()
-        encoded = self._column(field).dictionary_encode()
-        values = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
-        codes = encoded.indices.to_numpy().astype(np.int64)
+        self.finish()
+
+    def _decoded(self, encoded: Sequence[bytes], codes: NDArray[np.int64], field: str) -> Names:
+        values = [value.decode("utf-8", "backslashreplace") for value in encoded]
         # NumPy's texts lose NUL bytes at their end, which would make two names one.
         with_nul = np.array(["\0" in value for value in values])
-        self.report(
-            with_nul[codes], lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes"
-        )
+        if with_nul.any():
+            self.report(
+                with_nul[codes],
+                lambda row: f"the {field} is {self.text(row, field)}",
+                "text without NUL bytes",
+            )
         return names_of(values, codes, str(self.path), field, Bound.of_file(len(self._data)))
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
         """A field of numbers; what is none is reported, NaN too, and is NaN here."""
-        column = self._column(field)
-        values = _as_numbers(column)
-        if values is None:
-            values = np.array([_number(token) for token in column.to_pylist()])
+        values: NDArray[np.float64] = self._columns[field].values[: self.n_rows]
         self.report(np.isnan(values), lambda row: f"the {field} is {self.text(row, field)}", expected)
         return values
 
     def numbers_if_all_are(self, field: str) -> NDArray[np.float64] | None:
         """A field of numbers; None where a line has something else there."""
-        return _as_numbers(self._column(field))
+        column = self._columns[field]
+        return column.values[: self.n_rows] if column.strict else None
 
     def text(self, row: int, field: str) -> str:
         """One field as it stands in the file, in quotes."""
+        _, starts, ends = self._located(row)
         at = self._form.index(field)
-        raw = self._data[self._starts[at, row] : self._ends[at, row]].tobytes()
+        raw = self._data[starts[at] : ends[at]].tobytes()
         shown = raw[:60].decode("utf-8", "backslashreplace")
         return repr(shown + "…" if len(raw) > 60 else shown)
+
+    def line(self, row: int) -> int:
+        """The number of a row's line in the file."""
+        return self._located(row)[0]
+
+    def _place(self, row: int) -> str:
+        return f"{self.path}:{self.line(row)}"
+
+    def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+        """A row's line, and where its fields stand: its block is split again, which only messages need."""
+        raw = row
+        for comment in self._comments:
+            if comment > raw:
+                break
+            raw += 1
+        block = self._blocks[bisect_right(self._blocks, raw, key=lambda one: one.row) - 1]
+        starts = np.empty((raw - block.row + 1, len(self._form)), dtype=np.int64)
+        ends, lines, counts = np.empty_like(starts), *np.empty((2, len(starts)), dtype=np.int64)
+        kernels.split(self._data, block.at, starts, ends, lines, counts)
+        return block.line + int(lines[-1]), starts[-1], ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
         """Keep a problem for each bad row, for `finish` to tell.
@@ -168,8 +229,7 @@ class Lines:
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
         self._problems += [
-            (row, Problem(f"{self.path}:{self.lines[row]}", found(row), expected))
-            for row in rows[:SHOWN].tolist()
+            (row, Problem(self._place(row), found(row), expected)) for row in rows[:SHOWN].tolist()
         ]
 
     def finish(self) -> None:
@@ -178,105 +238,9 @@ class Lines:
             ordered = [problem for _, problem in sorted(self._problems, key=lambda entry: entry[0])]
             raise DataError(limited(ordered, self._n_found, "such line"))
 
-    def _is_row(self, row: int) -> bool:
+    def _is_row(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
         """Whether a line that starts with # has a name there and numbers where they belong."""
         numbers = [at for at, field in enumerate(self._form) if field in NUMBERS]
-        return self._ends[0, row] - self._starts[0, row] > 1 and not any(
-            np.isnan(_number(self._data[self._starts[at, row] : self._ends[at, row]].tobytes()))
-            for at in numbers
+        return ends[0] - starts[0] > 1 and not any(
+            np.isnan(number_of(self._data[starts[at] : ends[at]].tobytes())) for at in numbers
         )
-
-    def _column(self, field: str) -> Any:
-        """One field of all lines, a `pyarrow.LargeBinaryArray`."""
-        from pyarrow import Array, large_binary, py_buffer
-
-        at = self._form.index(field)
-        starts = np.ascontiguousarray(self._starts[at])
-        offsets = np.zeros(starts.size + 1, dtype=np.int64)
-        np.cumsum(self._ends[at] - starts, out=offsets[1:])
-        packed = np.empty(int(offsets[-1]), dtype=np.uint8)
-        _gather(self._data, starts, offsets, packed)
-        return Array.from_buffers(large_binary(), starts.size, [None, py_buffer(offsets), py_buffer(packed)])
-
-
-def _as_numbers(column: Any) -> NDArray[np.float64] | None:
-    """A column of texts as float64, correctly rounded; None where one of them is no plain number."""
-    from pyarrow import ArrowInvalid, float64, large_string
-
-    try:
-        values: NDArray[np.float64] = column.cast(large_string()).cast(float64()).to_numpy()
-    except ArrowInvalid:
-        return None
-    return values
-
-
-def _number(token: bytes) -> float:
-    """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
-    try:
-        return np.nan if b"_" in token else float(token)
-    except ValueError:
-        return np.nan
-
-
-@compiled
-def _ends_line(data: NDArray[np.uint8], at: int) -> bool:
-    """LF, or a CR that no LF follows."""
-    return data[at] == 10 or (data[at] == 13 and (at + 1 == data.size or data[at + 1] != 10))
-
-
-@compiled
-def _n_lines(data: NDArray[np.uint8]) -> int:
-    lines = 1
-    for at in range(data.size):
-        lines += _ends_line(data, at)
-    return lines
-
-
-@compiled
-def _split(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> int:
-    """Where the fields of each line stand, the line's number and how many fields it has; returns the rows."""
-    row = 0
-    line = 0
-    at = 0
-    size = data.size
-    wanted = starts.shape[0]
-    while at < size:
-        line += 1
-        field = 0
-        while at < size and not _ends_line(data, at):
-            byte = data[at]
-            if byte == 32 or 9 <= byte <= 13:
-                at += 1
-                continue
-            begin = at
-            while at < size and data[at] != 32 and not 9 <= data[at] <= 13:
-                at += 1
-            if field < wanted:
-                starts[field, row] = begin
-                ends[field, row] = at
-            field += 1
-        at += 1
-        if field > 0:
-            lines[row] = line
-            counts[row] = field
-            row += 1
-    return row
-
-
-@compiled
-def _gather(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    packed: NDArray[np.uint8],
-) -> None:
-    for row in range(starts.size):
-        at = starts[row] - offsets[row]
-        for i in range(offsets[row], offsets[row + 1]):
-            packed[i] = data[at + i]

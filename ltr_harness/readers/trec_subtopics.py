@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.readers.trec_lines import Names
+from ltr_harness.readers.trec_columns import Names, Texts
 from ltr_harness.subtopics import Subtopics
 
 
@@ -27,7 +27,9 @@ class ByDocument(NamedTuple):
     n_several: int
 
 
-def by_document(queries: Names, documents: Names, grades: NDArray[np.int64], subtopics: Names) -> ByDocument:
+def by_document(
+    queries: Names, documents: Names | Texts, grades: NDArray[np.int64], subtopics: Names
+) -> ByDocument:
     """One judgment for each document of a query from lines of which none comes twice.
 
     Args:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import bind
+from ltr_harness.readers import trec_lines
 from ltr_harness.readers.trec import Qrels, TrecRun, read_qrels, read_run
 from ltr_harness.readers.trec_join import Joined, join
 
@@ -128,6 +129,56 @@ def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
     )
     (note,) = read_run(write("1 Q0 a - 9 t\n")).notes
     assert "the ranks are not all numbers" in note
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory: Any) -> None:
+    """Names, numbers and places, against `str.split` and `float`; blocks of three lines, so that names meet again."""
+    name = st.text(st.sampled_from("abü#1\x01"), min_size=1, max_size=9)
+    number = st.one_of(
+        st.floats(allow_nan=False).map(repr),
+        st.integers(-(10**20), 10**20).map(str),
+        st.decimals(-100, 100, places=6).map(str),
+        st.sampled_from(
+            ["-0", "-0.0", "1.", ".5", "+3", "007", "1e5", "9007199254740993", "0." + "0" * 30 + "1"]
+        ),
+    )
+    blank = st.sampled_from([" ", "\t", "  ", " \x0b"])
+    expected, text = [], ""
+    for i in range(data.draw(st.integers(1, 12))):
+        query, score, tag = data.draw(name), data.draw(number), data.draw(name)
+        gap = data.draw(blank)
+        text += data.draw(st.sampled_from(["", "\n", " \r\n", "# two fields\n"]))
+        text += gap.join(["q" + query, "Q0", f"{i}d" + tag, "1", score, "t" + tag]) + data.draw(
+            st.sampled_from(["\n", "\r\n", "\r", " more\n"])
+        )
+        expected.append(("q" + query, f"{i}d" + tag, float(score)))
+    path = tmp_path_factory.mktemp("lines") / "file"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec_lines, "_BLOCK", 3)
+        run = read_run(path)
+        lines = trec_lines.Lines(path, "query Q0 document rank score tag", more=True)
+    assert [(query, document, repr(score)) for query, document, score in rows(run)] == [
+        (query, document, repr(score)) for query, document, score in expected
+    ]
+    numbered = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    assert run.documents.values.tolist() == [document for _, document, _ in expected]
+    for row, (query, document, _) in enumerate(expected):
+        assert lines.text(row, "document") == repr(document)
+        assert numbered[lines.line(row) - 1].split()[0] == query
+
+
+def test_very_many_names_keep_their_numbers(write: Write) -> None:
+    run = read_run(write("".join(f"query{i % 30_011} Q0 d{i} 1 2 tag{i}\n" for i in range(60_000))))
+    every = np.arange(60_000)
+    assert run.queries.of(every).tolist() == [f"query{i % 30_011}" for i in range(60_000)]
+    assert run.tag == "tag59999"
+    with pytest.raises(
+        DataError, match=r":60001: document 'd7' is listed for query 'query7' on line 8 already"
+    ):
+        read_run(write("".join(f"query{i % 30_011} Q0 d{i} 1 2 t\n" for i in [*range(60_000), 7])))
 
 
 # --- what is refused ---

@@ -1,0 +1,236 @@
+"""Columns of names and of numbers, filled a block of lines at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.readers import trec_kernels as kernels
+from ltr_harness.readers.cost import Bound
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names, each different one stored once.
+
+    Attributes:
+        values: (n_distinct,), in the order they first appear.
+        codes: int64 (n_rows,), which of them each row has.
+    """
+
+    values: NDArray[np.str_]
+    codes: NDArray[np.int64]
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names of the given rows.
+
+        Args:
+            rows: int64 (n,).
+        """
+        return self.values[self.codes[rows]]
+
+
+def names_of(
+    values: Sequence[str], codes: NDArray[np.int64], source: str, column: str, bound: Bound
+) -> Names:
+    """A column of names, where they do not take more memory than they may.
+
+    Args:
+        values: the different ones.
+        codes: int64 (n_rows,), which of them each row has.
+        source, column: what messages call them.
+        bound: of the memory.
+
+    Raises:
+        DataError: one long name would make all as wide.
+    """
+    longest = max(map(len, values))
+    found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
+    bound.refuse(source, found, 4 * longest * len(values))
+    return Names(np.array(values, dtype=np.str_), codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of names, most of them different, as bytes: texts are made when somebody asks for them.
+
+    Attributes:
+        packed: uint8, one row's name after the other.
+        offsets: int64 (n_rows + 1,), where each begins.
+        encode: makes `Names` of it.
+        longest: bytes; None where a name is not ASCII.
+    """
+
+    packed: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    encode: Callable[[Any], Names]
+    longest: int | None
+
+    @property
+    def values(self) -> NDArray[np.str_]:
+        """See `Names`."""
+        return self._names.values
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """See `Names`."""
+        return self._names.codes
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names of the given rows.
+
+        Args:
+            rows: int64 (n,).
+        """
+        if self.longest is None:
+            return self._names.of(rows)
+        texts = np.zeros((rows.size, self.longest), dtype=np.uint32)
+        kernels.widen(self.packed, self.offsets, rows, texts)
+        return texts.view(f"<U{self.longest}")[:, 0]
+
+    @cached_property
+    def _names(self) -> Names:
+        from pyarrow import Array, large_binary, py_buffer
+
+        buffers = [None, py_buffer(self.offsets), py_buffer(self.packed)]
+        return self.encode(Array.from_buffers(large_binary(), self.offsets.size - 1, buffers))
+
+
+class Tokens(NamedTuple):
+    """A field of some lines.
+
+    Attributes:
+        data: uint8 (n_bytes,), the whole file.
+        starts, ends: int64 (n_lines,), where the tokens stand in it.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Coded:
+    """A column of few different names, block by block."""
+
+    def __init__(self, most: int) -> None:
+        self.codes = np.empty(most, dtype=np.int64)
+        self._n = 0
+        self._store = np.empty(1 << 16, dtype=np.uint8)
+        self._ends = np.empty(1 << 10, dtype=np.int64)
+        self._table = np.full(1 << 11, -1, dtype=np.int64)
+
+    def add(self, tokens: Tokens, row: int) -> None:
+        """Take in a block.
+
+        Args:
+            tokens: one of each line.
+            row: the first line's.
+        """
+        data, starts, ends = tokens
+        rows = slice(row, row + starts.size)
+        self._make_room(int((ends - starts).sum()), starts.size)
+        names = (self._store, self._ends, self._table)
+        self._n = kernels.encode(data, starts, ends, names, self._n, self.codes[rows])
+
+    def _make_room(self, n_bytes: int, n_names: int) -> None:
+        used = int(self._ends[self._n - 1]) if self._n else 0
+        if used + n_bytes > self._store.size:
+            self._store = np.resize(self._store, 2 * (used + n_bytes))
+        if self._n + n_names > self._ends.size:
+            self._ends = np.resize(self._ends, 2 * (self._n + n_names))
+        if 2 * (self._n + n_names) > self._table.size:
+            self._table = np.empty(1 << (4 * (self._n + n_names)).bit_length(), dtype=np.int64)
+            kernels.rehash(self._store, self._ends, self._n, self._table)
+
+    def values(self) -> list[bytes]:
+        ends = self._ends[: self._n].tolist()
+        whole = self._store[: ends[-1] if ends else 0].tobytes()
+        return [whole[start:end] for start, end in pairwise([0, *ends])]
+
+
+class Numbers:
+    """A column of numbers, block by block; `strict` while Arrow takes all of them."""
+
+    def __init__(self, most: int) -> None:
+        self.values = np.empty(most)
+        self.strict = True
+
+    def add(self, tokens: Tokens, row: int) -> None:
+        """Take in a block.
+
+        Args:
+            tokens: one of each line.
+            row: the first line's.
+        """
+        data, starts, ends = tokens
+        hard = np.empty(starts.size, dtype=np.int64)
+        into = self.values[row : row + starts.size]
+        rows = hard[: kernels.plain_numbers(data, starts, ends, into, hard)]
+        if not rows.size:
+            return
+        texts = _gathered(data, starts[rows], ends[rows])
+        values = _as_numbers(texts)
+        if values is None:
+            self.strict = False
+            values = np.array([number_of(token) for token in texts.to_pylist()])
+        into[rows] = values
+
+
+class Packed:
+    """A column of names, most of them different, block by block."""
+
+    def __init__(self, most: int, n_bytes: int) -> None:
+        self.packed = np.empty(n_bytes, dtype=np.uint8)  # pages that are not written take no memory
+        self.offsets = np.zeros(most + 1, dtype=np.int64)
+        self.longest = 0
+        self.with_nul = False
+        self.ascii = True
+
+    def add(self, tokens: Tokens, row: int) -> None:
+        """Take in a block.
+
+        Args:
+            tokens: one of each line.
+            row: the first line's.
+        """
+        data, starts, ends = tokens
+        into = self.offsets[row : row + starts.size + 1]
+        longest, with_nul, is_ascii = kernels.gather(data, starts, ends, self.packed, into)
+        self.longest = max(self.longest, longest)
+        self.with_nul |= with_nul
+        self.ascii &= is_ascii
+
+
+def _gathered(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
+    """Tokens as a `pyarrow.LargeBinaryArray`."""
+    from pyarrow import Array, large_binary, py_buffer
+
+    offsets = np.zeros(starts.size + 1, dtype=np.int64)
+    packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
+    kernels.gather(data, starts, ends, packed, offsets)
+    return Array.from_buffers(large_binary(), starts.size, [None, py_buffer(offsets), py_buffer(packed)])
+
+
+def _as_numbers(column: Any) -> NDArray[np.float64] | None:
+    """A column of texts as float64, correctly rounded; None where one of them is no plain number."""
+    from pyarrow import ArrowInvalid, float64, large_string
+
+    try:
+        values: NDArray[np.float64] = column.cast(large_string()).cast(float64()).to_numpy()
+    except ArrowInvalid:
+        return None
+    return values
+
+
+def number_of(token: bytes) -> float:
+    """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
+    try:
+        return np.nan if b"_" in token else float(token)
+    except ValueError:
+        return np.nan
