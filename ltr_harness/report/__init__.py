@@ -33,6 +33,7 @@ SECTIONS = {
     "paired": "ltr_harness.report.sections.paired:section",
     "pairs": "ltr_harness.report.sections.pairs:section",
     "cutoffs": "ltr_harness.report.sections.cutoffs:section",
+    "precision_recall": "ltr_harness.report.sections.precision_recall:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
     "slices": "ltr_harness.report.sections.slices:section",
     "queries": "ltr_harness.report.sections.queries:section",

@@ -1,0 +1,146 @@
+"""Precision over recall at eleven points: by hand, beside trec_eval, under ties, and as a section of the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr_harness.comparison import compare
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import parse_metric
+from ltr_harness.report import ReportData
+from ltr_harness.report.blocks import Chart, Table
+from ltr_harness.report.charts import file_spec
+from ltr_harness.report.numbers.precision_recall import LEVELS, interpolated
+from ltr_harness.report.sections.precision_recall import section
+
+
+def curve(relevant: list[list[int]], scores: list[list[int]] | None = None) -> list[float]:
+    groups = QueryGroups.from_sizes([len(query) for query in relevant])
+    labels = np.concatenate(relevant).astype(float)
+    ranked = [range(len(query), 0, -1) for query in relevant] if scores is None else scores
+    judgments = Judgments.checked(labels, groups)
+    found = interpolated(judgments, labels > 0, np.concatenate([np.array(one, float) for one in ranked]))
+    return [float(value) for value in found]
+
+
+def test_by_hand() -> None:
+    # hits at ranks 1 and 3: precision 1 up to a recall of 1/2, then 2/3
+    assert curve([[1, 0, 1, 0]]) == [1.0] * 6 + [2 / 3] * 5
+    # hits at ranks 2 and 3 of 3: the second hit's precision, 2/3, is better than the first one's
+    assert curve([[0, 1, 1]]) == [2 / 3] * 11
+    # the mean over two queries; one without relevant documents is left out
+    expected = [(1 + 2 / 3) / 2] * 6 + [2 / 3] * 5
+    assert curve([[1, 0, 1, 0], [0, 0], [0, 1, 1]]) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_constant_model_has_the_precision_of_chance_everywhere() -> None:
+    assert curve([[0, 0, 1, 0]], [[5, 5, 5, 5]]) == [0.25] * 11
+    assert (
+        curve([[1, 0, 0, 1]], [[5, 5, 5, 1]])[0] == 0.5
+    )  # a third of a hit at each of three ranks; then the other
+
+
+def exact(relevant: list[int], scores: list[int]) -> list[Fraction]:
+    order = sorted(range(len(scores)), key=lambda row: -scores[row])
+    hits = []
+    for rank, row in enumerate(order):
+        tied = [other for other in order if scores[other] == scores[row]]
+        above = sum(relevant[other] for other in order if scores[other] > scores[row])
+        within = rank + 1 - sum(scores[other] > scores[row] for other in order)
+        hits.append(above + Fraction(within * sum(relevant[other] for other in tied), len(tied)))
+    total = sum(relevant)
+    return [
+        max(hit / (rank + 1) for rank, hit in enumerate(hits) if hit / total >= Fraction(level, 10))
+        for level in range(11)
+    ]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4)), min_size=1, max_size=12),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_lists_with_ties(queries: list[list[tuple[int, int]]]) -> None:
+    relevant = [[hit for hit, _ in query] for query in queries]
+    scores = [[score for _, score in query] for query in queries]
+    wanted = [exact(*pair) for pair in zip(relevant, scores, strict=True) if any(pair[0])]
+    if wanted:
+        expected = [float(sum(column) / len(wanted)) for column in zip(*wanted, strict=True)]
+        assert curve(relevant, scores) == pytest.approx(expected, abs=1e-12)
+
+
+def test_trec_eval() -> None:
+    """For numbers of relevant documents that divide 10: for others it rounds, so that 2 of 3 are a recall of 0.7."""
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
+    rng = np.random.default_rng(0)
+    relevant = [
+        rng.permutation(np.arange(size) < count).astype(int).tolist()
+        for size, count in zip(rng.integers(10, 40, 40).tolist(), rng.choice([1, 2, 5, 10], 40), strict=True)
+    ]
+    scores = [rng.permutation(len(query)).tolist() for query in relevant]
+    qrels = {str(at): {str(row): hit for row, hit in enumerate(query)} for at, query in enumerate(relevant)}
+    run = {
+        str(at): {str(row): float(one) for row, one in enumerate(query)} for at, query in enumerate(scores)
+    }
+    found = pytrec_eval.RelevanceEvaluator(qrels, {"iprec_at_recall"}).evaluate(run)
+    expected = [
+        np.mean([found[query][f"iprec_at_recall_{level:.2f}"] for query in qrels]) for level in LEVELS
+    ]
+    assert curve(relevant, scores) == pytest.approx(expected, abs=1e-12)
+
+
+def with_metrics(data: ReportData, *more: str) -> ReportData:
+    """The report of the same models, with metrics that were not among those of the experiment."""
+    rows = data.rows
+    assert rows is not None
+    metrics = [parse_metric(name) for name in more]
+    entrants = [
+        replace(
+            one,
+            values=one.values
+            | {
+                name: np.tile(values, (len(one.replicates), 1))
+                for name, values in zip(more, rows.per_query(one.name, metrics), strict=True)
+            },
+            higher_is_better={**one.higher_is_better, **dict.fromkeys(more, True)},
+        )
+        for one in data.comparison.entrants
+    ]
+    return replace(data, comparison=compare(*entrants, metrics=[data.primary, *more], baseline=data.baseline))
+
+
+def test_the_section(stored: ReportData) -> None:
+    assert section(stored) == []  # NDCG and ERR ask for neither
+    asked = with_metrics(stored, "precision(relevant=2)@5", "map@10")
+    blocks = section(asked)
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    (chart,) = (block for block in blocks if isinstance(block, Chart))
+    assert [len(row) for row in table.rows] == [len(table.columns)] * len(stored.models)
+    rows = stored.rows
+    assert rows is not None
+    metric = parse_metric("map(relevant=2)")
+    for row, model in zip(table.rows, stored.models, strict=True):
+        assert row[1] == pytest.approx(np.nanmean(rows.per_query(model, (metric,))), abs=1e-15)
+    drawn = chart.spec["data"]["values"]
+    assert len(drawn) == 11 * len(stored.models)
+    for model in stored.models:
+        heights = [row["precision"] for row in drawn if row["model"] == model]
+        assert heights == sorted(heights, reverse=True)  # interpolation never rises with recall
+        assert f"{model}: AP " in chart.text
+
+
+@pytest.mark.long
+def test_the_chart_follows_the_schema(stored: ReportData) -> None:
+    import altair
+
+    (chart,) = (block for block in section(with_metrics(stored, "recall@5")) if isinstance(block, Chart))
+    altair.Chart.from_dict(file_spec(chart.spec), validate=True)
