@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import plain_column
 from ltr_harness.logs.log import files_of, open_log
@@ -23,6 +24,7 @@ from ltr_harness.logs.times import timestamps
 QUERY, ACTION, OBJECT, POSITION, TIME = "query_id", "action_name", "object_id", "position", "timestamp"
 """Columns of what is made of the documents, beside the documents' own."""
 
+_SHOWN = 20  # names of actions in a message
 _HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
 _OBJECTS = ("event_attributes.object.object_id", "event_attributes.object.internal_id", OBJECT)
 _ORDINALS = ("event_attributes.position.ordinal", "event_attributes.position.ordinal.index", POSITION)
@@ -60,8 +62,7 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     """
     import pyarrow as pa
 
-    files = files_of(path)
-    tables = [_table(file, timezone) for file in [f for f in files if f.stat().st_size] or files]
+    tables = _tables(path, timezone)
     events = pd.concat([_events(table) for table in tables], ignore_index=True)
     queries = pd.concat([_hits(table) for table in tables], ignore_index=True)
     shown = queries[queries[OBJECT].notna()]
@@ -76,34 +77,62 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
         shown = shown.assign(position=shown[POSITION] + (1 - settings.first_position))
     else:
         shown = shown.assign(position=shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1)
-    known = events[events[ACTION].isin(names)]
-    _refuse_nothing(path, shown, events, settings, names)
+    _refuse_nothing(path, shown, events, settings)
     shown = shown.sort_values(QUERY, kind="stable")  # a large log is read in batches of whole queries
     empty = [
         name for name in shown if shown[name].isna().all() and name not in (QUERY, OBJECT, POSITION, TIME)
     ]
     return (
         pa.Table.from_pandas(shown.drop(columns=empty), preserve_index=False),
-        pa.Table.from_pandas(known[[QUERY, OBJECT, ACTION, TIME]], preserve_index=False),
+        _counted(path, events, names),
     )
 
 
-def _refuse_nothing(
-    path: Path, shown: pd.DataFrame, events: pd.DataFrame, settings: Ubi, names: Sequence[str]
-) -> None:
-    actions = ", ".join(map(str, events[ACTION].value_counts().index[:8])) or "none"
-    problems = []
-    if not len(shown) and settings.impressions == "hits":
-        found = f"holds no query with {_HITS[0]}"
-        problems.append(Problem(str(path), found, "what was shown", "set ubi.impressions: events"))
-    elif not len(shown):
-        found = f"holds no event {settings.impression_event!r} with an object_id"
-        problems.append(Problem(str(path), found, "what was shown", f"known actions: {actions}"))
-    if names and not events[ACTION].isin(names).any():
-        found = f"holds no event {' or '.join(map(repr, names))}"
-        problems.append(Problem(str(path), found, "what users did", f"known actions: {actions}"))
+def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
+    """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count.
+
+    Args:
+        path: a file or folder with documents of events, and maybe of queries.
+        names: of the events that count.
+        timezone: of times without a zone.
+
+    Raises:
+        DataError: none of the events happened, or one is called nearly like another one that did; files that cannot
+            be read.
+    """
+    tables = _tables(path, timezone)
+    return _counted(path, pd.concat([_events(table) for table in tables], ignore_index=True), names)
+
+
+def _tables(path: Path, timezone: str) -> list[Any]:
+    files = files_of(path)
+    return [_table(file, timezone) for file in [f for f in files if f.stat().st_size] or files]
+
+
+def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    happened = list(events[ACTION].value_counts().index)
+    cures = {name: did_you_mean(name, happened[:_SHOWN]) for name in names if name not in happened}
+    problems = [
+        Problem(str(path), f"holds no event {name!r}", "what users did", cure)
+        for name, cure in cures.items()
+        if len(cures) == len(names) or cure.startswith("did you mean")
+    ]
     if problems:
         raise DataError(problems)
+    known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
+    return pa.Table.from_pandas(known, preserve_index=False)
+
+
+def _refuse_nothing(path: Path, shown: pd.DataFrame, events: pd.DataFrame, settings: Ubi) -> None:
+    if len(shown):
+        return
+    found, cure = f"holds no query with {_HITS[0]}", "set ubi.impressions: events"
+    if settings.impressions == "events":
+        found = f"holds no event {settings.impression_event!r} with an object_id"
+        cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
+    raise DataError(Problem(str(path), found, "what was shown", cure))
 
 
 def _table(file: Path, timezone: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ltr_harness.logs.columns import category_of, utf8
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns
+from ltr_harness.logs.ubi import ACTION, OBJECT, TIME, ubi_events
 from ltr_harness.relevance.event_join import matched
 from ltr_harness.relevance.rule import Relevance
 
@@ -109,6 +111,9 @@ class JoinedEvents:
             return None
         names = rule.event_names
         source = join.path if source is None else source
+        if join.ubi:
+            join = join.model_copy(update={"event": ACTION, "item_id": OBJECT, "timestamp": TIME})
+            source = ubi_events(Path(source), names, timezone) if isinstance(source, str) else source
         event_names, event, row, time = matched(join, columns, timezone, log, source)
         to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
         code = to_ours[event]

@@ -58,6 +58,20 @@ class EventLog(Part):
     window: Duration = Field(
         default="7d", description="How long after the impression an event still belongs to it."
     )
+    ubi: bool = Field(
+        default=False,
+        description="The events are documents of User Behavior Insights, joined by their query_id and object_id; "
+        "actions that do not count are left alone.",
+    )
+
+    @model_validator(mode="after")
+    def _named_by_ubi(self) -> Self:
+        fields = type(self).model_fields
+        others = ("event", "query_id", "item_id", "user", "timestamp")
+        given = [name for name in others if getattr(self, name) != fields[name].default]
+        if self.ubi and given:
+            raise ValueError(f"{', '.join(given)} beside ubi; expected none of them: its documents name them")
+        return self
 
 
 class PropensityLog(Part):

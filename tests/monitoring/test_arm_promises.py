@@ -105,3 +105,38 @@ def test_false_verdicts_are_at_most_alpha(query_table: Table, size: str, users: 
         found = compared(random, query_table, size, users, shares)
         wrong += any(d.verdict in ("higher", "lower", "better", "worse") for d in found.differences)
     assert wrong <= RUNS * 0.05 + 3 * (RUNS * 0.05 * 0.95) ** 0.5
+
+
+@pytest.mark.slow
+def test_a_sequence_is_wrong_at_no_look(query_table: Table) -> None:
+    """Forty days of 60 queries, read after every day: in at most 5 % of experiments is any of the verdicts false."""
+    sections = {
+        "columns": {"rank": "rank", "timestamp": "ts"},
+        "metrics": ["ndcg@10"],
+        "windows": {"min_queries": 1},
+    }
+    arms = {"column": "variant", "control": "A"}
+    sequence, fixed = (
+        load_monitor_config({**sections, "arms": arms, "compare": {"correct": how}})
+        for how in ("sequence", "holm")
+    )
+    random = np.random.default_rng(5)
+    days = np.repeat(np.arange(40), 60)
+    wrong = {"sequence": 0, "holm": 0}
+    for _ in range(RUNS // 2):
+        table = query_table(random.exponential(size=days.size), days=days)
+        table = table.assign(arm=pd.Categorical(random.choice(["A", "B"], days.size), ["A", "B"]))
+        for config in (sequence, fixed):
+            verdicts = set()
+            for day in range(1, 41):
+                now = table.iloc[: 60 * day]
+                found = compared_arms(now, cut(now["time"].to_numpy(), len(now), config), config, 1.0)
+                assert found is not None
+                verdicts |= {d.verdict for d in found.differences}
+            wrong[config.compare.correct] += not verdicts <= {
+                "not distinguishable",
+                "too little to tell",
+                "withheld",
+            }
+    assert wrong["sequence"] <= RUNS / 2 * 0.05 + 3 * (RUNS / 2 * 0.05 * 0.95) ** 0.5
+    assert wrong["holm"] > 3 * RUNS / 2 * 0.05  # what looking every day does without it

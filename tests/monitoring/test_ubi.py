@@ -18,6 +18,7 @@ import yaml
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.readers.memory import from_frame
 
 Cli = Callable[..., tuple[int, str, str]]
 Documents = list[dict[str, Any]]
@@ -196,11 +197,13 @@ def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None
     [
         (SETTINGS, [query("q", None)], SHOWN + EVENTS,
          "holds no query with query_response_hit_ids; expected what was shown; set ubi.impressions: events"),
-        (BY_EVENTS, QUERIES, EVENTS,
-         "holds no event 'impression' with an object_id; expected what was shown; known actions: click, "),
+        (BY_EVENTS, QUERIES, [EVENTS[0], EVENTS[3]],
+         "holds no event 'impression' with an object_id; expected what was shown; known: click, product_hover"),
         (SETTINGS, QUERIES, [event("q1", "on_click", "a")],
-         "holds no event 'click' or 'purchase'; expected what users did; known actions: on_click"),
-        (SETTINGS, QUERIES, [], "holds no event 'click' or 'purchase'; expected what users did; known actions: none"),
+         "holds no event 'click'; expected what users did; did you mean 'on_click'? (known: on_click)"),
+        (SETTINGS, QUERIES, [*EVENTS[:2], event("q1", "purchased", "a")],
+         "holds no event 'purchase'; expected what users did; did you mean 'purchased'? (known: click, purchased)"),
+        (SETTINGS, QUERIES, [], "holds no event 'click'; expected what users did"),
         (SETTINGS, [query("q", timestamp="yesterday")], EVENTS, "holds text that is not a time"),
         (BY_EVENTS, QUERIES, [event("q1", "impression", "a", "first"), *EVENTS], "expected positions such as 3"),
         (SETTINGS, [query(None)], EVENTS, "rows without a query id"),
@@ -254,6 +257,13 @@ def test_lines_that_are_no_documents_are_named(tmp_path: Path) -> None:
             "ubi with relevance.list_column; expected",
         ),
         ({"columns": {"rank": "position"}}, "ubi with columns.item_id None; expected item_id: object_id"),
+        (
+            {
+                "ubi": None,
+                "relevance": {"events": {"a": 1}, "event_log": {"path": "x", "ubi": True, "event": "e"}},
+            },
+            "event beside ubi; expected none of them: its documents name them",
+        ),
         ({"ubi": {}}, "ubi has no 'impressions'"),
         ({"ubi": {"impressions": "views"}}, "ubi.impressions is 'views'"),
     ],
@@ -285,16 +295,38 @@ def test_from_the_command_line_with_a_baseline(ltr: Cli, tmp_path: Path) -> None
     ]
 
 
-def test_events_alone_are_an_event_log_of_any_table(tmp_path: Path) -> None:
-    """Fields of documents have dots in their names, in NDJSON as in Parquet."""
+@pytest.mark.parametrize("layout", ["bulk", "parquet"])
+def test_events_alone_are_an_event_log_of_any_table(layout: str, tmp_path: Path) -> None:
+    """For `monitor` and for training data alike, beside actions that do not count and documents of queries."""
     rows = [
         (q["query_id"], item, at) for q in QUERIES for at, item in enumerate(q["query_response_hit_ids"], 1)
     ]
-    log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"])
-    (tmp_path / "events.ndjson").write_text(
-        exported([e for e in EVENTS if "hover" not in e["action_name"]], "e")
-    )
-    parquet.write_table(pa.Table.from_pylist(EVENTS[:3]), tmp_path / "events.parquet")
+    log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"]).assign(price=1.0)
+    if layout == "bulk":
+        (tmp_path / "ubi.ndjson").write_text(
+            bulk(QUERIES, "ubi_queries") + bulk(EVENTS + SHOWN, "ubi_events")
+        )
+    else:
+        parquet.write_table(pa.Table.from_pylist(EVENTS), tmp_path / "ubi.ndjson")
+        (tmp_path / "ubi.ndjson").rename(tmp_path / "ubi.parquet")
+    path = str(next(tmp_path.glob("ubi.*")))
+    rule = {"events": {"click": 1, "purchase": 4}, "event_log": {"path": path, "ubi": True}}
+    settings = {"columns": {"rank": "rank", "item_id": "sku"}, "relevance": rule, "metrics": ["mrr@10"]}
+    found = monitor(settings, log=log)
+    assert found.windows[0].means["mrr@10"] == MRR
+    assert not any(f.check == "unknown_event" for f in found.findings)
+    data = from_frame(log, document_id="sku", position="rank", features=["price"], relevance=rule)
+    assert data.labels.tolist() == [0, 1, 0, 1, 0, 4, 0, 0]
+
+
+def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
+    """Their names have dots, in JSON lines as in Parquet."""
+    clicks = [e for e in EVENTS if e["action_name"] == "click"]
+    (tmp_path / "events.ndjson").write_text(exported(clicks, "ubi_events"))
+    parquet.write_table(pa.Table.from_pylist(clicks), tmp_path / "events.parquet")
+    rows = [
+        (q["query_id"], item, at) for q in QUERIES for at, item in enumerate(q["query_response_hit_ids"], 1)
+    ]
     for name in ("events.ndjson", "events.parquet"):
         join = {
             "path": str(tmp_path / name),
@@ -303,7 +335,8 @@ def test_events_alone_are_an_event_log_of_any_table(tmp_path: Path) -> None:
         }
         settings = {
             "columns": {"rank": "rank", "item_id": "sku"},
-            "relevance": {"events": {"click": 1, "purchase": 4}, "event_log": join},
+            "relevance": {"events": {"click": 1}, "event_log": join},
             "metrics": ["mrr@10"],
         }
+        log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"])
         assert monitor(settings, log=log).windows[0].means["mrr@10"] == MRR

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.logs.log import Log, open_log
-from ltr_harness.logs.ubi import ACTION, OBJECT, QUERY, TIME, Ubi, impressions_and_events
+from ltr_harness.logs.ubi import Ubi, impressions_and_events
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
@@ -92,8 +92,7 @@ def _from_ubi(source: Any, config: MonitorConfig, ubi: Ubi) -> tuple[Any, Any, M
         )
     path, zone = Path(source).expanduser(), config.windows.timezone
     shown, events = impressions_and_events(path, ubi, config.relevance.event_names, zone)
-    join = EventLog(path=str(path), event=ACTION, query_id=QUERY, item_id=OBJECT, timestamp=TIME)
-    joined = config.relevance.model_copy(update={"event_log": join})
+    joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
     return shown, events, config.model_copy(update={"relevance": joined})
 
 
