@@ -8,9 +8,9 @@ comes from its scores alone. An iteration that is not the same in all lines is t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class Qrels:
         return checked_judgments(
             np.bincount(self.queries.codes),
             self.queries.values,
-            self.documents.of(order),
+            partial(self.documents.of, order),
             self.grades[order],
             None if self.subtopics is None else self.subtopics.take(order),
         )
@@ -197,7 +197,7 @@ def read_run(path: str | Path) -> TrecRun:
 def checked_judgments(
     sizes: NDArray[np.int64],
     queries: NDArray[np.str_],
-    documents: NDArray[np.str_],
+    documents: Callable[[], NDArray[np.str_]],
     grades: NDArray[Any],
     subtopics: Subtopics | None,
 ) -> Judgments:
@@ -206,17 +206,31 @@ def checked_judgments(
     Args:
         sizes: int64 (n_queries,), documents of each.
         queries: (n_queries,), names.
-        documents: (n_rows,), names.
+        documents: says their names, (n_rows,), which few metrics ask for.
         grades: (n_rows,).
         subtopics: of the rows; None where there are none.
     """
-    return Judgments.checked(
+    made = Judgments.checked(
         np.maximum(grades, 0),
         QueryGroups.from_sizes(sizes, queries),
-        document_ids=documents,
         judged=grades >= 0,
         subtopics=subtopics,
     )
+    return _NamedLater(**vars(made), names=documents)
+
+
+@dataclass(frozen=True, eq=False)
+class _NamedLater(Judgments):
+    """Judgments whose documents get their names when somebody asks for them."""
+
+    names: Callable[[], NDArray[np.str_]] | None = None
+
+    def __post_init__(self) -> None:
+        del self.__dict__["document_ids"]
+
+    @cached_property  # type: ignore[misc]  # read only, as the field is
+    def document_ids(self) -> NDArray[Any] | None:
+        return None if self.names is None else self.names()
 
 
 def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:

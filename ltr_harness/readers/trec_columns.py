@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.cost import Bound
 
+Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+"""Names one after the other, where each begins and the last ends, and which of them each row has; empty: its own."""
+
 
 @dataclass(frozen=True, eq=False)
 class Names:
@@ -34,6 +37,13 @@ class Names:
             rows: int64 (n,).
         """
         return self.values[self.codes[rows]]
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The names as bytes."""
+        encoded = [value.encode("utf-8", "surrogatepass") for value in self.values.tolist()]
+        offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded], dtype=np.int64)])
+        return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets, self.codes
 
 
 def names_of(
@@ -93,6 +103,11 @@ class Texts:
         texts = np.zeros((rows.size, self.longest), dtype=np.uint32)
         kernels.widen(self.packed, self.offsets, rows, texts)
         return texts.view(f"<U{self.longest}")[:, 0]
+
+    @property
+    def spans(self) -> Spans:
+        """See `Names`."""
+        return self.packed, self.offsets, np.empty(0, dtype=np.int64)
 
     @cached_property
     def _names(self) -> Names:

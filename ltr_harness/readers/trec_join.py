@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
+from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec import Qrels, TrecRun, checked_judgments, some_of
-from ltr_harness.readers.trec_columns import Names, Texts
 from ltr_harness.wording import count_of
 
 
@@ -75,55 +76,53 @@ def join(
     if complete:
         kept[:] = True
     query = in_qrels[run.queries.codes]
-    line = _judged_lines(qrels, query, run.documents)
-    grade = np.where(line >= 0, qrels.grades[line], -1)
+    line = np.empty_like(query)
+    kernels.judged_lines(qrels.queries.codes, qrels.documents.spans, query, run.documents.spans, line)
     is_listed = query >= 0
     if depth is not None:
         is_listed &= _ranks(run) <= depth
     if judged_only:
-        is_listed &= grade >= 0
-    listed = np.flatnonzero(is_listed)
+        is_listed &= (line >= 0) & (qrels.grades[line] >= 0)
     is_unlisted = kept[qrels.queries.codes]
-    is_unlisted[line[listed][line[listed] >= 0]] = False
-    unlisted = np.flatnonzero(is_unlisted)
+    is_unlisted[line[is_listed & (line >= 0)]] = False
 
-    query = np.concatenate([query[listed], qrels.queries.codes[unlisted]])
-    order = np.argsort(query, kind="stable")
+    sizes = np.bincount(query[is_listed], minlength=qrels.n_queries)
+    sizes += np.bincount(qrels.queries.codes[is_unlisted], minlength=qrels.n_queries)
+    rows = np.empty(int(sizes.sum()), dtype=np.int64)
+    kernels.arrange(query, is_listed, qrels.queries.codes, is_unlisted, np.cumsum(sizes) - sizes, rows)
+    retrieved = rows >= 0
+    row = np.maximum(rows, 0)
+    line = np.where(retrieved, line[row], -1 - rows)
     judgments = checked_judgments(
-        np.bincount(query, minlength=qrels.n_queries)[kept],
+        sizes[kept],
         qrels.queries.values[kept],
-        np.concatenate([run.documents.of(listed), qrels.documents.of(unlisted)])[order],
-        np.concatenate([grade[listed], qrels.grades[unlisted]])[order],
-        None
-        if qrels.subtopics is None
-        else qrels.subtopics.take(np.concatenate([line[listed], unlisted])[order]),
+        partial(_documents, qrels, run, rows),
+        np.where(line >= 0, qrels.grades[line], -1),
+        None if qrels.subtopics is None else qrels.subtopics.take(line),
     )
-    scores = np.concatenate([_above_nothing(run.scores)[listed], np.zeros(unlisted.size)])[order]
-    return Joined(judgments, scores, order < listed.size, notes)
+    scores = np.where(retrieved, _above_nothing(run.scores)[row], 0.0)
+    return Joined(judgments, scores, retrieved, notes)
 
 
-def _judged_lines(qrels: Qrels, query: NDArray[np.int64], documents: Names | Texts) -> NDArray[np.int64]:
-    """The line of the qrels that judges each document of a run for its query; -1 where none does."""
-    from pyarrow import array
-    from pyarrow.compute import index_in
-
-    known = index_in(array(documents.values), value_set=array(qrels.documents.values))
-    document = known.fill_null(-1).to_numpy().astype(np.int64)[documents.codes]
-    # a (query, document) as one number: the join is a search among sorted integers
-    n_documents = qrels.documents.values.size
-    judged = qrels.queries.codes * n_documents + qrels.documents.codes
-    order = np.argsort(judged)
-    wanted = query * n_documents + document
-    at = order[np.minimum(np.searchsorted(judged, wanted, sorter=order), judged.size - 1)]
-    return np.where((query >= 0) & (document >= 0) & (judged[at] == wanted), at, -1)
+def _documents(qrels: Qrels, run: TrecRun, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Their names: of the run's rows, and of the judgments' lines, -1 - line."""
+    listed, unlisted = rows[rows >= 0], -1 - rows[rows < 0]
+    names = np.concatenate([run.documents.of(listed), qrels.documents.of(unlisted)])
+    order = np.empty(rows.size, dtype=np.int64)
+    order[rows >= 0], order[rows < 0] = np.arange(listed.size), listed.size + np.arange(unlisted.size)
+    return names[order]
 
 
 def _ranks(run: TrecRun) -> NDArray[np.int64]:
     """Each line's rank, from 1: by score, and by document id, descending, where scores tie."""
-    by_name = np.empty(run.documents.values.size, dtype=np.int64)
-    by_name[np.argsort(run.documents.values)] = np.arange(by_name.size)
-    order = np.lexsort((-by_name[run.documents.codes], -run.scores, run.queries.codes))
-    sizes = np.bincount(run.queries.codes)
+    codes, scores = run.queries.codes, run.scores
+    order = np.lexsort((-scores, codes))
+    if ((np.diff(codes[order]) == 0) & (np.diff(scores[order]) == 0)).any():
+        names = run.documents.values
+        by_name = np.empty(names.size, dtype=np.int64)
+        by_name[np.argsort(names)] = np.arange(names.size)
+        order = np.lexsort((-by_name[run.documents.codes], -scores, codes))
+    sizes = np.bincount(codes)
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
     return ranks

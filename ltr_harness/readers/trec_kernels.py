@@ -290,6 +290,88 @@ def has_twice(
 
 
 @compiled
+def judged_lines(
+    codes: NDArray[np.int64],
+    judged: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
+    query: NDArray[np.int64],
+    listed: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
+    lines: NDArray[np.int64],
+) -> None:
+    """The judgment of each listed document for its query.
+
+    Args:
+        codes: int64 (n_judged,), queries of the judgments.
+        judged: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_judged,) which name; the last is
+            empty where each has its own.
+        query: int64 (n_rows,), the query of each listed document, in the same numbers; -1 for none of them.
+        listed: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_rows,) which name, likewise.
+        lines: int64 (n_rows,), filled; -1 where there is no judgment.
+    """
+    packed, offsets, at = judged
+    places = 16
+    while places < 2 * codes.size:
+        places *= 2
+    table = np.full(places, -1, dtype=np.int64)
+    hashes = np.empty(places, dtype=np.int64)
+    for line in range(codes.size):
+        name = at[line] if at.size > 0 else line
+        value = _hash(packed, offsets[name], offsets[name + 1]) ^ (codes[line] * _FACTOR)
+        place = value & (places - 1)
+        while table[place] >= 0:
+            place = (place + 1) & (places - 1)
+        table[place] = line
+        hashes[place] = value
+    packed_listed, offsets_listed, at_listed = listed
+    for row in range(query.size):
+        lines[row] = -1
+        if query[row] < 0:
+            continue
+        name = at_listed[row] if at_listed.size > 0 else row
+        start, end = offsets_listed[name], offsets_listed[name + 1]
+        value = _hash(packed_listed, start, end) ^ (query[row] * _FACTOR)
+        place = value & (places - 1)
+        while table[place] >= 0:
+            line = table[place]
+            if hashes[place] == value and codes[line] == query[row]:
+                other = at[line] if at.size > 0 else line
+                if offsets[other + 1] - offsets[other] == end - start and _equal(
+                    packed, offsets[other], packed_listed, start, end - start
+                ):
+                    lines[row] = line
+                    break
+            place = (place + 1) & (places - 1)
+
+
+@compiled
+def arrange(
+    query: NDArray[np.int64],
+    is_listed: NDArray[np.bool_],
+    codes: NDArray[np.int64],
+    is_unlisted: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> None:
+    """Rows query by query: what is listed, in its order, then what is judged and not listed.
+
+    Args:
+        query: int64 (n_listed,), of each listed document.
+        is_listed: bool (n_listed,), which of them count.
+        codes: int64 (n_judged,), queries of the judgments.
+        is_unlisted: bool (n_judged,), which of them count.
+        starts: int64 (n_queries,), where each query begins; used up.
+        rows: int64 (n_rows,), filled: a listed document's number, or -1 - line of a judgment.
+    """
+    for row in range(query.size):
+        if is_listed[row]:
+            rows[starts[query[row]]] = row
+            starts[query[row]] += 1
+    for line in range(codes.size):
+        if is_unlisted[line]:
+            rows[starts[codes[line]]] = -1 - line
+            starts[codes[line]] += 1
+
+
+@compiled
 def contrary_queries(
     codes: NDArray[np.int64], scores: NDArray[np.float64], ranks: NDArray[np.float64], n_queries: int
 ) -> int:

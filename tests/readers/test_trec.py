@@ -299,6 +299,15 @@ def test_unlisted_rows_count_and_earn_nothing(write: Write) -> None:
     assert found["rprec"].per_query.tolist() == [1 / 2, 1.0]
 
 
+def test_documents_get_their_names_when_somebody_asks(write: Write) -> None:
+    joined = join(read_qrels(write(QRELS, "q")), read_run(write(RUN, "r")))
+    metrics(joined, "ndcg@10", "map", "mrr")
+    assert "document_ids" not in vars(joined.judgments), "nobody asked"
+    metrics(joined, "ndcg(ties=id)@10")
+    assert "document_ids" in vars(joined.judgments)
+    assert joined.judgments.take(np.array([1])).document_ids.tolist() == ["y", "x"]  # type: ignore[union-attr]
+
+
 def test_queries_of_one_file_alone_are_left_out_and_said(write: Write) -> None:
     qrels, run = read_qrels(write(QRELS, "q")), read_run(write(RUN, "r"))
     assert join(qrels, run).notes == (
