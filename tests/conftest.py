@@ -36,6 +36,13 @@ def data_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``scripts/test --fast`` does not import a module of which it runs nothing."""
+    if "not long" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if b"\npytestmark = pytest.mark.long\n" in collection_path.read_bytes() else None
+
+
 def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it after every few tests."""
     gc.collect()

@@ -46,6 +46,7 @@ def hits(function: Kernel) -> int:
     return sum(function.machine().stats.cache_hits.values())  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
     assert kernel(tmp_path)(3.0) == 1.5
     assert len(kept(tmp_path)) == 1
@@ -70,6 +71,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_is_damaged_is_made_again(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     kernel(tmp_path)(3.0)
@@ -94,6 +96,7 @@ def no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_without_a_place_it_works_with_one_note(no_place: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert kernel(no_place)(3.0) == 1.5
     assert kernel(no_place)(5.0) == 2.5

@@ -58,6 +58,7 @@ def test_large_strided_arrays_are_digested_in_blocks() -> None:
     assert fingerprint_arrays(wide) == fingerprint_arrays(array)
 
 
+@pytest.mark.long
 @given(st.lists(st.text(max_size=3), max_size=5), st.lists(st.text(max_size=3), max_size=5))
 def test_text_is_equal_only_to_itself(left: list[str], right: list[str]) -> None:
     digests = [fingerprint_arrays(np.array(values, dtype=object)) for values in (left, right)]

@@ -11,6 +11,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups, as_column, check_scores
 
 
+@pytest.mark.long
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30))
 def test_sizes_become_boundaries(sizes: list[int]) -> None:
     groups = QueryGroups.from_sizes(sizes)
@@ -23,6 +24,7 @@ def test_sizes_become_boundaries(sizes: list[int]) -> None:
         assert groups.boundaries[query] <= row < groups.boundaries[query + 1]
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=40))
 def test_ids_in_any_order_keep_first_appearance_and_row_order(ids: list[str]) -> None:
     groups, order = QueryGroups.from_ids(ids)

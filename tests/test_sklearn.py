@@ -99,6 +99,7 @@ def test_rows_of_a_query_may_be_anywhere(rows: Any) -> None:
     assert scorer("ndcg@5")(model, table, labels[order]) == pytest.approx(in_order, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("search_class", [GridSearchCV, RandomizedSearchCV])
 def test_searches_of_xgboosts_ranker(rows: Any, search_class: Any) -> None:
     import xgboost

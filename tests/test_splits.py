@@ -66,6 +66,7 @@ def test_impossible_holdouts(n: int, fraction: float, message: str) -> None:
         holdout(groups(n), fraction, seed=0)
 
 
+@pytest.mark.long
 @given(st.integers(3, 60), st.integers(3, 10), st.integers(0, 1000))
 def test_folds_test_every_query_once(n_queries: int, n: int, seed: int) -> None:
     if n_queries < n:

@@ -53,6 +53,7 @@ def test_many_tiny_strata() -> None:
     assert {name: len(part) for name, part in parts.items()} == {"train": 35, "valid": 5, "test": 10}
 
 
+@pytest.mark.long
 @given(st.integers(0, 20), st.integers(8, 30))
 def test_users_stay_together(seed: int, n_users: int) -> None:
     users = np.random.default_rng(seed).integers(n_users, size=300)

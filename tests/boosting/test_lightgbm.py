@@ -362,6 +362,7 @@ def test_a_query_weighs_the_mean_of_its_rows(train: Any) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_boosters_score_buffer_is_only_read(train: Any) -> None:
     data = dataset(train).construct()
     scores = np.linspace(0, 1, len(train.labels))

@@ -60,6 +60,7 @@ def splitmix(bits: int) -> int:
 
 
 class TestGammas:
+    @pytest.mark.long
     def test_they_are_what_the_generator_says(self) -> None:
         mask, weyl = (1 << 64) - 1, 0x9E3779B97F4A7C15
         for seed, round_ in ((0, 0), (1, 7), (-3, 2), (2**31, 10**6)):
@@ -76,6 +77,7 @@ class TestGammas:
         assert abs(np.corrcoef(draws[0, 1:], draws[0, :-1])[0, 1]) < 4 / np.sqrt(20_000)
 
 
+@pytest.mark.long
 def test_gradients_are_the_formulas_times_the_querys_weight(train: Any) -> None:
     rng = np.random.default_rng(0)
     groups = QueryGroups.from_sizes(train.sizes)
@@ -159,6 +161,7 @@ def test_with_lightgbms_own_generator_it_is_lightgbms_rank_xendcg(train: Any) ->
 
 
 class TestInXGBoost:
+    @pytest.mark.long
     def test_it_learns_what_lightgbms_does(self, train: Any, valid: Any) -> None:
         watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=10)
         objective = XENDCG(seed=1)

@@ -60,6 +60,7 @@ def test_the_class_passes_its_metric_no_groups_and_the_refusal_names_watch(train
         ranker.fit(frame(train), train.labels, eval_set=[(frame(valid), valid.labels)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_data", [False, True])
 def test_a_ranker_with_a_watch_can_be_cloned_and_pickled(train: Any, valid: Any, own_data: bool) -> None:
     from sklearn.base import clone
@@ -79,6 +80,7 @@ def test_a_ranker_with_a_watch_can_be_cloned_and_pickled(train: Any, valid: Any,
         np.testing.assert_array_equal(twin.predict(frame(valid)), ranker.predict(frame(valid)))
 
 
+@pytest.mark.long
 def test_a_grid_search_stops_each_candidate_on_the_watched_set(train: Any, valid: Any) -> None:
     from sklearn.model_selection import GridSearchCV, GroupKFold
 

@@ -82,6 +82,7 @@ def test_an_experiments_runs(ltr: Cli) -> None:
     assert "\nmean " not in one
 
 
+@pytest.mark.long
 def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
     expected = ltr("runs/tiny")[1]
     code, out, err = ltr("runs/tiny/*", "--baseline", "good")

@@ -66,6 +66,7 @@ def test_describe_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert facts["findings"] == []
 
 
+@pytest.mark.long
 def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
         capsys, "data", "describe", "configs/quickstart.yaml", "--set", "data.n_queries.train=20"

@@ -101,6 +101,7 @@ def test_per_query_values_that_trec_eval_printed(ltr: Cli, shared_data: Path, na
     assert out == (folder / "trec_eval_q.txt").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", ["1", "2"])
 def test_ntcir_runs_as_trec_eval_printed_them(ltr: Cli, shared_data: Path, run: str) -> None:
     folder = shared_data / "reference" / "ntcir13_www"

@@ -98,6 +98,7 @@ def test_a_link_is_not_followed_to_what_it_leads_to(
     assert not (tmp_path / "m.db").exists()
 
 
+@pytest.mark.long
 def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
     """The list is closed: whatever one of its packages needs here is on it, in a version that it accepts."""
     from packaging.requirements import Requirement

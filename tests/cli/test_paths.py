@@ -30,6 +30,7 @@ data:
     test: {test}
 metrics: {{cutoffs: [2], report: [ndcg], primary: ndcg@2}}
 models: {{random: {{ranker: random}}}}
+report: {{formats: [json]}}
 """
 
 
@@ -72,6 +73,7 @@ def test_home_on_the_command_line(ltr: Cli, arguments: tuple[str, ...], tmp_path
     assert not list((tmp_path / "here").iterdir())
 
 
+@pytest.mark.long
 def test_home_in_yaml_and_in_python(ltr: Cli, tmp_path: Path) -> None:
     Path("one.yaml").write_text(YAML.format(root="~/data", train="train.txt", test="~/data/test.txt"))
     [run] = run_experiment("~/../here/one.yaml", runs="~/runs").runs

@@ -55,6 +55,7 @@ def test_a_typed_standard_deviation(ltr: Cli) -> None:
     assert loose["plans"][0]["needs"][0]["draws"] == 3142
 
 
+@pytest.mark.long
 def test_the_test_is_that_of_compare(ltr: Cli) -> None:
     given = {name: pd.read_csv(f"{name}.csv", dtype={"query_id": str}) for name in ("old", "new", "near")}
     code, out, _ = ltr("old.csv", "new.csv", "near.csv", "--difference", "0.005", "--json", "--test", "t",
@@ -101,6 +102,7 @@ def test_users_are_counted_where_they_are_the_unit(ltr: Cli) -> None:
     assert "report: plan/report.html" in out
 
 
+@pytest.mark.long
 def test_a_loss_is_another_question_than_a_gain_where_differences_are_lopsided(ltr: Cli) -> None:
     table = pd.read_csv("old.csv")
     table["mrr"] += np.where(np.arange(400) % 20 == 0, 0.5, -0.025)
@@ -134,6 +136,7 @@ def seeded(name: str, seeds: int, sd: float) -> Entrant:
     )
 
 
+@pytest.mark.long
 def test_seeds_do_not_shrink_with_queries() -> None:
     comparison = compare(seeded("a", 3, 0.005), seeded("b", 5, 0.005))
     for difference in (0.012, 0.005, 0.002):

@@ -65,6 +65,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("rdask:2") / "e"
 
 
+@pytest.mark.long
 def test_a_folder_with_a_colon_is_no_address(experiment: Path) -> None:
     assert len(list(experiment.glob("*/record.json"))) == 1
     assert run_command(cli, ["report", str(experiment), "-o", "s3:out", "--format", "json"]) == 0
@@ -83,6 +84,7 @@ def test_data_in_a_folder_with_a_colon(tmp_path: Path, monkeypatch: pytest.Monke
     assert run_command(cli, ["compare", "hdfs:1/a.parquet", "hdfs:1/b.parquet"]) == 0
 
 
+@pytest.mark.long
 def test_a_record_that_names_a_metric_its_tables_lack(
     experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

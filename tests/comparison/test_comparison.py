@@ -326,6 +326,7 @@ class TestFamilies:
         assert all(pair.p <= pair.p_corrected + 1e-12 <= 1 + 1e-12 for pair in result.pairs)
         assert (result.correction, result.test) == (correction, test)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("interval", ["bca", "percentile"])
     def test_bootstrap_intervals_are_near_t(self, interval: str) -> None:
         plain, resampled = compare(models(), interval="t"), compare(models(), interval=interval)
@@ -360,6 +361,7 @@ class TestStability:
             same_family = dataclasses.replace(after, **{name: getattr(before, name) for name in corrected})
             assert str(same_family) == str(before)
 
+    @pytest.mark.long
     def test_order_of_rows_and_models_changes_nothing(self) -> None:
         frames = models()
         shuffled = {
@@ -727,6 +729,7 @@ class TestUndefinedOnDifferentQueries:
             "b: no query has a value of ndcg@10 for both, so < baseline a cannot be checked"
         ]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("seed", range(2))
     def test_the_headline_never_contradicts_the_table(self, seed: int) -> None:
         """60 comparisons of three models with holes wherever they fall."""

@@ -43,6 +43,7 @@ def both() -> dict[str, Comparison]:
     return {name: measured(name) for name in SIZES}
 
 
+@pytest.mark.long
 def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str, Comparison]) -> None:
     found = across_data_sets(both)
     models = {one.model: one for one in found.models}
@@ -191,6 +192,7 @@ def test_the_command(ltr: Cli) -> None:
     assert [one["model"] for one in weighted["models"]] == ["new", "old", "mixed", "bad"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

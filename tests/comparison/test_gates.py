@@ -230,6 +230,7 @@ def passed_at_the_margin(world: str, n: int, samples: int) -> float:
     return 1 - len(parse_gate(f"mrr < baseline - {margin}").failures(found)) / samples
 
 
+@pytest.mark.long
 def test_at_the_margin_few_models_pass() -> None:
     assert passed_at_the_margin("normal", 200, 400) <= 0.05
 

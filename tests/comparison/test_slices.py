@@ -172,6 +172,7 @@ def test_lower_is_better(entrants: list[Entrant]) -> None:
     assert found["rows", "100"] == "worse"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_rare_gains_are_no_finding_in_any_part(runs: int) -> None:
     """Mean 0 in every part; by plain flips a part was called worse in 15 to 50 % of cases."""

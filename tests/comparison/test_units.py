@@ -32,6 +32,7 @@ def by_user() -> Comparison:
     return compare(tables(), unit="user_id")
 
 
+@pytest.mark.long
 def test_interval_and_test_go_by_the_user_and_the_mean_by_the_query(by_user: Comparison) -> None:
     by_query = compare(tables())
     pair, plain = by_user.paired("new"), by_query.paired("new")
@@ -54,6 +55,7 @@ def test_units_sizes_and_design_effect_are_said(by_user: Comparison) -> None:
     assert not any("ignored" in note for note in by_user.notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{"test": "t"}, {"correction": "max-t"}, {"margin": 0.1}, {"interval": "t"}]
 )
@@ -76,6 +78,7 @@ def test_what_knows_no_units_is_refused(option: str, value: str) -> None:
         compare(tables(), unit="")
 
 
+@pytest.mark.long
 def test_slices_go_by_the_user_and_are_not_cut_by_it() -> None:
     given = {name: table.assign(lang=["de", "en"] * 200) for name, table in tables().items()}
     by_user = compare(given, unit="user_id")

@@ -70,6 +70,7 @@ def test_aliases_as_people_use_them(tmp_path: Path) -> None:
     assert len(load_experiment(path, ["seeds=[1]"], check_rankers=False).models) == 501
 
 
+@pytest.mark.long
 def test_files_that_extend_each_other_many_times(tmp_path: Path) -> None:
     for level in range(40):
         (tmp_path / f"{level}.yaml").write_text(f"extends: [{level + 1}.yaml, {level + 1}.yaml]\n")
@@ -84,6 +85,7 @@ def test_a_chain_of_files_as_people_write_it(tmp_path: Path) -> None:
     assert load_experiment(tmp_path / "0.yaml", check_rankers=False).name == "bounds"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("override", "message"),
     [

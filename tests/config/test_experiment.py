@@ -222,6 +222,7 @@ class Mild(NDCG):
 """
 
 
+@pytest.mark.long
 def test_ones_own_classes_are_found_beside_the_file(write: Write, in_folder: Path) -> None:
     write(OWN, "sub/mine.py")
     path = write(

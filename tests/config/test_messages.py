@@ -382,6 +382,7 @@ def test_a_line_that_is_indented_wrongly_is_told_by_how_much(
     assert messages(text)[0] == message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [

@@ -36,6 +36,7 @@ def validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", configs(), ids=lambda path: path.stem)
 def test_every_config_fits_as_written_and_as_resolved(
     path: Path, validator: jsonschema.Draft202012Validator

@@ -214,6 +214,7 @@ def test_a_swept_model_is_no_baseline_but_its_points_are() -> None:
     assert "'lgb' is swept: it became 2 models; expected one of them, such as 'lgb num_leaves=7'" in said
 
 
+@pytest.mark.long
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 40)).filter(lambda ends: ends[0] < ends[1]),
     st.booleans(),

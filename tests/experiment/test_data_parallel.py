@@ -48,6 +48,7 @@ def across(repository: Path) -> dict[str, Any]:
     config["seeds"] = [1]
     config["data"]["n_queries"] = {"train": 200, "valid": 80, "test": 120}
     config["stopping"] = {"metric": "ndcg@10", "patience": 5, "max_rounds": 40}
+    config["report"] = {"formats": ["json"]}
     return config
 
 

@@ -52,6 +52,7 @@ def experiment(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_chosen_model_learns_from_validation_rows_too_with_the_rounds_that_were_found(
     experiment: Path, tmp_path: Path, capsys: Any
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_chosen_model_learns_from_validation_rows_too_with_the_rounds_that_w
     assert finals[0].score(np.zeros((2, 3))).shape == (2,)
 
 
+@pytest.mark.long
 def test_a_model_without_rounds_and_a_holdout(experiment: Path, tmp_path: Path) -> None:
     config = yaml.safe_load(experiment.read_text())
     config["data"]["root"] = str(tmp_path)

@@ -88,6 +88,7 @@ def test_queries_of_train_in_test_are_refused_in_python_too(copied: Path, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_what_is_accepted_is_recorded_and_stands_in_the_report(
     leaking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_what_is_accepted_is_recorded_and_stands_in_the_report(
     assert command(capsys, "check", leaking, "--accept", "leaking-feature")[0] == 0
 
 
+@pytest.mark.long
 def test_python_accepts_by_the_same_names(copied: Path, tmp_path: Path) -> None:
     result = run_experiment(copied, runs=tmp_path / "runs", accept=["query-in-two-splits"])
     assert result.comparison is not None
@@ -121,6 +123,7 @@ def test_python_accepts_by_the_same_names(copied: Path, tmp_path: Path) -> None:
         run_experiment(copied, runs=tmp_path / "runs", accept=["leaking-feature"])
 
 
+@pytest.mark.long
 def test_warnings_stand_before_and_beside_the_result_and_notes_in_the_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +201,7 @@ def test_a_metric_without_a_value_for_any_query_is_refused(
     assert (code, out, message in err) == (2, "", True)
 
 
+@pytest.mark.long
 def test_test_queries_in_several_folds_are_said_and_count_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

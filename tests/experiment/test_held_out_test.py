@@ -45,6 +45,7 @@ def configuration(log: Path, **sides: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("valid", [None, 0.2])
 def test_the_same_queries_as_by_the_command(log: Path, way: str, valid: float | None) -> None:

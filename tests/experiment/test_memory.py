@@ -16,6 +16,7 @@ from ltr_harness.experiment.memory import memory_estimate
 from ltr_harness.experiment.read import read
 
 
+@pytest.mark.long
 def test_mapped_data_is_what_the_splits_hold_and_own_memory_grows_with_the_libraries(
     small: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ result = run_experiment({
     "data": {"reader": "synthetic", "n_queries": {"train": 700, "valid": 5, "test": 5}, "n_features": 12},
     "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
     "models": {ranker: {"ranker": ranker, "rounds": 5} for ranker in ("xgboost", "lightgbm")},
+    "report": {"formats": ["json"]},
 }, runs=sys.argv[1])
 for run in result.runs:
     print(run.record.model, run.record.files)

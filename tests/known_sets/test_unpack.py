@@ -95,6 +95,7 @@ def test_a_folder_that_is_a_link_is_not_followed_by_a_member(tmp_path: Path) -> 
     assert not (tmp_path / "out" / "Fold1").is_symlink()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["a.zip", "a.gz"])
 def test_bombs(tmp_path: Path, name: str) -> None:
     bomb = packed(tmp_path / name, {"Fold1/test.txt": b"1", "Fold1/train.txt": bytes(30 << 20)})
@@ -172,6 +173,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
         unpack(tmp_path / "a.zip", tmp_path / "out", WANTED)
 
 
+@pytest.mark.long
 def test_what_is_passed_over_counts_too(tmp_path: Path) -> None:
     """Passing over a member of a compressed tar unpacks it."""
     bomb = packed(tmp_path / "a.gz", {"readme.txt": bytes(30 << 20), "Fold1/train.txt": b"x"})
@@ -187,6 +189,7 @@ def test_a_header_as_long_as_a_file(tmp_path: Path) -> None:
         unpack(archive, tmp_path / "out", WANTED)
 
 
+@pytest.mark.long
 def test_a_damaged_archive_is_a_message_whatever_is_damaged(tmp_path: Path) -> None:
     """Bytes changed anywhere: the file comes out as it was packed, or a message says that it cannot."""
     content = os.urandom(2000)

@@ -68,6 +68,7 @@ CONFIG: dict[str, Any] = {
         "xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "params": {"max_depth": 2}},
         "random": {"ranker": "random"},
     },
+    "report": {"formats": ["md", "json"]},
 }
 
 

@@ -91,6 +91,7 @@ def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
         assert total / divisor == pytest.approx(value, abs=1e-4)
 
 
+@pytest.mark.long
 def test_no_loop_leaves_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain Python refuses what machine code reads unseen: the cutoff after the last one, and what it then wrote."""
     monkeypatch.setattr(Compiled, "__call__", lambda loop, *args: loop._function(*args))

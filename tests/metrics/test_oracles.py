@@ -266,6 +266,7 @@ def test_scipys_spearman(untied: Rankings) -> None:
     np.testing.assert_allclose(untied.per_query("spearman"), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_scikit_learns_auc(rankings: Rankings) -> None:
     from sklearn.metrics import roc_auc_score
 
@@ -473,6 +474,7 @@ def test_ntcir(ties: bool) -> None:
 # MLflow
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*is deprecated since:FutureWarning")  # as they have been since 3.4
 def test_mlflow(untied: Rankings) -> None:
     mlflow = pytest.importorskip("mlflow.metrics", reason="needs mlflow (the extra `mlflow`)")
@@ -562,6 +564,7 @@ def workbench(grades: Mapping[str, float], listed: Sequence[str], k: int) -> dic
     }
 
 
+@pytest.mark.long
 def test_opensearch(untied: Rankings) -> None:
     qrels, run = as_trec(untied)
     listed = {query: sorted(run[query], key=lambda document: -run[query][document])[:12] for query in run}

@@ -172,6 +172,7 @@ def test_trec_eval_10_tells_scores_apart_that_version_9_cannot() -> None:
             np.testing.assert_allclose(found, expected, rtol=0, atol=FOUR_DECIMALS, err_msg=metric)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name

@@ -26,6 +26,7 @@ def found() -> MonitorResult:
     return monitor(QUICKSTART)
 
 
+@pytest.mark.long
 def test_windows_are_counted_and_the_slice_is_named(found: MonitorResult) -> None:
     verdict = build_monitor_report(found).sections[0].blocks
     bullets = next(block for block in verdict if isinstance(block, Bullets))

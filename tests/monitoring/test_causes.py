@@ -198,6 +198,7 @@ def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
                 "trees": {"ranker": "lightgbm", "objective": "lambdarank"},
                 "best": {"ranker": "feature", "feature": "match_1"},
             },
+            "report": {"formats": ["json"]},
         },
         runs=tmp_path,
     )

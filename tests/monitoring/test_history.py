@@ -115,6 +115,7 @@ def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
     assert last.p < min(r.windows[0].change.p for r in remembered if r.windows[0].change)
 
 
+@pytest.mark.long
 def test_spending_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
     baseline = SyntheticLog(seed=1, days=7, queries_per_day=300).table()
     config = {**CONFIG, "compare": {"correct": "spending"}}

@@ -51,6 +51,7 @@ def digest(table: pa.Table) -> str:
     return queries.digest(read_log(table, CONFIG, "production")[0])
 
 
+@pytest.mark.long
 def test_every_format_holds_the_same_log(table: pa.Table, digest: str, tmp_path: Path) -> None:
     text = table.set_column(
         table.column_names.index("ts"),
@@ -114,6 +115,7 @@ def test_batches_never_cut_a_query(sizes: list[int], rows: int, in_memory: int, 
     assert all(len(batch) <= max(in_memory, 2 * rows + 2 * largest, piece + in_memory) for batch in batches)
 
 
+@pytest.mark.long
 def test_a_large_log_must_hold_its_queries_together(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ltr_harness.logs.log.IN_MEMORY_ROWS", 200)
     monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 200)

@@ -81,6 +81,7 @@ def test_shorter_lists_have_lost_nothing() -> None:
     assert not [alert for alert in found.alerts if alert.kind == "label_rate"]
 
 
+@pytest.mark.long
 def test_healthy_labels_are_quiet() -> None:
     assert (
         sum(not monitor(CONFIG, log=log(2 * s + 10), baseline=log(2 * s + 11)).healthy for s in range(10))

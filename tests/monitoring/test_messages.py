@@ -128,6 +128,7 @@ def test_the_command_says_it_in_one_line(ltr: Cli, tmp_path: Path) -> None:
     assert "is empty" in err
 
 
+@pytest.mark.long
 def test_configurations_are_mended_from_the_message(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("colums: {rank: r}\nmetrics: [ndgc@10]\nwindows: {size: 5h}\n")
     code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
@@ -167,6 +168,7 @@ WRONG: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_every_key_is_checked_and_all_at_once(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(WRONG, sort_keys=False, default_flow_style=None))
     code, out, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")

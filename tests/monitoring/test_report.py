@@ -232,6 +232,7 @@ def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
             "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
             "stopping": {"metric": "ndcg@10", "max_rounds": 5},
             "models": {"best": {"ranker": "feature", "feature": "match_1"}},
+            "report": {"formats": ["json"]},
         },
         runs=tmp_path,
     )

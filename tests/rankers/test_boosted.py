@@ -237,6 +237,7 @@ class TestPositionBias:
             train, judgments=Judgments.checked((train.labels > 0) & seen, train.groups), positions=positions
         )
 
+    @pytest.mark.long
     @each
     def test_learned_biases_fall_with_the_position(self, kind: Any, params: Any, make_dataset: Any) -> None:
         data = self.clicked(make_dataset(5, n_queries=400))
@@ -286,6 +287,7 @@ def _order(data: RankingDataset) -> Any:
 
 
 class TestGoingOn:
+    @pytest.mark.long
     @each
     def test_training_goes_on_from_a_model(
         self, kind: Any, params: Any, train: Any, valid: Any, tmp_path: Path
@@ -360,6 +362,7 @@ class TestSharedBins:
         assert len(made) > n, "another max_bin is another binning"
         assert not np.array_equal(coarse, first)
 
+    @pytest.mark.long
     @each
     def test_bins_go_when_their_data_go(self, kind: Any, params: Any, make_dataset: Any) -> None:
         import gc

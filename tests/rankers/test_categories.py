@@ -76,6 +76,7 @@ def runs(folder: Path) -> dict[str, Run]:
     return {run.record.model: run for run in result.runs}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BOOSTERS)
 def test_what_a_text_decides_is_learned(model: str, runs: dict[str, Run]) -> None:
     record = runs[model].record

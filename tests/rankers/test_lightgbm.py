@@ -41,6 +41,7 @@ def trees(booster: Any) -> str:
     return str(booster.model_to_string()).partition("Tree=0")[2].partition("end of trees")[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("objective", "params"), DEFINITIONS)
 @pytest.mark.parametrize("weights", [False, True])
 def test_trees_best_round_and_scores_equal_those_of_the_library_alone(

@@ -87,6 +87,7 @@ def test_it_stops_on_another_metric_and_the_stored_model_is_plain(
     np.testing.assert_array_equal(loaded.score(valid.features), model.score(valid.features))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BOTH)
 def test_training_goes_on_from_a_stored_model(kind: Any, train: Any, tmp_path: Path) -> None:
     made(kind, MRR).fit(training(train, rounds=4)).save(tmp_path)

@@ -65,6 +65,7 @@ def test_an_unknown_ranker_is_an_error() -> None:
         catalog.load("lightgmb", RankerError)
 
 
+@pytest.mark.long
 @every_ranker
 def test_trains_scores_saves_and_loads(
     name: str, fields: dict[str, Any], train: Any, valid: Any, test: Any, tmp_path: Path

@@ -51,6 +51,7 @@ def trees(booster: Any) -> list[str]:
     return list(booster.get_dump(with_stats=True, dump_format="json"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("fields", "weights"), DEFINITIONS)
 def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     fields: dict[str, Any], weights: bool, make_dataset: Any

@@ -53,6 +53,7 @@ def test_a_missing_file_is_named_by_every_reader(name: str, tmp_path: Path) -> N
     assert reader.default_splits is None
 
 
+@pytest.mark.long
 def test_the_table_costs_nothing_to_import() -> None:
     code = "import sys, ltr_harness.readers; print([m for m in ('pyarrow', 'pydantic', 'numba') if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

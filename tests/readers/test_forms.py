@@ -124,6 +124,7 @@ def test_dicts_and_rows() -> None:
     assert as_dict(run_of(numbers)) == {"7": {"1": 0.5, "2": 1.0}}
 
 
+@pytest.mark.long
 def test_tuples_of_ir_measures_and_ir_datasets() -> None:
     ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
     qrels = [ir_measures.Qrel(*row) for row in rows(GRADES)]

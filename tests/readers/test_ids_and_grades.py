@@ -43,6 +43,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
 def test_they_are_measured_compared_explained_and_described(ltr: Cli, file: str) -> None:
     for _ in range(2):  # read, and from the cache

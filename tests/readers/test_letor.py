@@ -57,6 +57,7 @@ def test_mq2008_has_the_published_counts(shared_data: Path) -> None:
     assert data.notes == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "file",
     [

@@ -183,6 +183,7 @@ def experiment(tmp_path: Path, data: dict[str, Any], **sections: Any) -> dict[st
         },
         "metrics": {"report": ["ndcg", "err"], "cutoffs": [5], "primary": "ndcg@5"},
         "models": {"lgb": {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 3}},
+        "report": {"formats": ["md", "json"]},
         **sections,
     }
 

@@ -184,6 +184,7 @@ def test_tables_of_every_kind(tmp_path: Path) -> None:
         read_scores(tmp_path / "lists.parquet", judgments())
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(st.permutations(range(5)), st.sampled_from(NAMES))
 def test_every_order_of_the_rows_gives_the_same_scores(order: list[int], names: tuple[str, str]) -> None:

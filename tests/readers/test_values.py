@@ -169,6 +169,7 @@ def test_grades_that_cannot_be_meant(options: dict[str, Any], said: str) -> None
         Csv(**options)
 
 
+@pytest.mark.long
 def test_grades_hold_for_every_split_are_stored_and_are_other_data(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     for name in ("train", "test"):

@@ -77,6 +77,7 @@ def hostile_text(
     return html.render(build_report(data))
 
 
+@pytest.mark.long
 def test_nothing_is_fetched(page: Page, text: str) -> None:
     for tag, attrs in page.tags:
         for name in ("src", "href", "srcset", "action", "data", "poster"):
@@ -110,6 +111,7 @@ def test_hostile_names_make_no_elements(hostile_text: str, page: Page) -> None:
     assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in page.tags} | {"pre"}
 
 
+@pytest.mark.long
 def test_hostile_names_are_shown_as_they_are_and_control_characters_as_escapes(
     hostile_text: str, hostile_names: list[str]
 ) -> None:
@@ -129,6 +131,7 @@ def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_nam
     assert drawn == {printable(name, lines=True) for name in hostile_names}
 
 
+@pytest.mark.long
 def test_hostile_query_ids_and_metric_names(
     make_data: Callable[..., ReportData], hostile_names: list[str]
 ) -> None:

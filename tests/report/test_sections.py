@@ -103,6 +103,7 @@ def test_families_are_named(data: ReportData) -> None:
     assert "60 comparisons: 4 models against lgbm-lambdarank at 15 other metrics" in plain(note)
 
 
+@pytest.mark.long
 def test_failures_are_on_the_first_screen(
     make_data: Callable[..., ReportData], make_record: Callable[..., object]
 ) -> None:
@@ -180,6 +181,7 @@ def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -
     assert rows[name][3:6] == pytest.approx((by_seed.std(ddof=1), by_seed.min(), by_seed.max()))
 
 
+@pytest.mark.long
 def test_what_the_trained_models_did_appears_from_two_seeds_on(
     make_entrant: Callable[..., Entrant], make_data: Callable[..., ReportData]
 ) -> None:
@@ -197,6 +199,7 @@ def test_what_the_trained_models_did_appears_from_two_seeds_on(
     assert note.endswith("With several seeds, differences are judged over queries and seeds together.")
 
 
+@pytest.mark.long
 def test_learning_curves_keep_the_chosen_round_however_long_they_are(
     make_data: Callable[..., ReportData],
 ) -> None:
@@ -290,6 +293,7 @@ def test_every_section_file_is_in_the_table(repository: object) -> None:
     assert not missing, "add to SECTIONS: " + " ".join(missing)
 
 
+@pytest.mark.long
 def test_a_notebook_shows_the_verdict_and_what_failed(
     make_data: Callable[..., ReportData], make_record: Callable[..., object]
 ) -> None:

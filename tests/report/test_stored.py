@@ -29,6 +29,7 @@ def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path
         assert (first / name).read_bytes() == (tmp_path / name).read_bytes(), name
 
 
+@pytest.mark.long
 def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
     write_report(stored_data([experiment_folder], "a-feature"), tmp_path, ["json"])
     assert json.loads((tmp_path / "report.json").read_text())["baseline"] == "a-feature"

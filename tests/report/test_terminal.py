@@ -74,6 +74,7 @@ def test_a_terminal_without_unicode_gets_ascii(data: ReportData) -> None:
     assert b"v worse" in raw.getvalue()
 
 
+@pytest.mark.long
 def test_failures_are_named(make_data: Callable[..., ReportData], make_record: Callable[..., object]) -> None:
     text = render(make_data(failures=[make_record("xgb", seed=2, error="label 31 is too large\nmore")]))
     assert "1 run failed (xgb)" in text

@@ -34,6 +34,7 @@ def test_by_hand() -> None:
     assert (found.freedom, found.n) == (pytest.approx(2.0), 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shock", [0.0, 0.01, 0.03])
 @pytest.mark.parametrize("estimate", [variance_between, variance_of_neighbours])
 def test_the_variance_is_found_on_average(estimate: object, shock: float) -> None:

@@ -195,6 +195,7 @@ def test_family_wise_error_of_2000(n: int) -> None:
     assert by_holm <= 0.06
 
 
+@pytest.mark.long
 def test_simultaneous_intervals_cover_together() -> None:
     rng = np.random.default_rng(5)
     covered = 0

@@ -70,6 +70,7 @@ def test_where_queries_of_a_cell_are_alike_all_is_mix() -> None:
     assert (found.unmatched.value, found.unmatched.error) == pytest.approx((0, 0), abs=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
 def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cells: int) -> None:
@@ -115,6 +116,7 @@ def test_chance_is_what_shuffled_data_show() -> None:
         assert chance == pytest.approx(share, abs=0.035)
 
 
+@pytest.mark.long
 def test_a_cell_of_few_queries_explains_nothing_by_chance() -> None:
     """Ten queries of a value before, and half of all now: their mean is luck, and the mix made of it is too."""
     random = np.random.default_rng(7)
@@ -126,6 +128,7 @@ def test_a_cell_of_few_queries_explains_nothing_by_chance() -> None:
     assert rejected <= 0.08 * 300
 
 
+@pytest.mark.long
 def test_users_who_repeat_themselves_are_chance_too() -> None:
     random = np.random.default_rng(8)
     rejected = 0

@@ -25,6 +25,7 @@ def family(d: np.ndarray, method: Method) -> Outcome:
 RUNS = [40, pytest.param(1000, marks=pytest.mark.slow)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize("models", [1, 4, 9])
 def test_the_detectable_difference_is_found_four_times_in_five(models: int, runs: int) -> None:
@@ -40,6 +41,7 @@ def test_the_detectable_difference_is_found_four_times_in_five(models: int, runs
     assert abs(found / runs - 0.8) < (0.05 if runs >= 1000 else 0.2)  # three standard errors and 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", RUNS)
 def test_any_false_equivalence_among_nine(runs: int) -> None:
     """All differ by just the margin. Each at its own level, one of nine was called equivalent in 21.5 % of cases."""
@@ -53,6 +55,7 @@ def test_any_false_equivalence_among_nine(runs: int) -> None:
     assert covered / runs >= (0.935 if runs >= 1000 else 0.88)  # each by itself: 72 to 89 %
 
 
+@pytest.mark.long
 def test_equivalence_and_interval_agree() -> None:
     rng = np.random.default_rng(8)
     for interval in ("skew-adjusted", "t"):

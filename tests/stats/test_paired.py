@@ -95,6 +95,7 @@ class TestSignFlip:
     def test_smallest_exact_p_is_the_two_extreme_patterns(self) -> None:
         assert float(sign_flip_p(np.arange(1.0, 17.0))) == 2 / 2**16
 
+    @pytest.mark.long
     def test_sampled_agrees_with_exact(self) -> None:
         d = np.random.default_rng(3).normal(0.4, 1, 17)
         sums = np.array(list(product((1, -1), repeat=17))) @ d

@@ -197,6 +197,7 @@ def test_what_p_interval_equivalence_and_detectable_say_is_one_thing() -> None:
     assert found.detectable() == pytest.approx(reach * found.standard_error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [(2, 2), (3, 3), (2, 5), (5, 5), (2, 0), (3, 0)])
 def test_new_seeds_and_queries_are_covered(seeds: tuple[int, int]) -> None:
     """Seeds matter three times as much as queries: the interval of the trained models holds 60 to 70 %."""

@@ -9,6 +9,7 @@ from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.two_samples import Alternative
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("series", "looks"), [(400, 1000), pytest.param(4000, 10_000, marks=pytest.mark.slow)]
 )

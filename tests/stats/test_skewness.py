@@ -68,6 +68,7 @@ def test_unhall_undoes_hall(t: float, lean: float) -> None:
     assert float(unhall(hall(np.array(t), np.array(lean)), np.array(lean))) == pytest.approx(t, abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [30, 400, 3000])
 def test_symmetric_differences_are_tested_as_by_plain_flips(n: int) -> None:
     half = np.random.default_rng(n).normal(0, 1, (n // 2, 5))
@@ -125,17 +126,20 @@ def test_what_was_not_seen() -> None:
     assert unseen_p(both, 1.0).tolist() == [0.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", ["normal", "heavy"])
 def test_level_where_differences_are_symmetric(world: str) -> None:
     assert abs(rejected(SYMMETRIC[world], 50, 1000) - 0.05) < 0.02  # three standard errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", SKEWED)
 def test_level_where_they_are_not(world: str) -> None:
     """Plain sign flips reject in 6 to 14 %."""
     assert rejected(SKEWED[world], 100, 600) < 0.075  # 5 % and three standard errors
 
 
+@pytest.mark.long
 def test_power_is_that_of_plain_flips_where_they_are_symmetric() -> None:
     d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 1000))
     plain, adjusted = (

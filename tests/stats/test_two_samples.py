@@ -111,6 +111,7 @@ def test_constants_differ_for_certain_or_not_at_all() -> None:
     assert difference(Sample(np.ones(5)), Sample(np.zeros(5))).p == 1.0  # a rise is no drop
 
 
+@pytest.mark.long
 def test_betting_intervals_hold_near_the_ceiling() -> None:
     """2 % bad queries, n = 30: t covers about half the time, betting always."""
     random = np.random.default_rng(3)

@@ -106,6 +106,7 @@ def test_flips_move_whole_units() -> None:
     assert sign_flip_p(d).tolist() == [2 / 256]
 
 
+@pytest.mark.long
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=30), st.floats(0.1, 10))
 def test_the_mean_is_that_of_all_queries_and_scales(labels: list[int], factor: float) -> None:
     units = np.unique(labels, return_inverse=True)[1]
