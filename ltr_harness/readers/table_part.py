@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import Problem
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import (
     found_in,
     is_numeric,
@@ -88,11 +88,14 @@ class TableColumns:
         numbers = [name for name in (roles.label, roles.weight, roles.position) if name and name != mapped]
         texts = [*(name for name in (roles.query, roles.document_id, mapped) if name), *roles.attributes]
         quantities = [name for name in roles.features if name not in roles.categorical]
-        if table.schema is None:
-            numbers, texts = [*quantities, *numbers], [*texts, *roles.categorical]
-        else:
-            refuse_types(table.path, table.schema, [*quantities, *numbers])
-        columns = table.read(numbers, texts)
+        try:
+            if table.schema is None:
+                numbers, texts = [*quantities, *numbers], [*texts, *roles.categorical]
+            else:
+                refuse_types(table.path, table.schema, [*quantities, *numbers])
+            columns = table.read(numbers, texts)
+        except DataError as error:
+            raise DataError([_of_words(problem, roles.label) for problem in error.problems]) from None
         self.n_rows = columns.num_rows
 
         self.query_ids = self._texts(columns, roles.query, "a query id") if roles.query else None
@@ -244,3 +247,12 @@ def place_in(parts: Sequence[TableColumns]) -> Callable[[int], str]:
         return parts[file].table.place(row - int(starts[file]))
 
     return place
+
+
+def _of_words(problem: Problem, label: str | None) -> Problem:
+    """The problem, with what helps where labels are words."""
+    if problem.cure or not problem.found.startswith(f"column {label!r} "):
+        return problem
+    return replace(
+        problem, cure="where labels are words, `grades: {bad: 0, good: 1}` says what each stands for"
+    )

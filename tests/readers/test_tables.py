@@ -186,7 +186,11 @@ BROKEN: dict[str, tuple[str, str]] = {
     "long": (HEAD + "\n1,0,1,1\n1,0,1,1,1\n", ":4: the row has 5 fields; expected 4, as in the header"),
     "feature text": (HEAD + "1,0,1,1\n1,0,1,abc\n", ":3: column 'y' contains 'abc'; expected a number"),
     "decimal comma": (HEAD + '1,0,1,"0,5"\n', ":2: column 'y' contains '0,5'; expected a number"),
-    "label text": (HEAD + "1,good,1,1\n", ":2: column 'label' contains 'good'; expected a number"),
+    "label text": (
+        HEAD + "1,good,1,1\n",
+        ":2: column 'label' contains 'good'; expected a number; where labels are words, `grades: {bad: 0, good: 1}` "
+        "says what each stands for",
+    ),
     "label empty": (HEAD + "1,,1,1\n", ":2: column 'label' is empty; expected a label >= 0"),
     "label nan": (HEAD + "1,0,1,1\n1,nan,1,1\n", ":3: column 'label' is empty; expected a label >= 0"),
     "label inf": (HEAD + "1,inf,1,1\n", ":2: column 'label' contains inf; expected a label >= 0"),
