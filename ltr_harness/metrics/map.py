@@ -30,7 +30,8 @@ class MAP(BinaryMetric):
             LightGBM, XGBoost and CatBoost have it); ``total`` R (trec_eval); ``retrieved`` the relevant documents
             within K. The same ranking gave .78, and .14 with ``total``.
 
-    Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
+    Source: Buckley & Voorhees 2000; as an area: Manning, Raghavan & Schütze 2008, chapter 8; expectation under ties:
+        McSherry & Najork 2008.
 
     When to use: Relevant or not, and all the relevant documents matter: recall-oriented search such as
         patents, law and medicine, and shelves of recommendations at a K.

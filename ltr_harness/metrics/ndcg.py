@@ -33,7 +33,8 @@ class NDCG(DCG):
             documents that were never shown are marked, from both lists.
         short_list: ``zero`` gives 0 to queries with fewer than K documents, as LETOR 4.0's script does.
 
-    Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008.
+    Source: Järvelin & Kekäläinen 2002; the exponential gain: Burges et al. 2005; ties: McSherry & Najork 2008;
+        what a discount must be: Wang et al. 2013.
 
     When to use: Graded labels and a list read from the top: the usual choice for search, at the K that
         users see. It assumes that very relevant documents are worth much more than slightly relevant ones,

@@ -22,7 +22,8 @@ class Success(BinaryMetric):
 
     Success@K, also hit rate or hit@K. With ties, the chance that they fall so.
 
-    Source: trec_eval's ``success``; expectation under ties: McSherry & Najork 2008.
+    Source: trec_eval's ``success``; as the top-k accuracy of passage retrieval: Karpukhin et al. 2020; expectation
+        under ties: McSherry & Najork 2008.
 
     When to use: A page either helps or does not: does any of the first K documents help? Easy to explain, and
         the share of queries without a hit is what support tickets are about.
