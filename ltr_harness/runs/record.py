@@ -22,11 +22,13 @@ def _no_file(name: str) -> str:
 MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
-class _Stored(BaseModel):
+class Stored(BaseModel):
+    """What stands in a file beside the runs: unknown keys are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SplitFacts(_Stored):
+class SplitFacts(Stored):
     """One split as it was used: enough to recognise it again."""
 
     source: str
@@ -39,7 +41,7 @@ class SplitFacts(_Stored):
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
 
 
-class MetricSummary(_Stored):
+class MetricSummary(Stored):
     """One metric's mean over the test queries."""
 
     mean: float | None  # None where every query is undefined
@@ -48,14 +50,14 @@ class MetricSummary(_Stored):
     higher_is_better: bool
 
 
-class OwnMetric(_Stored):
+class OwnMetric(Stored):
     """A metric from a file of the user's own: its name alone would not find it again."""
 
     spelling: str  # path.py:Attribute(parameters)
     sha256: str  # of the file
 
 
-class StoppingFacts(_Stored):
+class StoppingFacts(Stored):
     metric: MetricName
     on: str
     patience: int
@@ -64,7 +66,7 @@ class StoppingFacts(_Stored):
     max_rounds: int
 
 
-class TuningFacts(_Stored):
+class TuningFacts(Stored):
     """How a model's options were chosen: by trials on validation data, before any test query was scored."""
 
     study: str  # folder in the experiment's folder of studies
@@ -84,7 +86,7 @@ class TuningFacts(_Stored):
     seed: int
 
 
-class Record(_Stored):
+class Record(Stored):
     """`record.json`: one model, one fold, one seed."""
 
     schema_version: Literal[1] = SCHEMA_VERSION

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ltr_harness.runs.record import Stored
 
 STUDIES = "tuning"
 """Folder of studies in an experiment's folder of runs."""
@@ -14,11 +16,7 @@ STUDY = "study.json"
 SCHEMA_VERSION: Final = 1
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Trial(_Stored):
+class Trial(Stored):
     """One point of the search space and what became of it."""
 
     number: int  # from 0, in the order in which trials began
@@ -31,7 +29,7 @@ class Trial(_Stored):
     error: str | None = None
 
 
-class StudyRecord(_Stored):
+class StudyRecord(Stored):
     """`study.json`: one model on one fold."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
