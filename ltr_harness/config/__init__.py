@@ -16,6 +16,7 @@ from ltr_harness.config.experiment import StoppingConfig as StoppingConfig
 from ltr_harness.config.load import Setting as Setting
 from ltr_harness.config.load import as_mapping as as_mapping
 from ltr_harness.config.load import data_mapping as data_mapping
+from ltr_harness.config.load import load_data as load_data
 from ltr_harness.config.load import load_experiment as load_experiment
 from ltr_harness.config.load import plain_tree as plain_tree
 from ltr_harness.config.load import resolved_yaml as resolved_yaml

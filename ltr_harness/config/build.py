@@ -79,6 +79,19 @@ def build_compare(tree: Node) -> CompareConfig:
     return compare
 
 
+def build_data(tree: Node) -> DataConfig:
+    """The section ``data:`` of a tree in normal form, alone.
+
+    Raises:
+        ConfigError: every problem of the section.
+    """
+    build = _Build(tree, check_rankers=False)
+    data = build.data()
+    if data is None or build.placed:
+        raise ConfigError(build.problems())
+    return data
+
+
 class _Build:
     """One tree being built: collects problems, and goes on with whatever is sound."""
 
@@ -116,6 +129,11 @@ class _Build:
                     searched, models, known, splits, stopping=has_stopping, check_rankers=self.check_rankers
                 )
             )
+        if data is not None and metrics is not None:
+            wanted: dict[Path, Any] = {("metrics", "report"): metrics.metrics}
+            if stopping is not None:
+                wanted["stopping", "metric"] = [stopping.metric]
+            self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
         if header is None or data is None or metrics is None or compare is None or self.placed:
             raise ConfigError(self.problems())
         if stopping is not None:

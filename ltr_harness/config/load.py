@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ltr_harness.config.build import build_experiment
+from ltr_harness.config.build import build_data, build_experiment
 from ltr_harness.config.experiment import DataConfig, Experiment
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import normal_form
@@ -43,6 +43,18 @@ def load_experiment(
         ('ndcg@10', 'chance')
     """
     return build_experiment(plain_tree(source, overrides), check_rankers=check_rankers)
+
+
+def load_data(section: Mapping[str, Any]) -> DataConfig:
+    """The section ``data:`` of an experiment, alone.
+
+    Args:
+        section: as in a file.
+
+    Raises:
+        ConfigError: every problem of it.
+    """
+    return build_data(plain_tree({"data": section}))
 
 
 def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:

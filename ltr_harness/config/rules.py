@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import MOST_FOLDS, DataLayout, ModelConfig, SplitConfig
 from ltr_harness.config.explain import Path
 from ltr_harness.config.yaml_tree import Node
+from ltr_harness.metrics import Metric
+from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
@@ -149,3 +151,25 @@ def baseline_rule(
         )
     elif baseline not in models:
         yield ("compare", "baseline"), f"there is no model {baseline!r}", "", did_you_mean(baseline, models)
+
+
+def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metric]]) -> Iterator[Violation]:
+    """Labels that estimate relevance need metrics that are right on average where labels are.
+
+    Args:
+        rule: that makes the labels; None where they are ready.
+        metrics: where they stand in the configuration, and which.
+    """
+    if rule is None or not rule.estimates:
+        return
+    for where, wanted in metrics.items():
+        for metric in wanted:
+            k = "" if metric.k is None else f"@{metric.k}"
+            if metric.adds_up and metric.empty != "zero":
+                found = (
+                    f"{metric} leaves out queries without an event, so its mean is no estimate of relevance"
+                )
+                yield where, found, "", f"use {metric.name}(gain=linear,empty=zero){k}"
+            elif not metric.graded:
+                found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
+                yield where, found, "a metric of graded labels", f"use dcg(gain=linear,empty=zero){k}"

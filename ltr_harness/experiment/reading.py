@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.config import DataConfig, data_mapping, load_experiment, plain_tree
+from ltr_harness.config import DataConfig, data_mapping, load_data, plain_tree
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.own_files import admitted
 from ltr_harness.runs import Run
@@ -48,9 +48,7 @@ def data_of(run: Run, data_root: Path | None) -> DataConfig:
     section = {**section, "root": str((root or run.path).resolve())}
     if isinstance(section.get("reader"), str):
         section["reader"] = admitted(section["reader"], run.path, run.trust)
-    return load_experiment(
-        {"name": "record", "data": section, "models": {"none": {"ranker": "random"}}}, check_rankers=False
-    ).data
+    return load_data(section)
 
 
 def _data_section(configuration: Path) -> dict[str, Any]:

@@ -42,6 +42,10 @@ CHECKS = {
         "error", "rows", f"ranks are missing or not {A_RANK}",
         "positions count from 1",
     ),
+    "never_shown": _Check(
+        "error", "rows", "rows have no rank: nothing says what users would have made of items that were never shown",
+        "leave them out: candidates can be compared on what was shown",
+    ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
     "grade_invalid": _Check(
         "error", "rows", "grades are missing, negative or not finite in 32 bits",

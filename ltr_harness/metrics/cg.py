@@ -52,6 +52,10 @@ class CG(Metric):
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
 
+    @property
+    def adds_up(self) -> bool:
+        return bool(self.gain == "linear")
+
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         gain = gains_of(judgments, self.gain, self.name)
         even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))

@@ -57,6 +57,10 @@ class DCG(Metric):
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 
+    @property
+    def adds_up(self) -> bool:
+        return bool(self.gain == "linear") and type(self) is DCG  # what divides by an ideal is no sum
+
     def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
 

@@ -26,6 +26,20 @@ from ltr_harness.monitoring.config import (
 )
 from ltr_harness.monitoring.rule_source import FROM, with_rule
 
+_PATHS = (
+    *(("log",), ("baseline",), ("history",), ("drift", "model")),
+    *(
+        (*table, key)
+        for table in (
+            ("relevance", "event_log"),
+            ("relevance", "propensity", "estimate"),
+            ("propensity", "estimate"),
+        )
+        for key in ("path", "baseline_path")
+    ),
+)
+"""Where files are named."""
+
 
 def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
@@ -40,18 +54,9 @@ def load_monitor_config(
         ConfigError: every problem, with its place and how to mend it.
     """
     tree = merged_tree(source, overrides)
-    for key in ("log", "baseline", "history"):
-        if key in tree.mapping:
-            tree = tree.with_entry(key, absolute_path(tree.mapping[key]))
-    model = tree.at(("drift", "model"))
-    if model is not None:
-        tree = tree.with_entry("drift", tree.mapping["drift"].with_entry("model", absolute_path(model)))
     tree, problems = with_rule(tree)
-    for section, part in (("relevance", "event_log"), ("propensity", "estimate")):
-        for key in ("path", "baseline_path"):
-            path = tree.at((section, part, key))
-            if path is not None:
-                tree = _with_path(tree, section, part, key, absolute_path(path))
+    for path in _PATHS:
+        tree = _with_absolute(tree, path)
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
@@ -69,9 +74,13 @@ def _in_our_words(problem: Problem) -> Problem:
     return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
 
 
-def _with_path(tree: Node, section: str, part: str, key: str, path: Node) -> Node:
-    outer = tree.mapping[section]
-    return tree.with_entry(section, outer.with_entry(part, outer.mapping[part].with_entry(key, path)))
+def _with_absolute(node: Node, path: tuple[str, ...]) -> Node:
+    """The tree with the path of a file made absolute, if there is one."""
+    key, *rest = path
+    if key not in node.mapping:
+        return node
+    inner = node.mapping[key]
+    return node.with_entry(key, _with_absolute(inner, tuple(rest)) if rest else absolute_path(inner))
 
 
 def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
@@ -79,6 +88,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
     place = str(tree.mapping.get("relevance", tree).place)
     return [
         *_about_grades(config, place),
+        *_about_estimates(config, place),
         *_about_metrics(config, str(tree.place), place),
         *_about_events(config, place),
         *_about_ubi(config, place),
@@ -135,6 +145,27 @@ def _about_grades(config: MonitorConfig, place: str) -> list[Problem]:
                 "use ndcg(gain=linear)@K or smaller weights",
             )
         )
+    return problems
+
+
+def _about_estimates(config: MonitorConfig, place: str) -> list[Problem]:
+    """What labels that estimate relevance need."""
+    rule, problems = config.relevance, []
+    if rule.chosen == "doubly_robust":
+        found = "relevance.mode doubly_robust: a log has no features to predict relevance from"
+        problems.append(Problem(place, found, "mode ips", "under data: of an experiment it can be had"))
+    if rule.estimates and config.propensity is not None:
+        found = f"propensity beside relevance.mode {rule.chosen}, which divides by propensities itself"
+        problems.append(Problem(place, found, cure="leave out one of them"))
+    binary = [str(metric) for metric in config.resolved_metrics if not metric.graded]
+    if rule.estimates and binary:
+        found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts what happened, whatever its rank"
+        problems.append(Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10"))
+    if rule.estimates and config.empty != "zero":
+        found = (
+            f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is no estimate of relevance"
+        )
+        problems.append(Problem(place, found, "empty: zero: queries without an event count 0"))
     return problems
 
 

@@ -15,7 +15,7 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs import Run, find_runs
 
 FROM = "from"
-_OF_THE_LOG = ("event_log", "maturity", "label", "prediction", "list_column")
+_OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
 """What is said of production's own log and changes no grade."""
 
 
@@ -67,12 +67,18 @@ def _merged(source: Node, own: Node) -> dict[str, Any]:
         ) from None
     for key, said in own.mapping.items():
         inner = rule.get(key)
-        rule[key] = {**inner, **said.plain()} if isinstance(inner, dict) else said.plain()
-    if rule.get("event_log") and "event_log" not in own.mapping:
-        found = f"relevance.from: {source.value} has a log of events of its own"
-        raise ConfigError(
-            Problem(place, found, "production's", "add relevance.event_log: {path: …} beside from")
-        )
+        if key == "event_log" and isinstance(inner, dict):
+            rule[key] = {**inner, **said.plain()}
+        else:
+            rule[key] = said.plain()
+    for key, log, what in (
+        ("event_log", rule.get("event_log"), "log of events"),
+        ("propensity", (rule.get("propensity") or {}).get("estimate"), "measurement of propensities"),
+    ):
+        if log and key not in own.mapping:
+            found = f"relevance.from: {source.value} has a {what} of its own"
+            cure = f"add relevance.{key}: {{…}} beside from"
+            raise ConfigError(Problem(place, found, "production's", cure))
     return rule
 
 

@@ -118,6 +118,10 @@ def watch(
         gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
+    rule = settings.relevance
+    if rule.propensity is not None:
+        rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
+        settings = settings.model_copy(update={"relevance": rule})
     production, findings, orphans = read_log(log, settings, "production", dask)
     before, kind = None, None
     if baseline is not None:

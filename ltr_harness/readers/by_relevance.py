@@ -24,7 +24,8 @@ def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], l
     if rule.chosen == "match":
         texts += rule.columns
     texts += [name for name in (rule.list_column, *(rule.dwell.by if rule.dwell else ())) if name]
-    rank = [columns.rank] if rule.by_list and columns.rank else []
+    by_rank = rule.by_list or (rule.propensity is not None and not rule.propensity.column)
+    rank = [columns.rank] if by_rank and columns.rank else []
     numbers = [name for name in (*rule.columns, *rank) if name not in texts]
     return list(dict.fromkeys(numbers)), list(dict.fromkeys(texts))
 
@@ -47,5 +48,7 @@ def lacking(rule: Relevance, columns: ListColumns) -> Iterator[str]:
             yield "relevance.event_log.baseline_path is of monitor; expected one log of events for all splits"
     if rule.by_list and columns.rank is None:
         yield "relevance.dwell and relevance.unseen without position; expected the column with the rank shown"
+    if rule.propensity is not None and columns.rank is None and not rule.propensity.column:
+        yield f"relevance.mode {rule.chosen} without position; expected the column with the rank shown"
     if seconds(rule.maturity) and columns.timestamp is None:
         yield "relevance.maturity without timestamp; expected the column with the time"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -126,17 +126,16 @@ class TableReader(FileReader, ValueOptions):
 
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
         rule = self._beside(root).relevance
-        events = () if rule is None or rule.event_log is None else files_of(Path(rule.event_log.path))
-        return (*super().inputs(files, root), *events)
+        logs = () if rule is None else rule.logs
+        return (*super().inputs(files, root), *(file for log in logs for file in files_of(Path(log))))
 
     def _beside(self, root: Path) -> Self:
-        """The same reader, its log of events found from the folder of the data."""
+        """The same reader, the logs of its rule of relevance found from the folder of the data."""
         rule = self.relevance
-        if rule is None or rule.event_log is None or not self._labelled:
+        if rule is None or not rule.logs or not self._labelled:
             return self
-        (path,) = located([rule.event_log.path], root, folders=True)
-        log = rule.event_log.model_copy(update={"path": str(path)})
-        return self.model_copy(update={"relevance": rule.model_copy(update={"event_log": log})})
+        there = [str(path) for path in located(rule.logs, root, folders=True)]
+        return self.model_copy(update={"relevance": rule.with_logs(there)})
 
     def assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
@@ -168,7 +167,7 @@ class TableReader(FileReader, ValueOptions):
             raise DataError(limited(problems, noun="problem"))
         rows = _joined(parts, features, categorical)
         if self.relevance is not None and self._labelled:
-            made = self._labels_by_rule(self.relevance, tables, rows.place, source)
+            made = self._labels_by_rule(self.relevance, tables, rows, source)
             labels, judged, said = made.grades, made.judged, made.notes
         else:
             labels, judged, said = without_unjudged(rows.labels, self.unjudged)
@@ -181,7 +180,7 @@ class TableReader(FileReader, ValueOptions):
         return assembled(rows, source, regroup=self.regroup)
 
     def _labels_by_rule(
-        self, rule: Relevance, tables: Sequence[OpenedTable], place: Callable[[int], str], source: str
+        self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
     ) -> Labels:
         """The rows' labels, from the columns of all files together: a query may stand in several."""
         from pyarrow import concat_tables
@@ -191,7 +190,8 @@ class TableReader(FileReader, ValueOptions):
         columns = self._rule_roles()
         numbers, texts = columns_to_read(rule, columns)
         parts = [table.read(numbers, texts) for table in tables]
-        return labels_of(concat_tables(parts, promote_options="permissive"), rule, columns, place, source)
+        whole = concat_tables(parts, promote_options="permissive")
+        return labels_of(whole, rule, columns, rows.place, source, rows.features)
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""

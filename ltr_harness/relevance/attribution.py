@@ -25,6 +25,7 @@ def grades_from_events(
     * ``max``: the highest weight among events that happened; stays on the scale of grades.
     * ``weighted_sum``: the sum of weights, at most `clip`.
     * ``ladder``: the grade of the first condition that holds.
+    * ``ips``, ``doubly_robust``: as ``max``, before the estimator looks at ranks.
 
     A negative event (hide, return) makes the row worth 0, never less.
 
@@ -59,7 +60,7 @@ def grades_from_events(
     elif mode == "sum":
         for name in rule.positive or rule.events:
             grades += _amount(rule, counts[name])
-    elif mode == "max":
+    elif mode == "max" or rule.estimates:
         for name, weight in rule.events.items():
             np.maximum(grades, weight * _amount(rule, counts[name]), out=grades)
     else:
@@ -160,6 +161,9 @@ def describe(rule: Relevance) -> str:
         "max": f"the highest weight among the events that happened ({weights})",
         "weighted_sum": f"the sum of the weights of the events that happened ({weights})"
         + (f", at most {rule.clip:g}" if rule.clip else ""),
+        "ips": f"the highest weight among the events that happened ({weights}) over {_looked(rule)}",
+        "doubly_robust": "relevance predicted from features, corrected by the highest weight among the events that "
+        f"happened ({weights}) over {_looked(rule)}",
         "ladder": "the first that holds of " + ", ".join(f"{r.when}: {r.grade:g}" for r in rule.ladder),
     }[rule.chosen]
     extra = []
@@ -174,3 +178,12 @@ def describe(rule: Relevance) -> str:
     if rule.unseen != "zero":
         extra.append("rows below the last one that users did anything with are not judged")
     return "; ".join([said, *extra])
+
+
+def _looked(rule: Relevance) -> str:
+    """The divisor of an estimator, in words."""
+    if rule.propensity is None:
+        return ""
+    given = rule.propensity
+    by = f"column {given.column}" if given.column else given.source or "by a given table"
+    return f"the probability that users looked at its rank ({by}; at least {given.clip:g})"

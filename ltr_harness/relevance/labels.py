@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.logs.batch import Rows, in_order, per_query
+from ltr_harness.logs.columns import category_of
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import open_log
 from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.attribution import describe
+from ltr_harness.relevance.estimators import estimated_labels, weight_note
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import grades_of_rows, judged_rows
+from ltr_harness.relevance.propensities import estimated
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
@@ -50,7 +53,12 @@ class _Placed(Rows):
 
 
 def labels_of(
-    table: Any, rule: Relevance, columns: ListColumns, place: Callable[[int], str], name: str
+    table: Any,
+    rule: Relevance,
+    columns: ListColumns,
+    place: Callable[[int], str],
+    name: str,
+    features: NDArray[np.float32] | None = None,
 ) -> Labels:
     """The labels of rows, in their order.
 
@@ -60,6 +68,7 @@ def labels_of(
         columns: of the table.
         place: of a row, for messages.
         name: of the data, for messages.
+        features: float32 (n_rows, n_features), for ``doubly_robust``.
 
     Raises:
         DataError: events or grades that are none, or an event log that does not fit.
@@ -72,6 +81,8 @@ def labels_of(
         >>> labels_of(table, rule, columns, "row {}".format, "t").grades.tolist()
         [1.0, 4.0, 0.0]
     """
+    if rule.propensity is not None:
+        rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
     log, contract = open_log(table, name), Contract("data", name)
     events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
     grades, judged = np.zeros(table.num_rows), np.ones(table.num_rows, dtype=bool)
@@ -90,10 +101,13 @@ def labels_of(
         for whole, part in ((grades, found[0]), (judged, found[1])):
             whole[here] = part if rows.order is None else _back(part, rows.order)
     contract.raise_errors()
+    notes = [f"labels by `relevance`: {describe(rule)}"]
+    if rule.propensity is not None:
+        grades, note = _estimates(grades, table, rule, columns, contract, place, features)
+        notes.append(note)
     if rule.list_column or rule.event_log:
         strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
         refuse_unknown_events(rule.event_names, happened, strange, name)
-    notes = [f"labels by `relevance`: {describe(rule)}"]
     notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
     young = _immature(table, rule, columns)
     if young.any():
@@ -105,6 +119,30 @@ def labels_of(
     if n:
         notes.append(f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`")
     return Labels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
+
+
+def _estimates(
+    grades: Floats,
+    table: Any,
+    rule: Relevance,
+    columns: ListColumns,
+    contract: Contract,
+    place: Callable[[int], str],
+    features: NDArray[np.float32] | None,
+) -> tuple[Floats, str]:
+    """The labels that the rule's estimator makes of what happened, and how much that says."""
+    assert rule.propensity is not None
+    rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
+    by_rank = columns.rank if not rule.propensity.column else None
+    shown = rows.numbers(by_rank) if by_rank else np.ones(table.num_rows)
+    ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
+    model = None
+    if rule.chosen == "doubly_robust" and features is not None:
+        queries = category_of(table[columns.query_id], columns.query_id).codes.astype(np.int64)
+        model = queries, features
+    labels, weights = estimated_labels(grades, rows, ranks, rule, contract, model)
+    contract.raise_errors()
+    return labels, weight_note(grades if weights is None else weights, rule.propensity.clip)
 
 
 def _rows(

@@ -144,19 +144,29 @@ def row_propensities(rows: Rows, ranks: Codes, rule: Propensity | None, contract
         rule: as configured.
         contract: gathers what the checks find.
     """
-    if rule is None:
-        return None
+    looked = None if rule is None else examination(rows, ranks, rule, contract)
+    return None if looked is None or rule is None else np.maximum(looked, rule.clip)
+
+
+def examination(rows: Rows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
+    """How likely users looked at each row, as measured or given; None where values are none.
+
+    Args:
+        rows: of a batch.
+        ranks: int64 (n_rows,), from 1.
+        rule: as configured, its experiment replaced by its table.
+        contract: gathers what the checks find.
+    """
     if rule.column:
         values = rows.numbers(rule.column)
         good = (values > 0) & (values <= 1)
         if not contract.check("propensity_invalid", ~good, rows.name):
             return None
-    else:
-        table = np.array(
-            rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
-        )
-        values = table[np.minimum(ranks, table.size) - 1]
-    return np.maximum(values, rule.clip)
+        return values
+    table = np.array(
+        rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
+    )
+    return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 
 def _measured(path: str, experiment: PropensityLog) -> Measured:

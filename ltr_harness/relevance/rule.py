@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -123,9 +124,12 @@ class Propensity(Part):
 class Relevance(Part):
     """From what users did to how relevant a row was. Part of every metric's definition."""
 
-    mode: Literal["label", "match", "sum", "max", "weighted_sum", "ladder"] | None = Field(
-        default=None,
-        description="label where nothing is said about events, else max, the highest weight that happened.",
+    mode: Literal["label", "match", "sum", "max", "weighted_sum", "ladder", "ips", "doubly_robust"] | None = (
+        Field(
+            default=None,
+            description="label where nothing is said about events, else max, the highest weight that happened. ips and "
+            "doubly_robust estimate what it would be had users looked at every row alike.",
+        )
     )
     label: Name = Field(
         default="relevance",
@@ -146,6 +150,9 @@ class Relevance(Part):
     event_log: EventLog | None = None
     ladder: tuple[Rung, ...] = Field(
         default=(), description="Conditions and grades, the first that holds wins."
+    )
+    propensity: Propensity | None = Field(
+        default=None, description="ips, doubly_robust: how likely users looked at each rank."
     )
     count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
     dwell: Dwell | None = None
@@ -175,6 +182,11 @@ class Relevance(Part):
         return self.chosen not in ("label", "match")
 
     @property
+    def estimates(self) -> bool:
+        """Whether labels are estimates of relevance, which are right on average."""
+        return self.chosen in ("ips", "doubly_robust")
+
+    @property
     def cuts_lists(self) -> bool:
         """Whether rows that nobody judged are left out of their lists."""
         return self.unseen == "ignore_below_last_click" or self.unlabelled == "ignore"
@@ -199,6 +211,7 @@ class Relevance(Part):
             names.append(self.list_column)
         elif self.event_log is None:
             names += self.event_names
+        names.append(self.propensity.column if self.propensity else None)
         names += [rung.condition[0] for rung in self.ladder if rung.condition]
         names.append(self.dwell.column if self.dwell else None)
         return tuple(dict.fromkeys(name for name in names if name))
@@ -209,9 +222,32 @@ class Relevance(Part):
         return tuple(dict.fromkeys([*self.columns, *(self.dwell.by if self.dwell else ())]))
 
     @property
+    def logs(self) -> list[str]:
+        """Tables that the rule reads beside the rows: events, and the experiment that propensities are measured in."""
+        experiment = self.propensity.estimate if self.propensity else None
+        return [log.path for log in (self.event_log, experiment) if log is not None]
+
+    def with_logs(self, paths: Sequence[str]) -> Self:
+        """The same rule, its `logs` lying elsewhere.
+
+        Args:
+            paths: one for each of them.
+        """
+        left = list(paths)
+        changed: dict[str, Part] = {}
+        if self.event_log is not None:
+            changed["event_log"] = self.event_log.model_copy(update={"path": left.pop(0)})
+        if self.propensity is not None and self.propensity.estimate is not None:
+            experiment = self.propensity.estimate.model_copy(update={"path": left.pop(0)})
+            changed["propensity"] = self.propensity.model_copy(update={"estimate": experiment})
+        return self.model_copy(update=changed)
+
+    @property
     def definition(self) -> dict[str, Any]:
-        """What two data sets must share to be labelled alike: everything but where events lie and how old they are."""
+        """What two data sets must share to be labelled alike: everything but where events lie, how old they are and
+        how likely a page's ranks are looked at."""
         said = self.model_dump(mode="json", exclude={"maturity", "event_log"}) | {"mode": self.chosen}
+        said["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
         return {key: value for key, value in said.items() if value not in (None, {}, [], (), "refuse")}
 
     @property
@@ -236,6 +272,14 @@ class Relevance(Part):
         mode = self.chosen
         if mode in ("max", "weighted_sum") and not self.events:
             raise ValueError(f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}")
+        if self.estimates and not (self.events and self.propensity):
+            raise ValueError(
+                f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is looked at"
+            )
+        if self.propensity and not self.estimates:
+            raise ValueError(f"propensity with mode {mode}; expected mode ips or doubly_robust")
+        if self.estimates and self.unseen != "zero":
+            raise ValueError(f"unseen with mode {mode}; expected none: propensities say what was looked at")
         if mode == "sum" and not (self.events or self.positive):
             raise ValueError("mode sum without events; expected such as positive: [click, buy]")
         if mode == "ladder" and not self.ladder:

@@ -46,6 +46,7 @@ SECTIONS = {
     "sweep": "ltr_harness.report.sections.sweep:section",
     "features": "ltr_harness.report.sections.features:section",
     "position_bias": "ltr_harness.report.sections.position_bias:section",
+    "partial_feedback": "ltr_harness.report.sections.partial_feedback:section",
     "data": "ltr_harness.report.sections.data:section",
     "failures": "ltr_harness.report.sections.failures:section",
     "definitions": "ltr_harness.report.sections.definitions:section",

@@ -103,7 +103,7 @@ def test_what_was_labelled_otherwise_is_refused(trained: Path) -> None:
             {"relevance": RULE},
             {"mode": "sum"},
             "relevance.from beside mode, which the rule of e.yaml says; leave out one of them; event_log, maturity, "
-            "label, prediction, list_column may stand beside it",
+            "propensity, label, prediction, list_column may stand beside it",
         ),
         (
             {"label": "grade", "grades": {"bad": 0, "good": 1}},
@@ -115,7 +115,7 @@ def test_what_was_labelled_otherwise_is_refused(trained: Path) -> None:
             {"relevance": {**RULE, "event_log": {"path": "x.csv"}}, "document_id": "sku"},
             {},
             "relevance.from: e.yaml has a log of events of its own; expected production's; add relevance.event_log: "
-            "{path: …} beside from",
+            "{…} beside from",
         ),
     ],
 )

@@ -157,6 +157,11 @@ class Metric:
         return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
 
     @property
+    def adds_up(self) -> bool:
+        """Whether it is a sum of labels, each times what its rank is worth: right on average where labels are."""
+        return False
+
+    @property
     def without_cutoff(self) -> str:
         """The canonical name of the definition, for messages that hold at every cutoff."""
         return str(self).removesuffix(f"@{self.k}")

@@ -19,6 +19,7 @@ from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_wh
 from ltr_harness.monitoring.log.ips import ips_dcg
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.queries import QueryColumns
+from ltr_harness.relevance.estimators import estimated_labels
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import row_propensities
 
@@ -98,6 +99,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     segments = {name: per_query(rows, name, contract) for name in columns.segments}
     counts, grades = grades_of_rows(rows, config.relevance, contract, segments)
     if grades is not None:
+        grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
         _check_gains(grades, rows, config, contract)
     propensity = row_propensities(rows, ranks, config.propensity, contract)
     sound = sound and grades is not None and not contract.errors
