@@ -24,6 +24,7 @@ from ltr_harness.logs.times import timestamps
 QUERY, ACTION, OBJECT, POSITION, TIME = "query_id", "action_name", "object_id", "position", "timestamp"
 """Columns of what is made of the documents, beside the documents' own."""
 
+_ENGINE_QUERY = "query"
 _SHOWN = 20  # names of actions in a message
 _HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
 _OBJECTS = ("event_attributes.object.object_id", "event_attributes.object.internal_id", OBJECT)
@@ -189,10 +190,11 @@ def _hits(table: Any) -> pd.DataFrame:
 
 
 def _plain(table: Any) -> pd.DataFrame:
-    """Columns that hold one value each."""
+    """Columns that hold one value each; the engine's own query, which may be long, is no column of its hits."""
     import pyarrow as pa
 
-    names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+    fields = [field for field in table.schema if not pa.types.is_nested(field.type)]
+    names = [field.name for field in fields if field.name != _ENGINE_QUERY]
     plain: pd.DataFrame = table.select(names).to_pandas()
     return plain
 

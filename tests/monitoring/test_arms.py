@@ -232,6 +232,17 @@ def test_a_few_units_are_too_few(n: int, experiment: Callable[..., ArmComparison
     assert any("too few queries decide ndcg@10" in note for note in found.notes)
 
 
+def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
+    values = np.random.default_rng(13).random(60)
+    columns = {"online:dwell": np.where(np.arange(60) < 30, values, np.nan), "online:none": np.zeros(60)}
+    found = experiment(two(30), values, {**ARMS, "columns": {"online": ["dwell", "none"]}}, **columns)
+    for name in ("dwell", "none"):
+        d = of(found, name)
+        assert (d.verdict, d.n_queries) == ("too little to tell", 0 if name == "dwell" else 30)
+        assert np.isnan(d.p_corrected)
+    assert found.family == "Bonferroni over 1 test"
+
+
 def test_a_rare_purchase_in_a_small_arm_is_too_few(experiment: Callable[..., ArmComparison]) -> None:
     bought = np.zeros(10_000)
     bought[[*range(90), *range(9000, 9010)]] = 1  # 90 of 9,000 and 10 of 1,000: t would be wrong by a third
@@ -352,6 +363,14 @@ def test_the_order_of_rows_shows_nowhere() -> None:
     log = worse_log()
     shuffled = log.sample(frac=1, random_state=1)
     assert monitor(LOG, log=log).document == monitor(LOG, log=shuffled).document
+
+
+def test_a_log_read_in_batches_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = worse_log().sort_values("query_id", kind="stable")
+    whole = monitor(LOG, log=log)
+    monkeypatch.setattr("ltr_harness.logs.log.IN_MEMORY_ROWS", 500)
+    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 500)
+    assert monitor(LOG, log=log).document == whole.document
 
 
 # ---- production against its baseline ------------------------------------------------------------------------

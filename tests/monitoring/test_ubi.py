@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.logs.ubi import Ubi, impressions_and_events
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.readers.memory import from_frame
@@ -340,3 +341,13 @@ def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
         }
         log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"])
         assert monitor(settings, log=log).windows[0].means["mrr@10"] == MRR
+
+
+def test_the_engines_own_query_is_not_kept_for_every_hit(tmp_path: Path) -> None:
+    long = [query(f"q{at}", [str(item) for item in range(200)], query="x" * 100_000) for at in range(50)]
+    settings = {"impressions": "hits"}
+    shown, _ = impressions_and_events(
+        written(tmp_path, long, [event("q0", "click", "0")]), Ubi.model_validate(settings), ["click"], "UTC"
+    )
+    assert "query" not in shown.column_names
+    assert shown.nbytes < 5e6
