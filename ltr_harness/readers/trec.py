@@ -207,13 +207,14 @@ def checked_judgments(
         sizes: int64 (n_queries,), documents of each.
         queries: (n_queries,), names.
         documents: says their names, (n_rows,), which few metrics ask for.
-        grades: (n_rows,).
+        grades: (n_rows,), used up.
         subtopics: of the rows; None where there are none.
     """
+    judged = grades >= 0
     made = Judgments.checked(
-        np.maximum(grades, 0),
+        np.maximum(grades, 0, out=grades),
         QueryGroups.from_sizes(sizes, queries),
-        judged=grades >= 0,
+        judged=judged,
         subtopics=subtopics,
     )
     return _NamedLater(**vars(made), names=documents)

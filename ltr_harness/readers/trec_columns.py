@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -46,6 +46,11 @@ class Names:
         return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets, self.codes
 
 
+def decoded(names: Sequence[bytes]) -> list[str]:
+    """Names as texts; bytes that are no UTF-8 are shown as escapes."""
+    return [name.decode("utf-8", "backslashreplace") for name in names]
+
+
 def names_of(
     values: Sequence[str], codes: NDArray[np.int64], source: str, column: str, bound: Bound
 ) -> Names:
@@ -73,14 +78,14 @@ class Texts:
     Attributes:
         packed: uint8, one row's name after the other.
         offsets: int64 (n_rows + 1,), where each begins.
-        encode: makes `Names` of it.
         longest: bytes; None where a name is not ASCII.
+        source: file, column and bound of the memory, for messages.
     """
 
     packed: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    encode: Callable[[Any], Names]
     longest: int | None
+    source: tuple[str, str, Bound]
 
     @property
     def values(self) -> NDArray[np.str_]:
@@ -114,7 +119,9 @@ class Texts:
         from pyarrow import Array, large_binary, py_buffer
 
         buffers = [None, py_buffer(self.offsets), py_buffer(self.packed)]
-        return self.encode(Array.from_buffers(large_binary(), self.offsets.size - 1, buffers))
+        encoded = Array.from_buffers(large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        return names_of(decoded(encoded.dictionary.to_pylist()), codes, *self.source)
 
 
 class Tokens(NamedTuple):
@@ -134,7 +141,7 @@ class Coded:
     """A column of few different names, block by block."""
 
     def __init__(self, most: int) -> None:
-        self.codes = np.empty(most, dtype=np.int64)
+        self.codes = np.empty(most, dtype=np.int32)
         self._n = 0
         self._store = np.empty(1 << 16, dtype=np.uint8)
         self._ends = np.empty(1 << 10, dtype=np.int64)
@@ -202,7 +209,8 @@ class Packed:
 
     def __init__(self, most: int, n_bytes: int) -> None:
         self.packed = np.empty(n_bytes, dtype=np.uint8)  # pages that are not written take no memory
-        self.offsets = np.zeros(most + 1, dtype=np.int64)
+        self.offsets = np.empty(most + 1, dtype=np.int64)
+        self.offsets[0] = 0
         self.longest = 0
         self.with_nul = False
         self.ascii = True

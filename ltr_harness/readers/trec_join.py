@@ -12,6 +12,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec import Qrels, TrecRun, checked_judgments, some_of
+from ltr_harness.readers.trec_columns import Names, Texts
 from ltr_harness.wording import count_of
 
 
@@ -60,7 +61,7 @@ def join(
         DataError: the two files share no query.
     """
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
-    in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()])
+    in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
     kept = np.zeros(qrels.n_queries, dtype=bool)
     kept[in_qrels[in_qrels >= 0]] = True
     if not kept.any():
@@ -77,40 +78,47 @@ def join(
         kept[:] = True
     query = in_qrels[run.queries.codes]
     line = np.empty_like(query)
-    kernels.judged_lines(qrels.queries.codes, qrels.documents.spans, query, run.documents.spans, line)
+    codes = qrels.queries.codes
+    kernels.judged_lines(codes, qrels.documents.spans, query, run.documents.spans, line)
     is_listed = query >= 0
     if depth is not None:
         is_listed &= _ranks(run) <= depth
     if judged_only:
         is_listed &= (line >= 0) & (qrels.grades[line] >= 0)
-    is_unlisted = kept[qrels.queries.codes]
+    is_unlisted = kept[codes]
     is_unlisted[line[is_listed & (line >= 0)]] = False
 
     sizes = np.bincount(query[is_listed], minlength=qrels.n_queries)
-    sizes += np.bincount(qrels.queries.codes[is_unlisted], minlength=qrels.n_queries)
-    rows = np.empty(int(sizes.sum()), dtype=np.int64)
-    kernels.arrange(query, is_listed, qrels.queries.codes, is_unlisted, np.cumsum(sizes) - sizes, rows)
-    retrieved = rows >= 0
-    row = np.maximum(rows, 0)
-    line = np.where(retrieved, line[row], -1 - rows)
-    judgments = checked_judgments(
-        sizes[kept],
-        qrels.queries.values[kept],
-        partial(_documents, qrels, run, rows),
-        np.where(line >= 0, qrels.grades[line], -1),
-        None if qrels.subtopics is None else qrels.subtopics.take(line),
+    sizes += np.bincount(codes[is_unlisted], minlength=qrels.n_queries)
+    rows = np.empty(int(sizes.sum()), dtype=np.int32)
+    grades, scores = np.empty((2, rows.size))
+    kernels.arrange(
+        (query, line, is_listed, _above_nothing(run.scores)),
+        (codes, is_unlisted, qrels.grades.astype(np.float64)),
+        np.cumsum(sizes) - sizes,
+        rows,
+        grades,
+        scores,
     )
-    scores = np.where(retrieved, _above_nothing(run.scores)[row], 0.0)
+    retrieved = rows >= 0
+    subtopics = None
+    if qrels.subtopics is not None:
+        subtopics = qrels.subtopics.take(np.where(retrieved, line[np.maximum(rows, 0)], -1 - rows))
+    names = partial(_documents, run.documents, qrels.documents, rows)
+    judgments = checked_judgments(sizes[kept], qrels.queries.values[kept], names, grades, subtopics)
     return Joined(judgments, scores, retrieved, notes)
 
 
-def _documents(qrels: Qrels, run: TrecRun, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-    """Their names: of the run's rows, and of the judgments' lines, -1 - line."""
-    listed, unlisted = rows[rows >= 0], -1 - rows[rows < 0]
-    names = np.concatenate([run.documents.of(listed), qrels.documents.of(unlisted)])
-    order = np.empty(rows.size, dtype=np.int64)
-    order[rows >= 0], order[rows < 0] = np.arange(listed.size), listed.size + np.arange(unlisted.size)
-    return names[order]
+def _documents(listed: Names | Texts, judged: Names | Texts, rows: NDArray[np.int32]) -> NDArray[np.str_]:
+    """Their names: of what a run lists, and of judgments, -1 - line."""
+    is_listed = rows >= 0
+    some, others = (
+        listed.of(rows[is_listed].astype(np.int64)),
+        judged.of(-1 - rows[~is_listed].astype(np.int64)),
+    )
+    names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
+    names[is_listed], names[~is_listed] = some, others
+    return names
 
 
 def _ranks(run: TrecRun) -> NDArray[np.int64]:
@@ -136,7 +144,7 @@ def _above_nothing(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _query_notes(
-    qrels: Qrels, run: TrecRun, in_qrels: NDArray[np.int64], kept: NDArray[np.bool_], complete: bool
+    qrels: Qrels, run: TrecRun, in_qrels: NDArray[np.int32], kept: NDArray[np.bool_], complete: bool
 ) -> list[str]:
     notes = []
     unknown = run.queries.values[in_qrels < 0]

@@ -15,19 +15,6 @@ _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exa
 
 
 @compiled
-def most_lines(data: NDArray[np.uint8]) -> int:
-    """At least as many as there are lines.
-
-    Args:
-        data: uint8 (n_bytes,).
-    """
-    lines = 1
-    for byte in data:
-        lines += (byte == _NEWLINE) | (byte == _RETURN)
-    return lines
-
-
-@compiled
 def split(
     data: NDArray[np.uint8],
     at: int,
@@ -123,7 +110,7 @@ def encode(
     ends: NDArray[np.int64],
     names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
     n_names: int,
-    codes: NDArray[np.int64],
+    codes: NDArray[np.int32],
 ) -> int:
     """Each token's name as a number, in the order of their first appearance; returns how many names there are.
 
@@ -133,7 +120,7 @@ def encode(
         names: store (n_bytes,), ends (most_names,) and table (n_places,) as `rehash` has them, with room for as many
             more as there are tokens.
         n_names: there so far.
-        codes: int64 (n_rows,), filled.
+        codes: int32 (n_rows,), filled.
     """
     store, store_ends, table = names
     mask = table.size - 1
@@ -293,9 +280,9 @@ def has_twice(
 def judged_lines(
     codes: NDArray[np.int64],
     judged: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    query: NDArray[np.int64],
+    query: NDArray[np.int32],
     listed: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    lines: NDArray[np.int64],
+    lines: NDArray[np.int32],
 ) -> None:
     """The judgment of each listed document for its query.
 
@@ -303,9 +290,9 @@ def judged_lines(
         codes: int64 (n_judged,), queries of the judgments.
         judged: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_judged,) which name; the last is
             empty where each has its own.
-        query: int64 (n_rows,), the query of each listed document, in the same numbers; -1 for none of them.
+        query: int32 (n_rows,), the query of each listed document, in the same numbers; -1 for none of them.
         listed: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_rows,) which name, likewise.
-        lines: int64 (n_rows,), filled; -1 where there is no judgment.
+        lines: int32 (n_rows,), filled; -1 where there is no judgment.
     """
     packed, offsets, at = judged
     places = 16
@@ -344,31 +331,39 @@ def judged_lines(
 
 @compiled
 def arrange(
-    query: NDArray[np.int64],
-    is_listed: NDArray[np.bool_],
-    codes: NDArray[np.int64],
-    is_unlisted: NDArray[np.bool_],
+    listed: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64]],
+    judged: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]],
     starts: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    grades: NDArray[np.float64],
+    scores: NDArray[np.float64],
 ) -> None:
     """Rows query by query: what is listed, in its order, then what is judged and not listed.
 
     Args:
-        query: int64 (n_listed,), of each listed document.
-        is_listed: bool (n_listed,), which of them count.
-        codes: int64 (n_judged,), queries of the judgments.
-        is_unlisted: bool (n_judged,), which of them count.
+        listed: (n_listed,) each: a document's query, its judgment or -1, whether it counts, its score.
+        judged: (n_judged,) each: a judgment's query, whether it counts although not listed, its grade.
         starts: int64 (n_queries,), where each query begins; used up.
-        rows: int64 (n_rows,), filled: a listed document's number, or -1 - line of a judgment.
+        rows: (n_rows,), filled: a listed document's number, or -1 - that of a judgment.
+        grades: float64 (n_rows,), filled; -1 where there is no judgment.
+        scores: float64 (n_rows,), filled; 0 where a document is not listed.
     """
+    query, line, is_listed, given = listed
+    codes, is_unlisted, graded = judged
     for row in range(query.size):
         if is_listed[row]:
-            rows[starts[query[row]]] = row
+            at = starts[query[row]]
             starts[query[row]] += 1
-    for line in range(codes.size):
-        if is_unlisted[line]:
-            rows[starts[codes[line]]] = -1 - line
-            starts[codes[line]] += 1
+            rows[at] = row
+            grades[at] = graded[line[row]] if line[row] >= 0 else -1.0
+            scores[at] = given[row]
+    for number in range(codes.size):
+        if is_unlisted[number]:
+            at = starts[codes[number]]
+            starts[codes[number]] += 1
+            rows[at] = -1 - number
+            grades[at] = graded[number]
+            scores[at] = 0.0
 
 
 @compiled

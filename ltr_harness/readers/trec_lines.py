@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,17 @@ from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, release, text_bytes
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
-from ltr_harness.readers.trec_columns import Coded, Names, Numbers, Packed, Texts, Tokens, names_of, number_of
+from ltr_harness.readers.trec_columns import (
+    Coded,
+    Names,
+    Numbers,
+    Packed,
+    Texts,
+    Tokens,
+    decoded,
+    names_of,
+    number_of,
+)
 from ltr_harness.wording import count_of
 
 NUMBERS = ("grade", "score")
@@ -57,7 +67,7 @@ class Lines:
         self._more = more
         data = text_bytes(self.path)
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
-        most = kernels.most_lines(self._data)
+        most = len(self._data) // (2 * len(self._form)) + 1  # pages that are not written take no memory
         self._columns: dict[str, Any] = {
             field: Numbers(most)
             if field in _NUMBERS
@@ -133,9 +143,14 @@ class Lines:
         column = self._columns[field]
         values = column.values()
         lengths = np.array([len(value) for value in values])
-        codes = column.codes[: self.n_rows]
+        codes = column.codes[: self.n_rows].astype(np.int64)
         self._refuse_long(field, lambda: lengths[codes], int(lengths.max()))
-        return self._decoded(values, codes, field)
+        texts = decoded(values)
+        # NumPy's texts lose NUL bytes at their end, which would make two names one
+        with_nul = np.array(["\0" in text for text in texts])
+        if with_nul.any():
+            self._report_nul(field, with_nul[codes])
+        return names_of(texts, codes, str(self.path), field, Bound.of_file(len(self._data)))
 
     def texts(self, field: str) -> Texts:
         """A field of names, most of which are different."""
@@ -143,17 +158,14 @@ class Lines:
         offsets = column.offsets[: self.n_rows + 1]
         self._refuse_long(field, lambda: np.diff(offsets), column.longest)
 
-        def encode(array: Any) -> Names:
-            encoded = array.dictionary_encode()
-            return self._decoded(
-                encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64), field
-            )
-
-        longest = column.longest if column.ascii else None
-        made = Texts(column.packed[: offsets[-1]], offsets, encode, longest)
-        # told now where it would be told when they become texts
-        if column.with_nul or 4 * column.longest * self.n_rows > Bound.of_file(len(self._data)).most:
-            _ = made.values
+        bound, longest = Bound.of_file(len(self._data)), column.longest if column.ascii else None
+        made = Texts(column.packed[: offsets[-1]], offsets, longest, (str(self.path), field, bound))
+        if column.with_nul:
+            bad = np.zeros(self.n_rows, dtype=bool)
+            bad[np.searchsorted(offsets, np.flatnonzero(made.packed == 0), side="right") - 1] = True
+            self._report_nul(field, bad)
+        if 4 * column.longest * self.n_rows > bound.most:
+            _ = made.values  # or it would be refused when somebody asks for them
         return made
 
     def _refuse_long(self, field: str, lengths: Callable[[], NDArray[np.int64]], longest: int) -> None:
@@ -167,17 +179,8 @@ class Lines:
         )
         self.finish()
 
-    def _decoded(self, encoded: Sequence[bytes], codes: NDArray[np.int64], field: str) -> Names:
-        values = [value.decode("utf-8", "backslashreplace") for value in encoded]
-        # NumPy's texts lose NUL bytes at their end, which would make two names one.
-        with_nul = np.array(["\0" in value for value in values])
-        if with_nul.any():
-            self.report(
-                with_nul[codes],
-                lambda row: f"the {field} is {self.text(row, field)}",
-                "text without NUL bytes",
-            )
-        return names_of(values, codes, str(self.path), field, Bound.of_file(len(self._data)))
+    def _report_nul(self, field: str, bad: NDArray[np.bool_]) -> None:
+        self.report(bad, lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes")
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
         """A field of numbers; what is none is reported, NaN too, and is NaN here."""
