@@ -162,10 +162,10 @@ def _events(table: Any) -> pd.DataFrame:
     import pyarrow as pa
 
     events = table.filter(table[ACTION].is_valid())
-    found = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
-    found[OBJECT] = _first(events, _OBJECTS, pa.string())
-    found[POSITION] = _first(events, _ORDINALS, pa.float64())
-    return found
+    documents = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
+    documents[OBJECT] = _first(events, _OBJECTS, pa.string())
+    documents[POSITION] = _first(events, _ORDINALS, pa.float64())
+    return documents
 
 
 def _hits(table: Any) -> pd.DataFrame:
@@ -185,8 +185,8 @@ def _hits(table: Any) -> pd.DataFrame:
     empty = np.setdiff1d(np.arange(len(hits)), parents)
     rows = pa.array(np.append(parents, empty))
     objects = pa.concat_arrays([pc.list_flatten(hits), pa.nulls(empty.size, pa.string())])
-    found = _plain(queries).take(rows.to_numpy()).drop(columns=[OBJECT], errors="ignore")
-    return found.assign(**{OBJECT: objects.to_pandas().to_numpy()})
+    documents = _plain(queries).take(rows.to_numpy()).drop(columns=[OBJECT], errors="ignore")
+    return documents.assign(**{OBJECT: objects.to_pandas().to_numpy()})
 
 
 def _plain(table: Any) -> pd.DataFrame:

@@ -39,13 +39,13 @@ class CatBoostModel(TreeModel):
         if not len(matrix):
             return np.empty(0)
         grades = self._grades
-        found = self.booster.predict(
+        predicted = self.booster.predict(
             self._typed(matrix),
             prediction_type="Probability" if grades else "RawFormulaVal",
             ntree_end=rounds,
             thread_count=self.threads or -1,
         )
-        return expected_grade(found, grades) if grades else np.asarray(found, dtype=np.float64)
+        return expected_grade(predicted, grades) if grades else np.asarray(predicted, dtype=np.float64)
 
     @property
     def _grades(self) -> list[float]:

@@ -102,11 +102,11 @@ def compared_arms(
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
     why = withheld(arms, assigned.several, unit, ratio_p, drift_p)
-    found = _differences(production, assigned, config)
-    tests = sum(not np.isnan(one.difference.p) for one, _ in found)
+    tested = _differences(production, assigned, config)
+    tests = sum(not np.isnan(one.difference.p) for one, _ in tested)
     family = f"{config.compare.correct.capitalize()} over {count_of(tests, 'test')}"
-    differences = _corrected(found, config, spent, bool(why))
-    few = dict.fromkeys(one.measure for one, _ in found if np.isnan(one.difference.p))
+    differences = _corrected(tested, config, spent, bool(why))
+    few = dict.fromkeys(one.measure for one, _ in tested if np.isnan(one.difference.p))
     if few:
         assigned.notes.append(
             f"too few {units_in_words(unit)} decide {', '.join(few)} to tell the arms apart: wait for more, give the "
@@ -169,27 +169,27 @@ def _names(category: pd.Categorical, arms: Arms) -> list[str]:
     Raises:
         DataError: they are not those that the configuration says.
     """
-    found = [str(name) for name in category.categories]
+    names = [str(name) for name in category.categories]
     place, wanted = f"arms.column {arms.column!r}", list(arms.shares) or [arms.control]
-    listed = ", ".join(map(repr, found[:_AT_MOST])) + (", …" if len(found) > _AT_MOST else "")
+    listed = ", ".join(map(repr, names[:_AT_MOST])) + (", …" if len(names) > _AT_MOST else "")
     problems = [
-        Problem(place, f"has no arm {name!r}", "" if found else "a name in it", did_you_mean(name, found))
+        Problem(place, f"has no arm {name!r}", "" if names else "a name in it", did_you_mean(name, names))
         for name in wanted
-        if name not in found
+        if name not in names
     ]
-    if len(found) > _AT_MOST:
-        problems = [Problem(place, f"has {len(found):,} values", f"at most {_AT_MOST} arms")]
-    elif not problems and len(found) < 2:
+    if len(names) > _AT_MOST:
+        problems = [Problem(place, f"has {len(names):,} values", f"at most {_AT_MOST} arms")]
+    elif not problems and len(names) < 2:
         problems.append(Problem(place, f"has one arm, {listed}", "the control and at least one other"))
     elif arms.shares:
         problems += [
             Problem(place, f"has an arm {name!r} without a share", f"a share for each of {listed}")
-            for name in found
+            for name in names
             if name not in arms.shares
         ]
     if problems:
         raise DataError(problems)
-    return [arms.control, *(name for name in found if name != arms.control)]
+    return [arms.control, *(name for name in names if name != arms.control)]
 
 
 def _of_one_arm(all_of_them: _Assigned) -> _Assigned:
@@ -255,7 +255,7 @@ def _differences(
         means.append(unit_means(values[own], units))
         defined.append((~np.isnan(values[own])).sum(axis=0))
     looks = np.unique(assigned.window).size
-    found = []
+    tested = []
     for at, name in enumerate(assigned.names[1:], start=1):
         apart = units_apart(means[at], means[0])
         for j, measure in enumerate(measures):
@@ -272,8 +272,8 @@ def _differences(
                 n_queries=int(defined[at][j]),
                 verdict="",
             )
-            found.append((one, measure.good))
-    return found
+            tested.append((one, measure.good))
+    return tested
 
 
 def _difference(apart: UnitMeans, j: int, n: int, looks: int, config: MonitorConfig) -> Interval:
@@ -292,14 +292,14 @@ def _difference(apart: UnitMeans, j: int, n: int, looks: int, config: MonitorCon
 
 
 def _corrected(
-    found: list[tuple[ArmDifference, int]], config: MonitorConfig, spent: float, no_verdict: bool
+    tested: list[tuple[ArmDifference, int]], config: MonitorConfig, spent: float, no_verdict: bool
 ) -> list[ArmDifference]:
     """With p-values over all arms and measures, and a word each."""
     correct = holm if config.compare.correct == "holm" else bonferroni
     share = spent if config.compare.correct == "spending" else 1.0  # a sequence holds at all looks already
-    p = np.minimum(correct([one.difference.p for one, _ in found]) / share, 1.0)
+    p = np.minimum(correct([one.difference.p for one, _ in tested]) / share, 1.0)
     done = []
-    for (one, good), corrected in zip(found, p.tolist(), strict=True):
+    for (one, good), corrected in zip(tested, p.tolist(), strict=True):
         word = "not distinguishable"
         if np.isnan(corrected):
             word = "too little to tell"

@@ -43,15 +43,15 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
     if not is_relevant.any():
         return {}
     metric = MAP(relevant=relevant)
-    found = {}
+    by_model = {}
     for model in models:
         replicates = [
             interpolated(rows.judgments, is_relevant, rows.scores(model, at))
             for at in range(len(rows.runs[model]))
         ]
         ap = float(np.nanmean(rows.per_query(model, (metric,))))
-        found[model] = PrecisionRecall(np.mean(replicates, axis=0), ap)
-    return found
+        by_model[model] = PrecisionRecall(np.mean(replicates, axis=0), ap)
+    return by_model
 
 
 def interpolated(

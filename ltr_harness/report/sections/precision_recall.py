@@ -22,8 +22,8 @@ def section(data: ReportData) -> list[Block]:
     relevant = _relevant(data)
     if relevant is None or data.rows is None:
         return []
-    found = curves(data.models, data.rows, relevant)
-    if not found:
+    drawn = curves(data.models, data.rows, relevant)
+    if not drawn:
         return []
     return [
         Heading("Precision and recall"),
@@ -42,10 +42,10 @@ def section(data: ReportData) -> list[Block]:
                 *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]),
             ),
             rows=tuple(
-                (data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in found.items()
+                (data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()
             ),
         ),
-        _chart(data, found),
+        _chart(data, drawn),
     ]
 
 
@@ -61,8 +61,8 @@ def _relevant(data: ReportData) -> float | None:
     return None
 
 
-def _chart(data: ReportData, found: dict[str, PrecisionRecall]) -> Chart:
-    names = list(found)
+def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
+    names = list(drawn)
     rows = [
         {
             "model": name,
@@ -72,7 +72,7 @@ def _chart(data: ReportData, found: dict[str, PrecisionRecall]) -> Chart:
         }
         for name in names
         for level, precision, baseline in zip(
-            LEVELS, found[name].precision, found[data.baseline].precision, strict=True
+            LEVELS, drawn[name].precision, drawn[data.baseline].precision, strict=True
         )
     ]
     x = {
@@ -109,7 +109,7 @@ def _chart(data: ReportData, found: dict[str, PrecisionRecall]) -> Chart:
     words = [
         f"{name}: AP {metric_text(one.ap)}; precision {metric_text(one.precision[0])} at recall 0, "
         f"{metric_text(one.precision[5])} at one half, {metric_text(one.precision[10])} at 1."
-        for name, one in found.items()
+        for name, one in drawn.items()
     ]
     return Chart(
         name="precision_recall",
