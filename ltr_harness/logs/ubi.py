@@ -142,7 +142,7 @@ def _table(file: Path, timezone: str) -> Any:
 
     log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
     (table,) = log.batches(log.columns, None, rows=1 << 60)
-    for name in (QUERY, ACTION, TIME, *_HITS[:1]):
+    for name in (QUERY, ACTION, TIME):
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(table)))
     moments = table[TIME]
@@ -174,18 +174,20 @@ def _hits(table: Any) -> pd.DataFrame:
     import pyarrow.compute as pc
 
     queries = table.filter(table[ACTION].is_null())
-    name = next(name for name in (*(n for n in _HITS if n in table.column_names), _HITS[0]))
-    hits = queries[name].combine_chunks()
-    if not pa.types.is_list(hits.type) and not pa.types.is_large_list(hits.type):
-        if hits.null_count < len(hits):
-            raise DataError(Problem(f"column {name!r}", f"has the type {hits.type}", "a list of ids"))
-        hits = pa.nulls(len(hits), pa.list_(pa.string()))
-    hits = hits.cast(pa.list_(pa.string()))
+    hits = pa.nulls(len(queries), pa.list_(pa.string()))
+    for name in (name for name in _HITS if name in queries.column_names):
+        if queries[name].null_count == len(queries):
+            continue
+        try:
+            hits = queries[name].combine_chunks().cast(hits.type)
+        except pa.ArrowException:
+            what = f"has the type {queries[name].type}"
+            raise DataError(Problem(f"column {name!r}", what, "a list of ids")) from None
+        break
     parents = pc.list_parent_indices(hits).to_numpy()
     empty = np.setdiff1d(np.arange(len(hits)), parents)
-    rows = pa.array(np.append(parents, empty))
     objects = pa.concat_arrays([pc.list_flatten(hits), pa.nulls(empty.size, pa.string())])
-    documents = _plain(queries).take(rows.to_numpy()).drop(columns=[OBJECT], errors="ignore")
+    documents = _plain(queries).take(np.append(parents, empty)).drop(columns=[OBJECT], errors="ignore")
     return documents.assign(**{OBJECT: objects.to_pandas().to_numpy()})
 
 

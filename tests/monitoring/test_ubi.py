@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from collections.abc import Callable, Iterable
@@ -14,8 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 import yaml
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
-from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.errors import ConfigError, DataError, HarnessError
 from ltr_harness.logs.ubi import Ubi, impressions_and_events
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
@@ -165,13 +169,16 @@ def test_what_is_known_of_a_query_are_columns(tmp_path: Path) -> None:
 
 
 def test_ids_may_be_numbers_and_times_milliseconds(tmp_path: Path) -> None:
-    """Version 1.0 had milliseconds; ids are integers in some shops, and text and integers in others."""
+    """Version 1.0 had milliseconds, and another name for hits; ids are integers, or text here and integers there."""
     then = 1_767_607_200_000  # 2026-01-05 10:00 UTC
     queries = [query("q1", ["1", "2"], timestamp=then), query("q2", [3, 4], timestamp=then + 1000)]
     events = [event("q1", "click", 2, timestamp=then + 5), event("q2", "click", "3", timestamp=then + 6)]
     (tmp_path / "a").mkdir()
     assert found_in(written(tmp_path / "a", queries, events))["mrr"] == (1 / 2 + 1) / 2
     assert monitor(SETTINGS, log=tmp_path / "a").windows[0].label == "2026-01-05"
+    of_old = [{"query_response_objects_ids" if k == "query_response_hit_ids" else k: v for k, v in q.items()}
+              for q in queries]  # fmt: skip
+    assert found_in(written(tmp_path / "a", of_old, events))["mrr"] == (1 / 2 + 1) / 2
     for name, documents in (("ubi_queries", [query("q", [7, 8])]), ("ubi_events", [event("q", "click", 8)])):
         (tmp_path / "b").mkdir(exist_ok=True)
         parquet.write_table(pa.Table.from_pylist(documents), tmp_path / "b" / f"{name}.parquet")
@@ -351,3 +358,54 @@ def test_the_engines_own_query_is_not_kept_for_every_hit(tmp_path: Path) -> None
     )
     assert "query" not in shown.column_names
     assert shown.nbytes < 5e6
+
+
+def test_hits_that_are_no_ids_are_refused(tmp_path: Path) -> None:
+    for at, hits in enumerate(([{"id": 1}], "a,b", 3)):
+        documents = [{**query("q"), "query_response_hit_ids": hits}]
+        parquet.write_table(pa.Table.from_pylist(documents), tmp_path / f"{at}.parquet")
+        with pytest.raises(
+            DataError, match=r"'query_response_hit_ids': has the type .*; expected a list of ids"
+        ):
+            monitor(SETTINGS, log=tmp_path / f"{at}.parquet")
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.lists(st.text(), max_size=2),
+    st.just({}), st.just({"index": 1}), st.just([{"a": 1}]), st.just([1, "a", None]), st.just("2026-01-05T10:00:00Z"),
+)  # fmt: skip
+FIELDS = [
+    ("query_id",), ("timestamp",), ("client_id",), ("action_name",), ("query_response_hit_ids",), ("event_attributes",),
+    ("event_attributes", "object"), ("event_attributes", "object", "object_id"), ("event_attributes", "position"),
+    ("event_attributes", "position", "ordinal"), ("query_attributes",), ("_source",), ("index",),
+]  # fmt: skip
+
+
+@examples(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(0, 13), st.sampled_from(FIELDS), ODD), min_size=1, max_size=4),
+    st.sampled_from([SETTINGS, BY_EVENTS]),
+    st.booleans(),
+)
+def test_odd_documents_are_an_error_or_a_log(
+    tmp_path: Path, odd: list[tuple[int, tuple[str, ...], Any]], chosen: dict[str, Any], as_parquet: bool
+) -> None:
+    documents = json.loads(json.dumps(QUERIES + EVENTS + SHOWN))
+    for at, path, value in odd:
+        inner = documents[at]
+        for key in path[:-1]:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            inner[path[-1]] = value
+    for old in tmp_path.glob("log.*"):
+        old.unlink()
+    if as_parquet:
+        try:
+            table = pa.Table.from_pylist(documents)
+            parquet.write_table(table, tmp_path / "log.parquet")
+        except (pa.ArrowException, OverflowError, TypeError):
+            return
+    else:
+        (tmp_path / "log.ndjson").write_text("".join(json.dumps(d) + "\n" for d in documents))
+    with contextlib.suppress(HarnessError):
+        monitor({**chosen, "windows": {"min_queries": 1}}, log=tmp_path)
