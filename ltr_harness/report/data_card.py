@@ -10,6 +10,7 @@ from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
+from ltr_harness.text_tables import text_table
 from ltr_harness.wording import count_of
 
 FORMATS = ("html", "md")
@@ -56,17 +57,17 @@ def write_card(page: Page, folder: Path, formats: Sequence[str] = FORMATS) -> li
 
 def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
     """The card for a terminal, without the features."""
-    width = max(max(len(split.name) for split in card.splits), 5)
-    lines = [f"{'split':<{width}}  queries       rows  features  rows per query      no relevant  grades"]
+    rows = []
     for split in card.splits:
         low, _, median, _, _, high = split.sizes
-        sizes = f"{low:,.0f} / {median:,.0f} / {high:,.0f}"
         grades = " ".join(f"{grade:g}:{n / split.n_rows:.0%}" for grade, n in list(split.grades.items())[:8])
         more = " …" if len(split.grades) > 8 else ""
-        lines.append(
-            f"{split.name:<{width}}  {split.n_queries:>7,}  {split.n_rows:>9,}  {split.n_features:>8,}  {sizes:<18}  "
-            f"{split.n_without_relevant:>11,}  {grades}{more}"
-        )
+        counts = (split.n_queries, split.n_rows, split.n_features)
+        sizes = f"{low:,.0f} / {median:,.0f} / {high:,.0f}"
+        without = f"{split.n_without_relevant:,}"
+        rows.append([split.name, *(f"{count:,}" for count in counts), sizes, without, f"{grades}{more}"])
+    head = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
+    lines = text_table(head, rows, left=[0, 4, 6])
     for split in card.splits:
         known = [feature for feature in split.features if not math.isnan(feature.ndcg)]
         best = sorted(known, key=lambda feature: -feature.ndcg)[:3]

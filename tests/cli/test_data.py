@@ -51,7 +51,7 @@ def test_describe_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         folder / "card",
     )
     assert code == 0
-    assert "train.txt       30        180         3  6 / 6 / 6" in out
+    assert "train.txt       30   180         3  6 / 6 / 6" in out
     assert "\njudge " in out
     assert "nothing suspicious found" in out
     assert err.splitlines() == [f"wrote {folder}/card/data_card.html", f"wrote {folder}/card/data_card.md"]

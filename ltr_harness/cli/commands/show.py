@@ -9,6 +9,7 @@ import click
 from ltr_harness.cli import options
 from ltr_harness.cli.commands import show_model
 from ltr_harness.cli.output import say
+from ltr_harness.cli.tables import print_table
 from ltr_harness.wording import count_of
 
 
@@ -105,10 +106,9 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
     if as_json:
         say(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
         return 0
-    width = max(len("query"), *(len(str(query)) for query in worst["query_id"])) if len(worst) else 5
-    say(f"{'query':<{width}}  {name}  rows  relevant")
-    for query, value, rows, relevant in worst[["query_id", name, "rows", "n_relevant"]].itertuples(
-        index=False
-    ):
-        say(f"{query!s:<{width}}  {value:>z{len(name)}.4f}  {rows:>4}  {relevant:>8}")
+    listed = worst[["query_id", name, "rows", "n_relevant"]].itertuples(index=False)
+    print_table(
+        ["query", name, "rows", "relevant"],
+        [[str(query), f"{value:z.4f}", str(rows), str(relevant)] for query, value, rows, relevant in listed],
+    )
     return 0

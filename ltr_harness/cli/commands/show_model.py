@@ -10,6 +10,7 @@ import click
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say
+from ltr_harness.cli.tables import print_table
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -75,12 +76,11 @@ def importance(
         say(json.dumps({"metric": str(measured), "features": listed}, indent=2))
         return 0
     shown = effects[:top]
-    width = max(7, *(len(one.feature) for one in shown))
-    head = "".join(f"{kind:>9}" for kind in shares)
-    say(f"{'feature':<{width}}  {'loss of ' + str(measured):>24}  {'95 % interval':>19}{head}")
+    rows = []
     for one in shown:
-        parts = "".join(f"{100 * share[one.feature]:>7.1f} %" for share in shares.values())
-        say(f"{one.feature:<{width}}  {one.loss:>24.4f}  {one.low:>+9.4f} {one.high:>+9.4f}{parts}")
+        parts = [f"{100 * share[one.feature]:.1f} %" for share in shares.values()]
+        rows.append([one.feature, f"{one.loss:.4f}", f"{one.low:+.4f} {one.high:+.4f}", *parts])
+    print_table(["feature", f"loss of {measured}", "95 % interval", *shares], rows)
     if len(effects) > top:
         say(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
     return 0
@@ -143,12 +143,13 @@ def why(
     say(
         f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {score_a - score_b:+.4f}"
     )
-    width = max([7, *(len(reason.feature) for reason in reasons[:top])])
-    say(f"{'feature':<{width}}  {'row ' + str(a):>12}  {'row ' + str(b):>12}  {'difference':>10}")
-    for reason in reasons[:top]:
-        say(
-            f"{reason.feature:<{width}}  {reason.of_a:>12.6g}  {reason.of_b:>12.6g}  {reason.difference:>+10.4f}"
-        )
+    print_table(
+        ["feature", f"row {a}", f"row {b}", "difference"],
+        [
+            [reason.feature, f"{reason.of_a:.6g}", f"{reason.of_b:.6g}", f"{reason.difference:+.4f}"]
+            for reason in reasons[:top]
+        ],
+    )
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
         say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
@@ -194,13 +195,8 @@ def trees(
         ]
         say(json.dumps({"leaves": leaves, "microseconds_per_row": cost, "cuts": listed}, indent=2))
         return 0
-    say("rounds" + "".join(f"{metric!s:>{max(12, len(str(metric)) + 2)}}" for metric in metrics))
-    for cut in cuts:
-        values = zip(metrics, cut.means, strict=True)
-        say(
-            f"{cut.rounds:>6}"
-            + "".join(f"{mean:>z{max(12, len(str(metric)) + 2)}.4f}" for metric, mean in values)
-        )
+    rows = [[str(cut.rounds), *(f"{mean:z.4f}" for mean in cut.means)] for cut in cuts]
+    print_table(["rounds", *map(str, metrics)], rows, left=())
     say(
         f"{leaves:,} leaves; {cost:.2f} µs per row with {count_of(stored.record.threads, 'thread')}, all rows in "
         f"one call",
