@@ -5,8 +5,8 @@ Usage: python scripts/bench_event_join.py [--rows 20000000] [--events 20000000] 
 
 Joins an event log to a log of lists of ten, from Parquet to the row of every event: by query and item, or to the
 user's last look at the item within a week. Each contender has a process of its own; all must match equally many
-events. `decode` reads the same columns and does nothing: no join can be faster. Polars and DuckDB are left
-out where they are not installed.
+events. `labels` makes of them what a reader with `relevance:` makes, a grade for each row. `decode` reads the same
+columns and does nothing: no join can be faster. Polars and DuckDB are left out where they are not installed.
 """
 
 from __future__ import annotations
@@ -114,6 +114,26 @@ def ours(log: Path, events: Path, by: str) -> int:
     return int((row >= 0).sum())
 
 
+def labels(log: Path, events: Path, by: str) -> int:
+    """What a reader with `relevance:` adds to reading: the columns of the rule, the join, a grade for every row."""
+    import numpy as np
+
+    from ltr_harness.logs.log import open_log
+    from ltr_harness.logs.settings import ListColumns
+    from ltr_harness.relevance.labels import labels_of
+    from ltr_harness.relevance.rule import Relevance
+
+    join: dict[str, Any] = {"path": str(events)}
+    if by == "user":
+        join |= {"query_id": None, "user": "user", "timestamp": "ts"}
+    rule = Relevance.model_validate({"events": {"click": 1, "buy": 4}, "event_log": join})
+    columns = ListColumns.model_construct(
+        query_id="query_id", item_id="item_id", rank=None, score=None, timestamp="ts", cluster_id="user"
+    )
+    shown = open_log(log, text_columns=["query_id", "item_id", "user"])
+    return int(np.count_nonzero(labels_of(shown, rule, columns, "row {}".format).grades))
+
+
 def with_pandas(log: Path, events: Path, by: str) -> int:
     import pandas as pd
 
@@ -171,6 +191,7 @@ def decode(log: Path, events: Path, by: str) -> int:
 CONTENDERS: dict[str, Callable[[Path, Path, str], int]] = {
     "decode": decode,
     "ours": ours,
+    "labels": labels,
     "pandas": with_pandas,
     "polars": with_polars,
     "duckdb": with_duckdb,

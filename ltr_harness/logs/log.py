@@ -179,7 +179,26 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
             )
         )
     path = Path(source)
-    files = _files(path)
+    return open_files(_files(path), name, text_columns, path)
+
+
+def open_files(
+    files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
+) -> Log:
+    """A log from files of one kind, one after the other.
+
+    Args:
+        files: in the order of their rows.
+        name: for messages; the path unless given.
+        text_columns: as `open_log` takes them.
+        path: of the file, or of the folder that they are all in; the first file unless given.
+
+    Raises:
+        DataError: one of no known format, or formats are mixed.
+    """
+    import pyarrow as pa
+
+    path = path or files[0]
     try:
         dataset = _dataset(path, files, text_columns)
     except DataError:

@@ -25,6 +25,8 @@ class ArrowColumns:
         size: bytes of the file it comes from; default: its own.
     """
 
+    streams = False
+
     def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
         self.path = path
         self.columns: list[str] = list(table.schema.names)

@@ -35,6 +35,8 @@ class Delimited:
         DataError: the file is no text, is empty, or names a column twice.
     """
 
+    streams = False
+
     def __init__(self, path: Path, separator: str, *, header: bool = True) -> None:
         self.path = path
         self.schema = None

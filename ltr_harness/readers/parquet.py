@@ -93,6 +93,7 @@ class ParquetTable:
         from pyarrow.parquet import ParquetFile
 
         self.path = path
+        self.streams = path.suffix.lower() in (".parquet", ".pq")
         try:
             self._file = ParquetFile(path.absolute(), page_checksum_verification=True)
             self.schema: Any = self._file.schema_arrow

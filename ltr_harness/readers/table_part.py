@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.log import Log, open_files, open_log
 from ltr_harness.readers.arrow_columns import (
     found_in,
     is_numeric,
@@ -40,6 +41,8 @@ class OpenedTable(Protocol):
     """Bytes of the file."""
     n_rows: int | None
     """Where it is known before the rows are read."""
+    streams: bool
+    """Whether `ltr_harness.logs` reads the file as it lies there, batch by batch."""
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""
@@ -256,3 +259,23 @@ def _of_words(problem: Problem, label: str | None) -> Problem:
     return replace(
         problem, cure="where labels are words, `grades: {bad: 0, good: 1}` says what each stands for"
     )
+
+
+def one_log(tables: Sequence[OpenedTable], numbers: Sequence[str], texts: Sequence[str], name: str) -> Log:
+    """Some columns of all tables, one after the other; in batches where the files can be read so.
+
+    Args:
+        tables: opened.
+        numbers: columns of numbers.
+        texts: columns of text, lists and times.
+        name: for messages.
+    """
+    from pyarrow import concat_tables
+
+    kinds = {
+        tuple(table.schema.field(n).type for n in (*numbers, *texts)) for table in tables if table.streams
+    }
+    if len(kinds) == 1 and all(table.streams for table in tables):
+        return open_files([table.path for table in tables], name, texts)
+    parts = [table.read(numbers, texts) for table in tables]
+    return open_log(concat_tables(parts, promote_options="permissive"), name)

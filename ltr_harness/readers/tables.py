@@ -18,7 +18,6 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.log import files_of
 from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.arrow_columns import names_all, texts_of
-from ltr_harness.readers.by_relevance import columns_to_read, lacking
 from ltr_harness.readers.categories import joined_codes
 from ltr_harness.readers.column_names import is_id, is_outcome
 from ltr_harness.readers.cost import Bound
@@ -26,8 +25,9 @@ from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
-from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, place_in
+from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, one_log, place_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
+from ltr_harness.relevance.needed_columns import columns_to_read, lacking
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
@@ -183,15 +183,11 @@ class TableReader(FileReader, ValueOptions):
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
     ) -> Labels:
         """The rows' labels, from the columns of all files together: a query may stand in several."""
-        from pyarrow import concat_tables
-
         from ltr_harness.relevance.labels import labels_of
 
         columns = self._rule_roles()
-        numbers, texts = columns_to_read(rule, columns)
-        parts = [table.read(numbers, texts) for table in tables]
-        whole = concat_tables(parts, promote_options="permissive")
-        return labels_of(whole, rule, columns, rows.place, source, rows.features)
+        log = one_log(tables, *columns_to_read(rule, columns), source)
+        return labels_of(log, rule, columns, rows.place, rows.features)
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness.logs.batch import Rows, in_order, per_query
 from ltr_harness.logs.columns import category_of
 from ltr_harness.logs.contract import Contract
-from ltr_harness.logs.log import open_log
+from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.attribution import describe
@@ -53,21 +53,19 @@ class _Placed(Rows):
 
 
 def labels_of(
-    table: Any,
+    log: Log,
     rule: Relevance,
     columns: ListColumns,
     place: Callable[[int], str],
-    name: str,
     features: NDArray[np.float32] | None = None,
 ) -> Labels:
     """The labels of rows, in their order.
 
     Args:
-        table: an Arrow table with every column that the rule and `columns` name.
+        log: with every column that the rule and `columns` name.
         rule: as configured.
         columns: of the table.
         place: of a row, for messages.
-        name: of the data, for messages.
         features: float32 (n_rows, n_features), for ``doubly_robust``.
 
     Raises:
@@ -76,20 +74,20 @@ def labels_of(
     Example:
         >>> import pyarrow as pa
         >>> table = pa.table({"q": ["a", "a", "b"], "rank": [1, 2, 1], "click": [1, 1, 0], "buy": [0, 1, 0]})
+        >>> from ltr_harness.logs.log import open_log
         >>> rule = Relevance(events={"click": 1, "buy": 4})
         >>> columns = ListColumns(query_id="q", rank="rank")
-        >>> labels_of(table, rule, columns, "row {}".format, "t").grades.tolist()
+        >>> labels_of(open_log(table), rule, columns, "row {}".format).grades.tolist()
         [1.0, 4.0, 0.0]
     """
     if rule.propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
-    log, contract = open_log(table, name), Contract("data", name)
+    contract = Contract("data", log.name)
     events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
-    grades, judged = np.zeros(table.num_rows), np.ones(table.num_rows, dtype=bool)
+    parts: list[tuple[Floats, NDArray[np.bool_]]] = []
     happened: dict[str, int] = {}
     first = 0
-    for batch in log.batches(log.columns, columns.query_id if rule.by_list else None):
-        here = slice(first, first + batch.num_rows)
+    for batch in log.batches(_of_grades(rule, columns), columns.query_id if rule.by_list else None):
         shown = batch if events is None else events.beside(batch, first)
         rows = _rows(shown, rule, columns, contract, lambda row, first=first: place(first + row))  # type: ignore[misc]
         first += batch.num_rows
@@ -98,18 +96,18 @@ def labels_of(
         counts, found = _graded(rows, rule, columns, contract)
         for event, count in counts.items():
             happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
-        for whole, part in ((grades, found[0]), (judged, found[1])):
-            whole[here] = part if rows.order is None else _back(part, rows.order)
+        parts.append((_back(found[0], rows.order), _back(found[1], rows.order)))
     contract.raise_errors()
+    grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
     notes = [f"labels by `relevance`: {describe(rule)}"]
     if rule.propensity is not None:
-        grades, note = _estimates(grades, table, rule, columns, contract, place, features)
+        grades, note = _estimates(grades, log, rule, columns, contract, place, features)
         notes.append(note)
     if rule.list_column or rule.event_log:
         strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
-        refuse_unknown_events(rule.event_names, happened, strange, name)
+        refuse_unknown_events(rule.event_names, happened, strange, log.name)
     notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
-    young = _immature(table, rule, columns)
+    young = _immature(log, rule, columns)
     if young.any():
         judged &= ~young
         notes.append(
@@ -123,7 +121,7 @@ def labels_of(
 
 def _estimates(
     grades: Floats,
-    table: Any,
+    log: Log,
     rule: Relevance,
     columns: ListColumns,
     contract: Contract,
@@ -132,12 +130,14 @@ def _estimates(
 ) -> tuple[Floats, str]:
     """The labels that the rule's estimator makes of what happened, and how much that says."""
     assert rule.propensity is not None
-    rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
-    by_rank = columns.rank if not rule.propensity.column else None
-    shown = rows.numbers(by_rank) if by_rank else np.ones(table.num_rows)
+    doubly = rule.chosen == "doubly_robust" and features is not None
+    looked = rule.propensity.column or columns.rank or ""
+    table = _whole(log, [looked, *([columns.query_id] if doubly else [])])
+    rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, grades.size]), place)
+    shown = np.ones(grades.size) if rule.propensity.column else rows.numbers(looked)
     ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
     model = None
-    if rule.chosen == "doubly_robust" and features is not None:
+    if doubly and features is not None:
         queries = category_of(table[columns.query_id], columns.query_id).codes.astype(np.int64)
         model = queries, features
     labels, weights = estimated_labels(grades, rows, ranks, rule, contract, model)
@@ -175,17 +175,36 @@ def _graded(
     return counts, (grades, np.ones(n, dtype=bool) if judged is None else judged)
 
 
-def _back(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+def _of_grades(rule: Relevance, columns: ListColumns) -> list[str]:
+    """The columns that grades need, beside those of the join; one at least, to count rows by."""
+    by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
+    return list(dict.fromkeys([*rule.named_columns, *by_list])) or [columns.query_id]
+
+
+def _whole(log: Log, columns: list[str]) -> Any:
+    """A few columns of all rows."""
+    import pyarrow as pa
+
+    return pa.concat_tables(log.batches(columns, None), promote_options="permissive")
+
+
+def _back(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
     """Values in canonical order, in the order of the file."""
+    if order is None:
+        return values
     in_file = np.empty_like(values)
     in_file[order] = values
     return in_file
 
 
-def _immature(table: Any, rule: Relevance, columns: ListColumns) -> NDArray[np.bool_]:
+def _immature(log: Log, rule: Relevance, columns: ListColumns) -> NDArray[np.bool_]:
     """Rows whose labels had less time to arrive than the rule wants, up to the newest row."""
-    if not seconds(rule.maturity):
-        return np.zeros(table.num_rows, dtype=bool)
-    time = timestamps(table[columns.timestamp], columns.timestamp or "", _TIMEZONE)
+    if not seconds(rule.maturity) or columns.timestamp is None:
+        return np.zeros(1, dtype=bool)
+    asked = (
+        timestamps(batch[columns.timestamp], columns.timestamp, _TIMEZONE)
+        for batch in log.batches([columns.timestamp], None)
+    )
+    time = np.concatenate(list(asked))
     young: NDArray[np.bool_] = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
     return young

@@ -100,8 +100,12 @@ def test_a_reader_and_monitor_mean_the_same_by_relevance(name: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["query", "user"])
-def test_an_event_log_says_the_same_as_columns_of_events(tmp_path: Path, by: str) -> None:
+def test_an_event_log_says_the_same_as_columns_of_events(
+    tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 7)  # files of Parquet pass by in batches
     rows = shown()
+    expected = np.maximum(rows.click, 4 * rows.buy).tolist()
     events = pd.concat([rows.loc[rows[name] > 0].assign(event=name) for name in WEIGHTS], ignore_index=True)
     join: dict[str, Any] = {"path": "events.csv", "item_id": "sku"}
     if by == "user":  # a minute after the look, and nothing says after which
@@ -111,7 +115,9 @@ def test_an_event_log_says_the_same_as_columns_of_events(tmp_path: Path, by: str
     events[[c for c in ("query_id", "user", "sku", "time", "event") if c in events]].to_csv(
         tmp_path / "events.csv", index=False
     )
-    rows.drop(columns=["click", "buy"]).to_parquet(tmp_path / "rows.parquet")
+    rows = rows.drop(columns=["click", "buy"])
+    rows.iloc[:30].to_parquet(tmp_path / "rows.parquet")
+    rows.iloc[30:].to_parquet(tmp_path / "more.parquet")
     reader = Parquet(
         document_id="sku",
         user="user",
@@ -119,8 +125,8 @@ def test_an_event_log_says_the_same_as_columns_of_events(tmp_path: Path, by: str
         features=("price",),
         relevance={"events": WEIGHTS, "event_log": join},  # type: ignore[arg-type]
     )
-    data = reader.read(["rows.parquet"], tmp_path)
-    assert data.labels.tolist() == np.maximum(rows.click, 4 * rows.buy).tolist()
+    data = reader.read(["rows.parquet", "more.parquet"], tmp_path)
+    assert data.labels.tolist() == expected
     assert [path.name for path in reader.inputs(["rows.parquet"], tmp_path)] == ["rows.parquet", "events.csv"]
 
 
