@@ -27,6 +27,7 @@ def from_arrays(
     positions: ArrayLike | None = None,
     document_ids: ArrayLike | None = None,
     attributes: Mapping[str, ArrayLike] | None = None,
+    subtopics: ArrayLike | None = None,
     regroup: bool = False,
     source: str = "arrays",
 ) -> RankingDataset:
@@ -42,6 +43,7 @@ def from_arrays(
         positions: (n_rows,) integers.
         document_ids: (n_rows,).
         attributes: name to (n_rows,) values that are equal within a query.
+        subtopics: (n_rows, n_subtopics), each row's grade for each subtopic of its query.
         regroup: bring scattered queries together, with a note; otherwise they are an error.
         source: how messages call this data.
 
@@ -90,6 +92,7 @@ def from_arrays(
             None if rows_positions is None else rows_positions.astype(np.int32),
             _plain(checked["document_ids"]),
             {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+            subtopics=None if subtopics is None else np.asarray(subtopics),
         ),
         source,
         regroup=regroup,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of, plural
 
 SHOWN = 20
@@ -43,6 +44,7 @@ class Rows:
         columns: see `RankingDataset`.
         judged: bool (n_rows,), or None where somebody judged every row.
         categories: see `RankingDataset`.
+        subtopics: float64 (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them.
     """
 
     features: NDArray[np.float32]
@@ -60,6 +62,7 @@ class Rows:
     columns: Mapping[str, str] = field(default_factory=dict)
     judged: NDArray[np.bool_] | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    subtopics: NDArray[np.float64] | None = None
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
@@ -81,12 +84,14 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
 
     starts = groups.boundaries[:-1]
     weights = ordered(rows.weights)
+    pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, rows.labels.size)
     judgments = Judgments.checked(
         ordered(rows.labels),
         groups,
         query_weights=None if weights is None else _means(weights, starts, groups.sizes),
         document_ids=ordered(rows.document_ids),
         judged=ordered(rows.judged),
+        subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
     attributes = {
         name: _per_query(name, ordered(values), groups, lambda row: rows.place(_before(order, row)))

@@ -67,6 +67,7 @@ class ColumnRoles:
         query, weight, position, document_id: None where there is none.
         attributes: of queries.
         categorical: those of the features whose values are texts.
+        subtopics: grades for a subtopic each.
     """
 
     label: str | None
@@ -77,6 +78,7 @@ class ColumnRoles:
     document_id: str | None = None
     attributes: Sequence[str] = ()
     categorical: Collection[str] = ()
+    subtopics: Sequence[str] = ()
 
 
 class TableColumns:
@@ -90,6 +92,7 @@ class TableColumns:
         mapped = roles.label if self._options.grades else None
         numbers = [name for name in (roles.label, roles.weight, roles.position) if name and name != mapped]
         texts = [*(name for name in (roles.query, roles.document_id, mapped) if name), *roles.attributes]
+        numbers += roles.subtopics
         quantities = [name for name in roles.features if name not in roles.categorical]
         try:
             if table.schema is None:
@@ -125,6 +128,8 @@ class TableColumns:
             self._texts(columns, roles.document_id, "a document id") if roles.document_id else None
         )
         self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
+        graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in roles.subtopics]
+        self.subtopics = np.column_stack(graded) if graded else None
 
     def _labels(self, columns: Any, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:

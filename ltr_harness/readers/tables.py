@@ -68,6 +68,11 @@ class TableReader(FileReader, ValueOptions):
         default=(),
         description="Columns that describe the query, equal in all its rows, to slice results by.",
     )
+    subtopics: tuple[str, ...] = Field(
+        default=(),
+        description="Columns with the row's grade for a subtopic of its query each, for alpha_ndcg and err_ia. Two "
+        "queries need not mean the same by a column.",
+    )
     relevance: Relevance | None = Field(
         default=None,
         description="From what users did to labels, in place of `label`: the very block that `monitor` takes. Files of "
@@ -155,6 +160,7 @@ class TableReader(FileReader, ValueOptions):
             document_id=self.document_id,
             attributes=self.attributes,
             categorical=categorical,
+            subtopics=self.subtopics if self._labelled else (),
         )
         parts = []
         for table in tables:
@@ -225,7 +231,7 @@ class TableReader(FileReader, ValueOptions):
         """Columns that are something else than features."""
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
         labels = [self.label] if self._labelled and self.relevance is None else []
-        return [self.query, *labels, *optional, *self.attributes]
+        return [self.query, *labels, *optional, *self.attributes, *self.subtopics]
 
     @property
     def _label_column(self) -> str | None:
@@ -348,4 +354,5 @@ def _joined(parts: Sequence[TableColumns], features: tuple[str, ...], categorica
         joined([part.document_ids for part in parts]),
         {name: joined([part.attributes[name] for part in parts]) for name in parts[0].attributes},
         categories=categories,
+        subtopics=joined([part.subtopics for part in parts]),
     )

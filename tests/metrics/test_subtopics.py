@@ -5,19 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr_harness import evaluate, evaluate_runs
+from ltr_harness import evaluate, evaluate_runs, run_experiment
+from ltr_harness.cache.entries import Fingerprints, open_entry, write_entry
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.fingerprint import fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERRIA, AlphaNDCG, bind
+from ltr_harness.readers.memory import from_arrays, from_frame
 from ltr_harness.readers.trec import read_qrels, read_run
 from ltr_harness.readers.trec_join import join
 from ltr_harness.subtopics import Subtopics
@@ -268,6 +272,92 @@ def test_commands(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.Captu
     out = capsys.readouterr().out
     assert "ideal alpha-DCG = 3.1309" in out
     assert "ideal order of labels" not in out
+
+
+# ---- tables, arrays and boosting
+
+
+def drawn(n_queries: int = 40) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:
+    """Rows with three subtopics that three features know about."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(n_queries * 8, 3))
+    grades = (rng.random(features.shape) < 1 / (1 + np.exp(2 - 2 * features))) * rng.integers(
+        1, 3, features.shape
+    )
+    frame = pd.DataFrame(features, columns=list("abc")).assign(label=grades.max(axis=1))
+    frame[["s1", "s2", "s3"]] = grades
+    frame["query_id"] = np.tile(np.arange(n_queries), 8)  # scattered
+    return frame, grades.astype(float)
+
+
+def test_tables_and_arrays_name_subtopics() -> None:
+    frame, grades = drawn()
+    names = ["alpha_ndcg@5", "err_ia(max_grade=2)@5"]
+    expected = evaluate(frame.label, frame.a, query_ids=frame.query_id, metrics=names, subtopics=grades)
+    table = from_frame(frame, subtopics=["s1", "s2", "s3"], regroup=True)
+    assert table.feature_names == ("a", "b", "c")
+    arrays = from_arrays(
+        frame[list("abc")], frame.label, query_ids=frame.query_id, subtopics=grades, regroup=True
+    )
+    for data in (table, arrays):
+        found = bind(names, data.judgments).per_query(data.features[:, 0])
+        for name, values in zip(names, found, strict=True):
+            np.testing.assert_allclose(values, expected[name].per_query, atol=1e-6)  # features are float32
+        kept = data.take(np.array([3, 1])).judgments
+        np.testing.assert_array_equal(bind(names, kept).per_query(np.arange(16.0)).shape, (2, 2))
+    with pytest.raises(
+        DataError, match=r"frame: row 2: column 's1' contains -1.*a grade >= 0 for the subtopic"
+    ):
+        from_frame(frame.assign(s1=[1, -1] + [0] * (len(frame) - 2)), subtopics=["s1"], regroup=True)
+    with pytest.raises(DataError, match=r"the shape \(2, 2\)"):
+        from_arrays([[1.0]] * 3, [1, 1, 1], query_ids=[1, 2, 1], subtopics=np.eye(2), regroup=True)
+
+
+def test_a_cached_set_keeps_them(tmp_path: Path) -> None:
+    frame, _ = drawn()
+    data = from_frame(frame, subtopics=["s1", "s2", "s3"], regroup=True)
+    write_entry(tmp_path / "entry", data, Fingerprints.of(data))
+    found = open_entry(tmp_path / "entry", verify=True)
+    assert found is not None
+    kept, said = found[0].judgments.subtopics, data.judgments.subtopics
+    assert kept is not None
+    assert said is not None
+    np.testing.assert_array_equal(kept.labels(320), said.labels(320))
+
+
+@pytest.mark.long
+def test_boosters_stop_on_them(tmp_path: Path) -> None:
+    drawn()[0].to_csv(tmp_path / "rows.csv", index=False)
+    experiment = {
+        "name": "diverse",
+        "data": {
+            "reader": "csv",
+            "root": str(tmp_path),
+            "files": "rows.csv",
+            "subtopics": ["s1", "s2", "s3"],
+            "regroup": True,
+            "folds": 3,
+        },
+        "metrics": {"report": ["alpha_ndcg@5"], "primary": "alpha_ndcg@5"},
+        "stopping": {"metric": "alpha_ndcg@5", "patience": 2, "max_rounds": 4},
+        "report": {"formats": ["json"]},
+        "models": {
+            "lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "preset": "small"},
+            "xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "preset": "small"},
+        },
+    }
+    result = run_experiment(experiment, runs=tmp_path / "runs")
+    assert not result.failures
+    assert {curve.metric for run in result.runs for curve in run.history.itertuples()} >= {"alpha_ndcg@5"}
+
+
+def test_a_dataset_of_lightgbm_has_none() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    from ltr_harness.boosting.lightgbm import feval
+
+    data = lightgbm.Dataset(np.eye(3), label=[0, 1, 0], group=[3], params={"verbosity": -1}).construct()
+    with pytest.raises(MetricError, match="these judgments name none"):
+        feval("alpha_ndcg@3")(np.zeros(3), data)
 
 
 # ---- refused

@@ -22,8 +22,8 @@ def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]
     if judgments.subtopics is None:
         raise MetricError(
             f"{metric} counts the subtopics that documents are relevant for, and these judgments name none; expected "
-            "TREC qrels of the form `query subtopic document grade` with more than one subtopic, or "
-            "evaluate(…, subtopics=…)"
+            "TREC qrels of the form `query subtopic document grade` with more than one subtopic, tables with "
+            "`subtopics: [column, …]`, or evaluate(…, subtopics=…)"
         )
     return judgments.subtopics.labels(judgments.groups.n_rows)
 
