@@ -110,7 +110,10 @@ def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
         code, said = ltr(*arguments)
         assert code == 0, said
     for folder in Path("runs/e").glob("*--*"):
-        assert ltr("show", "run", str(folder))[0] == ltr("show", "worst", str(folder))[0] == 0
+        assert ltr("show", "run", str(folder))[0] == 0
+        code, said = ltr("show", "worst", str(folder))
+        assert code == 0
+        assert len({len(line) for line in said.splitlines()}) == 1  # what a terminal shows, escapes spelt out
     for path in sorted((tmp_path / "runs" / "e" / "report").rglob("*")):
         if path.suffix in (".html", ".md", ".tex", ".svg", ".json"):
             text = path.read_text(encoding="utf-8")
