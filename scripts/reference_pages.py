@@ -227,7 +227,11 @@ def accepted(schema: Schema, definitions: Schema) -> str:
 def fields(schema: Schema, definitions: Schema) -> Schema:
     """The keys of a section, found behind references and "or null"."""
     schema = resolved(schema, definitions)
-    inner = [one for one in schema.get("anyOf", []) if "$ref" in one or one.get("type") == "object"]
+    if schema.get("type") == "array":
+        return fields(schema.get("items", {}), definitions)
+    inner = [
+        one for one in schema.get("anyOf", []) if "$ref" in one or one.get("type") in ("object", "array")
+    ]
     if len(inner) == 1:
         return fields(inner[0], definitions)
     found: Schema = schema.get("properties", {})

@@ -31,6 +31,7 @@ from ltr_harness.config.experiment import (
 from ltr_harness.config.explain import Path, dotted, explained
 from ltr_harness.config.normal import absolute_path, from_plain
 from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.references import Reference, References
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.values import checked_name
 from ltr_harness.config.yaml_tree import Node, Place, shown
@@ -40,7 +41,7 @@ from ltr_harness.rankers.ranker import Ranker
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report", "references")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
@@ -66,17 +67,17 @@ def build_experiment(tree: Node, *, check_rankers: bool = True) -> Experiment:
     return _Build(tree, check_rankers).experiment()
 
 
-def build_compare(tree: Node) -> CompareConfig:
-    """The section ``compare:`` of a tree in normal form, alone: whatever the rest names is not loaded.
+def build_compare(tree: Node) -> tuple[CompareConfig, tuple[Reference, ...]]:
+    """The sections ``compare:`` and ``references:`` of a tree in normal form: whatever the rest names is not loaded.
 
     Raises:
-        ConfigError: every problem of the section.
+        ConfigError: every problem of the sections.
     """
     build = _Build(tree, check_rankers=False)
-    compare = build.compare()
+    compare, references = build.compare(), build.references()
     if compare is None or build.placed:
         raise ConfigError(build.problems())
-    return compare
+    return compare, references
 
 
 def build_data(tree: Node) -> DataConfig:
@@ -114,6 +115,7 @@ class _Build:
             self.placed += sweep.problems_of(self.tree)
         compare = self.compare()
         report = self.section(ReportConfig, "report", required=False)
+        references = self.references(None if data is None else data.max_grade)
         searched = self.section(TuneConfig, "tune", required=False)
         has_stopping = (
             self.tree.at(("stopping",)) is not None and self.tree.mapping["stopping"].value is not None
@@ -150,6 +152,7 @@ class _Build:
             compare=compare,
             tune=searched,
             report=report or ReportConfig(),
+            references=references,
         )
 
     def problems(self) -> list[Problem]:
@@ -277,6 +280,17 @@ class _Build:
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             self.check(rules.baseline_rule(baseline.value, models.mapping, sweep.origins(self.tree)))
         return compare
+
+    def references(self, max_grade: float | None = None) -> tuple[Reference, ...]:
+        node = self.tree.mapping.get("references")
+        if node is None or node.value is None:
+            return ()
+        sound = self.validated(References, node, ("references",))
+        if sound is None:
+            return ()
+        models = self.tree.mapping.get("models", self.tree).mapping
+        self.check(rules.reference_rules(sound.root, models, max_grade))
+        return sound.root
 
     # --- what they share ---
 

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from ltr_harness.config.references import Reference
 from ltr_harness.config.search import SweepPoint, TuneConfig
 from ltr_harness.config.values import (
     DecidingMetric,
@@ -284,6 +285,7 @@ class Experiment(Header):
         models: by the name that tables call them, in the order of the file; the points of a sweep among them.
         tune: None where nothing is searched for.
         report: what is written of the comparison; no run depends on it.
+        references: published figures that the report sets beside ours; no run depends on them.
     """
 
     data: DataConfig
@@ -293,3 +295,4 @@ class Experiment(Header):
     compare: CompareConfig
     tune: TuneConfig | None = None
     report: ReportConfig = ReportConfig()
+    references: tuple[Reference, ...] = ()

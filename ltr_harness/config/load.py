@@ -12,6 +12,7 @@ from ltr_harness.config.build import build_data, build_experiment
 from ltr_harness.config.experiment import DataConfig, Experiment
 from ltr_harness.config.merge import merged_tree
 from ltr_harness.config.normal import normal_form
+from ltr_harness.config.references import as_plain
 from ltr_harness.config.sweep import spelt_out
 from ltr_harness.config.yaml_text import plain_scalar
 from ltr_harness.config.yaml_tree import Node
@@ -85,6 +86,8 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
         plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
     plain["report"] = experiment.report.model_dump(mode="json")
+    if experiment.references:
+        plain["references"] = as_plain(experiment.references)
     return plain
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ltr_harness.config.build import build_compare
 from ltr_harness.config.experiment import CompareConfig, Experiment
 from ltr_harness.config.load import plain_tree, resolved_yaml
+from ltr_harness.config.references import Reference
 
 
 class Outline(NamedTuple):
@@ -18,26 +19,35 @@ class Outline(NamedTuple):
         models: their names, in the order of the file.
         compare: how they are set against each other.
         text: the whole configuration as YAML.
+        references: published figures of the models.
     """
 
     name: str
     models: tuple[str, ...]
     compare: CompareConfig
     text: str
+    references: tuple[Reference, ...] = ()
 
 
 def outline_of(experiment: Experiment) -> Outline:
     """That of an experiment at hand."""
-    return Outline(experiment.name, tuple(experiment.models), experiment.compare, resolved_yaml(experiment))
+    return Outline(
+        experiment.name,
+        tuple(experiment.models),
+        experiment.compare,
+        resolved_yaml(experiment),
+        experiment.references,
+    )
 
 
 def read_outline(path: Path) -> Outline:
     """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts.
 
     Raises:
-        ConfigError: it cannot be read, or its section ``compare:`` is wrong.
+        ConfigError: it cannot be read, or its section ``compare:`` or ``references:`` is wrong.
     """
     tree = plain_tree(path)
     models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
-    return Outline(str(name), models, build_compare(tree), path.read_text(encoding="utf-8-sig"))
+    compare, references = build_compare(tree)
+    return Outline(str(name), models, compare, path.read_text(encoding="utf-8-sig"), references)

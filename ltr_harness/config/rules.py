@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.experiment import MOST_FOLDS, DataLayout, ModelConfig, SplitConfig
 from ltr_harness.config.explain import Path
+from ltr_harness.config.references import TOOLS, Reference
 from ltr_harness.config.yaml_tree import Node
+from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
@@ -173,3 +175,45 @@ def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metri
             elif not metric.graded:
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
                 yield where, found, "a metric of graded labels", f"use dcg(gain=linear,empty=zero){k}"
+
+
+def reference_rules(
+    references: Collection[Reference], models: Collection[str], max_grade: float | None
+) -> Iterator[Violation]:
+    """Figures are of models of this experiment, and of metrics that can be computed as their source did.
+
+    Args:
+        references: the published tables.
+        models: names of the experiment's models.
+        max_grade: of its scale; None where nobody said it.
+    """
+    for at, reference in enumerate(references):
+        where = ("references", at)
+        if reference.tool is not None and reference.tool not in TOOLS:
+            found = f"references.{at}.as is {reference.tool!r}"
+            yield (*where, "as"), found, "", did_you_mean(reference.tool, TOOLS)
+            continue
+        for model, figures in reference.values.items():
+            path = (*where, "values", model)
+            if model not in models:
+                yield (
+                    path,
+                    f"references.{at}.values: there is no model {model!r}",
+                    "",
+                    did_you_mean(model, models),
+                )
+            for metric in figures:
+                called = f"references.{at}.values.{model}: "
+                try:
+                    measured = reference.measured(metric)
+                except MetricError as error:
+                    yield (*path, metric), f"{called}{error}", "", ""
+                    continue
+                if (scaled := measured.on_scale(max_grade or 1)) != measured:
+                    cure = f"write {scaled}" if max_grade else f"write it out, as in {measured.on_scale(4)}"
+                    yield (
+                        (*path, metric),
+                        f"{called}{metric} does not say the scale's highest grade",
+                        "",
+                        cure,
+                    )

@@ -24,6 +24,7 @@ from ltr_harness.config.experiment import (
     StoppingConfig,
 )
 from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
+from ltr_harness.config.references import References
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.known_sets import SETS
 
@@ -31,7 +32,7 @@ Schema = dict[str, Any]
 
 _SECTIONS = (
     Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection,
-    ReportConfig,
+    ReportConfig, References,
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def json_schema() -> Schema:
     }
     stopping = taken(StoppingConfig)
     sweep, tune = taken(SweepConfig), taken(TuneConfig)
-    compare, report = taken(CompareSection), taken(ReportConfig)
+    compare, report, published = taken(CompareSection), taken(ReportConfig), taken(References)
     for section in (metrics, stopping, tune, compare):
         section.pop("required", None)
     readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
@@ -92,6 +93,7 @@ def json_schema() -> Schema:
         "tune": _or_null(tune),
         "compare": compare,
         "report": _or_null(report),
+        "references": _or_null(published),
     }
     return _experiment(properties, definitions)
 

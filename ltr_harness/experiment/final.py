@@ -60,6 +60,7 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
         split["train"] = [*split["train"], *valid]
     plain["data"]["splits"] = {fold: split}
     plain.pop("tune", None)
+    plain.pop("references", None)  # they are of models that saw no validation queries
     return plain | {
         "name": f"{experiment.name}-final",
         "stopping": None,

@@ -52,13 +52,27 @@ def as_measured_by(tool: str, metric: Metric) -> Metric:
         >>> str(as_measured_by("sklearn", NDCG(k=5, ties="stable")))
         'ndcg(empty=zero,gain=linear)@5'
     """
+    return type(metric).like(tool, **_question(metric))
+
+
+def as_measured_here(metric: Metric) -> Metric:
+    """The question `metric` asks, its cutoff and scale, answered with our own conventions.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> str(as_measured_here(NDCG(k=5, ties="stable", empty="one", gain="linear")))
+        'ndcg@5'
+    """
+    return type(metric)(**_question(metric))
+
+
+def _question(metric: Metric) -> dict[str, Any]:
     fields = {field.name: field for field in dataclasses.fields(metric)}
-    question = {
+    return {
         name: getattr(metric, name)
         for name in _QUESTION
         if name in fields and getattr(metric, name) != fields[name].default
     }
-    return type(metric).like(tool, **question)
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:

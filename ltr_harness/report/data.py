@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.letters import Letters
     from ltr_harness.comparison.result import Entrant
     from ltr_harness.comparison.slices import SliceResult
+    from ltr_harness.config.references import Reference
     from ltr_harness.metrics import TieAudit
     from ltr_harness.report.numbers.other_tools import Recomputed
+    from ltr_harness.report.numbers.published import Published
     from ltr_harness.report.numbers.test_rows import TestRows
     from ltr_harness.runs import Run
 
@@ -34,6 +36,7 @@ class ReportData:
         failures: records of the runs that failed.
         experiment_yaml: the resolved configuration, or None without one.
         title: what the reader calls this comparison.
+        references: published figures of the models.
     """
 
     comparison: Comparison
@@ -41,6 +44,7 @@ class ReportData:
     failures: Sequence[Record]
     experiment_yaml: str | None
     title: str
+    references: tuple[Reference, ...] = ()
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -170,6 +174,16 @@ class ReportData:
         k = MetricName.of(self.primary).k
         at_k = [name for name in self.metrics if MetricName.of(name).k == k and name != self.primary]
         return recomputed([self.primary, *at_k], self.models, self.rows)
+
+    @cached_property
+    def published(self) -> tuple[Published, ...]:
+        """Every printed figure beside what is measured here, by its source's conventions and by ours."""
+        from ltr_harness.report.numbers.published import beside_published
+
+        if not self.references:
+            return ()
+        comparison = self.comparison
+        return beside_published(self.references, self.models, self.rows, comparison.method, comparison.units)
 
     @cached_property
     def tie_audits(self) -> Mapping[str, TieAudit]:

@@ -80,6 +80,25 @@ class OtherTool(_Row):
     mean: float
 
 
+class PublishedFigure(_Row):
+    """A published figure beside ours, by its source's conventions and by our definition."""
+
+    source: str
+    data: str | None
+    model: str
+    metric: str
+    published: float
+    mean: float | None
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    own_metric: str
+    own_mean: float | None
+    share_empty: float | None
+    published_without_empty: float | None
+    reason: str
+
+
 class Ties(_Row):
     """What is kept of a `TieAudit`."""
 
@@ -134,6 +153,7 @@ class Document(BaseModel):
     other_tools: list[OtherTool] = Field(
         description="Means of the stored scores under other tools' conventions."
     )
+    published: list[PublishedFigure] = Field(description="Published figures of the models beside ours.")
     ties: list[Ties] = Field(description="What the order of equal scores decides at the primary metric.")
     importance: list[Importance] = Field(description="A feature's share of a model, averaged over its runs.")
     cost: list[Cost] = Field(description="What training and scoring cost, medians over runs.")
@@ -185,6 +205,7 @@ def document(data: ReportData) -> dict[str, Any]:
             for model, values in one.means.items()
             for way, mean in zip(one.conventions, values, strict=True)
         ],
+        published=_published(data),
         ties=[
             Ties(model=model, **{name: getattr(audit, name) for name in Ties.model_fields if name != "model"})
             for model, audit in data.tie_audits.items()
@@ -206,6 +227,17 @@ def document(data: ReportData) -> dict[str, Any]:
     # as text, where NaN is null
     read: dict[str, Any] = json.loads(body.model_dump_json(by_alias=True, fallback=_plain, warnings="none"))
     return read
+
+
+def _published(data: ReportData) -> list[PublishedFigure]:
+    return [
+        PublishedFigure(
+            source=data.references[row.reference].source,
+            data=data.references[row.reference].data,
+            **{name: value for name, value in row._asdict().items() if name != "reference"},
+        )
+        for row in data.published
+    ]
 
 
 def _changed_queries(data: ReportData) -> list[ChangedQuery]:

@@ -58,13 +58,14 @@ class MetricName(NamedTuple):
         return cls(form["base"], form["name"], said, None if form["k"] is None else int(form["k"]))
 
 
-def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
+def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = None) -> Metric:
     """The metric a name, or a mapping from YAML, stands for.
 
     Args:
         metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
             ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins. A name that only one
             tool writes (``ndcg_cut_10`` of trec_eval, ``nDCG@10`` of ir_measures) is that tool's metric.
+        tool: whose conventions a text has that names no other's.
 
     Raises:
         MetricError: no such metric or parameter, a value it does not take, or text of another form.
@@ -75,8 +76,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         True
         >>> str(parse_metric("ndcg(gain=exp) @ 10"))
         'ndcg@10'
-        >>> str(parse_metric("ndcg(as=lightgbm)@10"))
-        'ndcg(empty=one,ties=stable)@10'
+        >>> str(parse_metric("ndcg(as=lightgbm)@10")), str(parse_metric("ndcg(ties=id)@10", "lightgbm"))
+        ('ndcg(empty=one,ties=stable)@10', 'ndcg(empty=one,ties=id)@10')
         >>> str(parse_metric("ndcg_cut_10"))
         'ndcg(empty=zero,gain=linear,ties=id)@10'
     """
@@ -94,7 +95,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any]) -> Metric:
         return _build(name, fields)
     if not isinstance(metric, str):
         raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
-    return _build(*_taken_apart(metric))
+    name, parameters = _taken_apart(metric)
+    return _build(name, parameters if tool is None else {"as": tool, **parameters})
 
 
 def metric_named(tool: str, name: str) -> Metric | None:
