@@ -19,7 +19,7 @@ THREADS = 2  # of the compiled loops over one batch
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LogRows:
     """A batch in canonical order: by query, then rank (or score, then item)."""
 
     table: Any
@@ -56,7 +56,7 @@ class Rows:
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
-def in_order(table: Any, columns: ListColumns, contract: Contract) -> Rows | None:
+def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
     """A batch's rows, query by query; None where their queries cannot be told.
 
     Args:
@@ -83,7 +83,7 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> Rows | Non
         order = np.lexsort(keys)
         codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
-    rows = Rows(
+    rows = LogRows(
         table,
         order,
         query.categories.to_numpy(np.str_)[codes[starts]],
@@ -96,7 +96,7 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> Rows | Non
     return rows
 
 
-def per_query(rows: Rows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
+def per_query(rows: LogRows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
     """A column's value for each query, its first row's; a query in which rows differ is counted.
 
     Args:
@@ -113,7 +113,11 @@ def per_query(rows: Rows, name: str, contract: Contract, check: str = "segment_v
 
 
 def _no_duplicates(
-    rows: Rows, codes: NDArray[np.int32], items: NDArray[np.int32], item: pd.Categorical, contract: Contract
+    rows: LogRows,
+    codes: NDArray[np.int32],
+    items: NDArray[np.int32],
+    item: pd.Categorical,
+    contract: Contract,
 ) -> None:
     contract.check(
         "duplicate_item",

@@ -32,7 +32,7 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.relevance.labels import Labels
+    from ltr_harness.relevance.labels import RuleLabels
 
 _DOCUMENT = "document_id"
 
@@ -187,7 +187,7 @@ class TableReader(FileReader, ValueOptions):
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
-    ) -> Labels:
+    ) -> RuleLabels:
         """The rows' labels, from the columns of all files together: a query may stand in several."""
         from ltr_harness.relevance.labels import labels_of
 

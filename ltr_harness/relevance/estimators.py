@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.logs.batch import Rows
+from ltr_harness.logs.batch import LogRows
 from ltr_harness.logs.contract import Contract
 from ltr_harness.relevance.propensities import examination
 from ltr_harness.relevance.rule import Relevance
@@ -113,7 +113,7 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
 
 def estimated_labels(
     gains: Floats,
-    rows: Rows,
+    rows: LogRows,
     ranks: Codes,
     rule: Relevance,
     contract: Contract,

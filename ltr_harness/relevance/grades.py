@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_harness.logs.batch import Rows
+from ltr_harness.logs.batch import LogRows
 from ltr_harness.logs.columns import texts_of
 from ltr_harness.logs.contract import Contract
 from ltr_harness.relevance.attribution import (
@@ -27,7 +27,7 @@ RELEVANT, LABELLED = "relevant", "labelled"
 
 
 def grades_of_rows(
-    rows: Rows,
+    rows: LogRows,
     rule: Relevance,
     contract: Contract,
     segments: Mapping[str, pd.Categorical],
@@ -89,7 +89,7 @@ def fit(grades: Floats) -> NDArray[np.bool_]:
 
 
 def judged_rows(
-    rows: Rows,
+    rows: LogRows,
     counts: Mapping[str, NDArray[np.int32]],
     scores: Floats,
     rule: Relevance,
@@ -119,7 +119,7 @@ def judged_rows(
     return keep
 
 
-def _checked(grades: Floats, rows: Rows, rule: Relevance, contract: Contract) -> Floats:
+def _checked(grades: Floats, rows: LogRows, rule: Relevance, contract: Contract) -> Floats:
     good = fit(grades)
     contract.check("grade_invalid", ~good, rows.name)
     if rule.max_grade is not None:
@@ -127,7 +127,7 @@ def _checked(grades: Floats, rows: Rows, rule: Relevance, contract: Contract) ->
     return grades
 
 
-def _event_counts(rows: Rows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
+def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
     names = rule.event_names
     if rule.event_log is not None:
         return {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.logs.batch import Rows, in_order, per_query
+from ltr_harness.logs.batch import LogRows, in_order, per_query
 from ltr_harness.logs.columns import category_of
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log
@@ -28,7 +28,7 @@ _TIMEZONE = "UTC"  # of times without a zone
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class RuleLabels:
     """What a rule makes of rows.
 
     Attributes:
@@ -43,7 +43,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class _Placed(Rows):
+class _Placed(LogRows):
     """Rows that messages call by their place in a file."""
 
     place: Callable[[int], str]
@@ -58,7 +58,7 @@ def labels_of(
     columns: ListColumns,
     place: Callable[[int], str],
     features: NDArray[np.float32] | None = None,
-) -> Labels:
+) -> RuleLabels:
     """The labels of rows, in their order.
 
     Args:
@@ -116,7 +116,7 @@ def labels_of(
     n = int(np.count_nonzero(~judged))
     if n:
         notes.append(f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`")
-    return Labels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
+    return RuleLabels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
 
 
 def _estimates(
@@ -159,7 +159,7 @@ def _rows(
 
 
 def _graded(
-    rows: Rows, rule: Relevance, columns: ListColumns, contract: Contract
+    rows: LogRows, rule: Relevance, columns: ListColumns, contract: Contract
 ) -> tuple[dict[str, NDArray[np.int32]], tuple[Floats, NDArray[np.bool_]]]:
     """Counts of events; grades and which rows are judged, in the batch's canonical order."""
     n = int(rows.boundaries[-1])

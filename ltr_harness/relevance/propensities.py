@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.batch import Rows
+from ltr_harness.logs.batch import LogRows
 from ltr_harness.logs.columns import category_of, numbers_of
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import open_log
@@ -29,7 +29,7 @@ _ORDINARY = "clicks by rank of an ordinary log are not propensities: run the exp
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPropensities:
     """Propensities by rank relative to rank 1, and what they come from.
 
     Attributes:
@@ -50,7 +50,7 @@ def estimated(rule: Propensity) -> Propensity:
     experiment = rule.estimate
     if experiment is None:
         return rule
-    pages: list[Measured] = []
+    pages: list[MeasuredPropensities] = []
     problems: list[Problem] = []
     for path in (experiment.path, experiment.baseline_path):
         if path is None:
@@ -135,7 +135,9 @@ def from_random_order(shown: Codes, clicked: Floats) -> dict[int, float]:
     }
 
 
-def row_propensities(rows: Rows, ranks: Codes, rule: Propensity | None, contract: Contract) -> Floats | None:
+def row_propensities(
+    rows: LogRows, ranks: Codes, rule: Propensity | None, contract: Contract
+) -> Floats | None:
     """How likely users looked at each row, by its rank or as the log says; None where nobody said.
 
     Args:
@@ -148,7 +150,7 @@ def row_propensities(rows: Rows, ranks: Codes, rule: Propensity | None, contract
     return None if looked is None or rule is None else np.maximum(looked, rule.clip)
 
 
-def examination(rows: Rows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
+def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
     """How likely users looked at each row, as measured or given; None where values are none.
 
     Args:
@@ -169,7 +171,7 @@ def examination(rows: Rows, ranks: Codes, rule: Propensity, contract: Contract) 
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 
-def _measured(path: str, experiment: PropensityLog) -> Measured:
+def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
     columns = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
     (table,) = log.batches(columns, experiment.query_id, in_memory=1 << 60)
@@ -208,7 +210,7 @@ def _measured(path: str, experiment: PropensityLog) -> Measured:
     source = f"{how} in {count_of(n, 'list')}"
     if between:
         source += f" (rank {', '.join(map(str, between))} from its neighbours)"
-    return Measured(tuple(np.minimum(curve, 1.0).tolist()), source)
+    return MeasuredPropensities(tuple(np.minimum(curve, 1.0).tolist()), source)
 
 
 def _swapped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.logs.batch import Rows
+from ltr_harness.logs.batch import LogRows
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.ranks import are_ranks
 from ltr_harness.monitoring.config import MonitorConfig
@@ -13,7 +13,9 @@ from ltr_harness.monitoring.config import MonitorConfig
 Floats = NDArray[np.float64]
 
 
-def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floats, NDArray[np.int64], bool]:
+def ranking(
+    rows: LogRows, config: MonitorConfig, contract: Contract
+) -> tuple[Floats, NDArray[np.int64], bool]:
     """Scores (higher first), ranks from 1, and whether they can be trusted.
 
     Args:
@@ -54,7 +56,7 @@ def ranking(rows: Rows, config: MonitorConfig, contract: Contract) -> tuple[Floa
     return scores, ranks, sound
 
 
-def _some_neighbours(rows: Rows, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _some_neighbours(rows: LogRows, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(n_queries,) whether it holds for some pair of neighbouring rows of the query."""
     following = np.concatenate((np.zeros(1, dtype=bool), holds))
     following[rows.boundaries[:-1]] = False  # the row before belongs to another query
@@ -62,5 +64,5 @@ def _some_neighbours(rows: Rows, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return some
 
 
-def _queries(contract: Contract, check: str, bad: NDArray[np.bool_], rows: Rows) -> None:
+def _queries(contract: Contract, check: str, bad: NDArray[np.bool_], rows: LogRows) -> None:
     contract.check(check, bad, lambda at: f"query {str(rows.queries[at])!r}")

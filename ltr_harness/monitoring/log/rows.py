@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.logs.batch import THREADS, Rows, in_order, per_query
+from ltr_harness.logs.batch import THREADS, LogRows, in_order, per_query
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
@@ -137,7 +137,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     ).frame()
 
 
-def _check_gains(grades: Floats, rows: Rows, config: MonitorConfig, contract: Contract) -> None:
+def _check_gains(grades: Floats, rows: LogRows, config: MonitorConfig, contract: Contract) -> None:
     """Grades that enter as powers of two are whole and not too high."""
     if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
         good = fit(grades)
@@ -148,7 +148,9 @@ def _check_gains(grades: Floats, rows: Rows, config: MonitorConfig, contract: Co
 # ---- time, features ----------------------------------------------------------------------------
 
 
-def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract) -> NDArray[np.int64] | None:
+def _timestamps(
+    rows: LogRows, name: str, config: MonitorConfig, contract: Contract
+) -> NDArray[np.int64] | None:
     """int64 nanoseconds UTC per row; times without a zone are of the windows' time zone."""
     moments = timestamps(rows.table[name], name, config.windows.timezone)
     times = rows.arranged(moments)
@@ -160,7 +162,7 @@ def _timestamps(rows: Rows, name: str, config: MonitorConfig, contract: Contract
     return times if sound else None
 
 
-def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
+def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
     """Mean, max and standard deviation of each feature within the query, and the share of rows it is missing in."""
     start, query = rows.boundaries[:-1], rows.query_of_row
     columns: dict[str, Floats] = {}
@@ -187,7 +189,7 @@ def _features(rows: Rows, names: tuple[str, ...], contract: Contract) -> dict[st
     return columns
 
 
-def _mean(rows: Rows, name: str) -> Floats:
+def _mean(rows: LogRows, name: str) -> Floats:
     """Mean over the query's rows, missing values left out."""
     values = rows.numbers(name)
     known = np.isfinite(values)
