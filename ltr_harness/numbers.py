@@ -20,6 +20,16 @@ def plain_number(value: float) -> str:
     return np.format_float_positional(value, trim="-")
 
 
+def four_decimals(value: float | None) -> str:
+    """A metric's value or mean, as tables of the terminal and of the report have it.
+
+    Example:
+        >>> four_decimals(0.43125), four_decimals(-0.00001), four_decimals(float("nan"))
+        ('0.4313', '0.0000', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:z.4f}"
+
+
 def none_if_undefined(value: float) -> float | None:
     """NaN and infinities, which JSON does not know, as None.
 

@@ -74,10 +74,11 @@ def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
     Raises:
         MetricError: every name that is no metric.
     """
-    from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
     from ltr_harness.metrics import parse_metric
 
     if not texts:
+        from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
+
         preset = PRESETS[DEFAULT_PRESET]
         families = [
             metric for name in preset["report"] for metric in parse_metric(name).at(preset["cutoffs"])

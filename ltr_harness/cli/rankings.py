@@ -173,7 +173,7 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
 def _from_scores(
     data: Path, dataset: RankingDataset, files: Sequence[Path], max_grade: float | None
 ) -> Rankings:
-    from ltr_harness.comparison.evaluated_runs import all_of
+    from ltr_harness.readers.forms import all_of
     from ltr_harness.readers.scores import read_scores
 
     judgments = dataset.judgments
@@ -190,8 +190,7 @@ def _from_scores(
 
 
 def _from_runs(source: RankingSource) -> Rankings:
-    from ltr_harness.comparison.evaluated_runs import all_of, recognised
-    from ltr_harness.readers.forms import qrels_of, run_of
+    from ltr_harness.readers.forms import all_of, qrels_of, recognised, run_of
     from ltr_harness.readers.trec_join import join
 
     assert source.qrels is not None  # or the options would have been refused

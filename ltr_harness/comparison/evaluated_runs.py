@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.compression import bare_name
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import whose, with_tool
 from ltr_harness.numbers import plain_number
 from ltr_harness.text_tables import html_table, text_table
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +116,7 @@ def evaluate_runs(
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
     from ltr_harness.fingerprint import fingerprint_judgments
-    from ltr_harness.readers.forms import qrels_of
+    from ltr_harness.readers.forms import qrels_of, recognised
     from ltr_harness.readers.trec_join import join
 
     given = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
@@ -142,26 +141,9 @@ def evaluate_runs(
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
 
 
-def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
-    """What judgments and rankings were taken for, one line each.
-
-    Args:
-        qrels: the judgments.
-        runs: the rankings by their names.
-    """
-    sizes = f"{count_of(qrels.n_queries, 'query')}, {count_of(qrels.grades.size, 'judgment')}"
-    return [
-        f"{qrels.path}: {qrels.form}: {sizes}",
-        *(
-            f"{name}: {run.form}: {count_of(run.queries.values.size, 'query')}, {count_of(run.scores.size, 'row')}"
-            for name, run in runs.items()
-        ),
-    ]
-
-
 def _named_runs(runs: Any) -> dict[str, TrecRun]:
     """The rankings by the names they were given, else their own, else their files'."""
-    from ltr_harness.readers.forms import run_of
+    from ltr_harness.readers.forms import all_of, run_of
     from ltr_harness.readers.object_forms import is_one
 
     given = isinstance(runs, Mapping) and not is_one(runs)
@@ -179,20 +161,6 @@ def _named_runs(runs: Any) -> dict[str, TrecRun]:
         labels if given else next(chosen for chosen in (own, stems, labels) if len(set(chosen)) == len(read))
     )
     return dict(zip(names, read, strict=True))
-
-
-def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returns, or the problems of all."""
-    values: list[Any] = []
-    problems: list[Problem] = []
-    for read in reads:
-        try:
-            values.append(read())
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
-    return values
 
 
 def _on_scale(

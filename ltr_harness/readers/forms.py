@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.file_forms import read_file
 from ltr_harness.readers.files import located
 from ltr_harness.readers.listing import Listing, Role
 from ltr_harness.readers.object_forms import listing_of
 from ltr_harness.readers.trec import Qrels, TrecRun
+from ltr_harness.wording import count_of
 
 
 def qrels_of(value: Any, source: str = "qrels") -> Qrels:
@@ -50,3 +53,41 @@ def _recognised(value: Any, source: str, role: Role) -> Listing | Qrels | TrecRu
     if isinstance(value, str | Path):
         return read_file(located([str(value)], Path())[0], role)
     return listing_of(value, source, role)
+
+
+def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
+    """What judgments and rankings were taken for, one line each.
+
+    Args:
+        qrels: the judgments.
+        runs: the rankings by their names.
+    """
+    sizes = f"{count_of(qrels.n_queries, 'query')}, {count_of(qrels.grades.size, 'judgment')}"
+    return [
+        f"{qrels.path}: {qrels.form}: {sizes}",
+        *(
+            f"{name}: {run.form}: {count_of(run.queries.values.size, 'query')}, {count_of(run.scores.size, 'row')}"
+            for name, run in runs.items()
+        ),
+    ]
+
+
+def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each returns, or the problems of all.
+
+    Args:
+        reads: of files, say.
+
+    Raises:
+        DataError: with every problem of each.
+    """
+    values: list[Any] = []
+    problems: list[Problem] = []
+    for read in reads:
+        try:
+            values.append(read())
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    return values

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 
+from ltr_harness.numbers import four_decimals
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, ModelName
 
-MISSING = "–"
+MISSING = four_decimals(None)
 
 
-def metric(value: float | None) -> str:
-    """A metric's value or mean: four decimals.
-
-    Example:
-        >>> metric(0.43125), metric(-0.00001), metric(float("nan"))
-        ('0.4313', '0.0000', '–')
-    """
-    if value is None or math.isnan(value):
-        return MISSING
-    return f"{value:z.4f}"
+metric = four_decimals
+"""A metric's value or mean."""
 
 
 def difference(value: float | None) -> str:

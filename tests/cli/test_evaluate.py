@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -555,3 +557,15 @@ def test_a_table_of_ranks_is_what_its_scores_are(ltr: Cli, tmp_path: Path) -> No
     code, _, err = ltr("compare", "up.csv", "down.txt", *reader, "-m", "ndcg@2")
     assert code == 0
     assert said in err
+
+
+@pytest.mark.long
+def test_one_run_is_evaluated_without_what_compares_and_reports(ltr: Cli) -> None:
+    code = (
+        "import sys; from ltr_harness.cli import main; sys.argv[1:] = "
+        "['evaluate', '--qrels', 'qrels', '--run', 'good.run', '-m', 'mrr']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([name for name in ('report', 'comparison', 'config') if f'ltr_harness.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n[]\n"), done.stdout

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import tie_audit
+from ltr_harness.metrics.core import tie_interval
+from ltr_harness.metrics.core.binding import Binding
 
 
 def judged(labels: list[float], sizes: list[int]) -> Judgments:
@@ -94,3 +98,20 @@ def test_nothing_defined_has_no_share() -> None:
 def test_a_metric_without_worst_and_best_is_refused() -> None:
     with pytest.raises(MetricError, match="judged: ties=worst orders by label, which says nothing here"):
         tie_audit("judged", judged([1, 0], [2]), [1, 1])
+    with pytest.raises(MetricError, match="judged: ties=worst orders by label, which says nothing here"):
+        tie_audit("judged", judged([1, 0], [2]), [2, 1])
+
+
+def test_nothing_is_evaluated_thrice_where_nothing_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[int] = []
+    real = Binding
+
+    def counted(metrics: Any, judgments: Any) -> Any:
+        bound.append(len(metrics))
+        return real(metrics, judgments)
+
+    monkeypatch.setattr(tie_interval, "Binding", counted)
+    apart = tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 3])
+    assert apart.low.tolist() == apart.high.tolist()
+    tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 2])
+    assert bound == [1, 3]

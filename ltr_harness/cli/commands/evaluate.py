@@ -13,7 +13,7 @@ from ltr_harness.cli import asked_metrics, ranking_source, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
-from ltr_harness.numbers import none_if_undefined
+from ltr_harness.numbers import four_decimals, none_if_undefined
 from ltr_harness.printable import printable
 from ltr_harness.wording import count_of, plural
 
@@ -138,10 +138,6 @@ def _print(
     per_query: bool,
     typed: Mapping[str, str],
 ) -> None:
-    from ltr_harness.report import formats
-    from ltr_harness.report.data import ReportData
-    from ltr_harness.report.terminal import show
-
     if per_query:
         for scored, evaluation in zip(loaded.all, evaluations, strict=True):
             if comparison is not None:
@@ -149,7 +145,7 @@ def _print(
             print_table(
                 ["query", *evaluation.metrics],
                 [
-                    [str(query), *(formats.metric(float(value)) for value in values)]
+                    [str(query), *(four_decimals(float(value)) for value in values)]
                     for query, values in zip(
                         evaluation.query_ids.tolist(),
                         zip(*(evaluation[name].per_query for name in evaluation.metrics), strict=True),
@@ -159,6 +155,9 @@ def _print(
             )
             say()
     if comparison is not None:
+        from ltr_harness.report.data import ReportData
+        from ltr_harness.report.terminal import show
+
         show(ReportData(comparison, (), (), None, str(loaded.source)))
         say()
         print_means(comparison)
@@ -169,7 +168,6 @@ def _print(
 def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; said once where all are over the same."""
     from ltr_harness.metrics.core.grammar import with_tool
-    from ltr_harness.report import formats
 
     groups = evaluation.judgments.groups
     say(f"{printable(name)}: {count_of(groups.n_queries, 'query')}, {count_of(groups.n_rows, 'row')}")
@@ -178,7 +176,7 @@ def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> N
     width = max(len(metric) for metric in evaluation.metrics)
     asked = [with_tool(typed[name]) if name in typed else "" for name in evaluation.metrics]
     for metric, text, over in zip(evaluation.metrics, asked, said, strict=True):
-        line = f"{metric:<{width}}  {formats.metric(evaluation[metric].mean):>8}"
+        line = f"{metric:<{width}}  {four_decimals(evaluation[metric].mean):>8}"
         line += f"  {printable(text):<{max(map(len, asked))}}" if typed else ""
         say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
     if len(set(said)) == 1:

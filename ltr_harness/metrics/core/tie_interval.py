@@ -71,9 +71,15 @@ def tie_audit(
     """
     own = parse_metric(metric).resolved(judgments)
     rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
+    share_tied = _share_tied(own, judgments, checked_scores(scores, judgments.groups, retrieved))
+    if not (share_tied or own.whole_order):  # nothing that counts ties: every order is the same one
+        rules = rules[:1]
     binding = Binding(rules, judgments)
     per_query = binding.per_query(scores, retrieved)
-    mean, worst, best = binding.means_of(per_query).tolist()
+    means = binding.means_of(per_query).tolist()
+    if len(rules) == 1:
+        per_query, means = np.repeat(per_query, 3, axis=0), 3 * means
+    mean, worst, best = means
     low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
     defined = ~np.isnan(low)
     return TieAudit(
@@ -84,7 +90,7 @@ def tie_audit(
         min(worst, best),
         max(worst, best),
         float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
-        _share_tied(own, judgments, checked_scores(scores, judgments.groups, retrieved)),
+        share_tied,
     )
 
 
