@@ -74,7 +74,7 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
-        document = json.loads(line)
+        document = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -82,9 +82,11 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 def _is_action(document: dict[str, Any]) -> bool:
     """Whether a line says what the bulk API is to do with the next one."""
-    (name, value), *more = [*document.items(), ("", None)]
+    if len(document) != 1:
+        return False
+    ((name, value),) = document.items()
     meta = isinstance(value, dict) and all(key.startswith("_") or key == "routing" for key in value)
-    return len(more) == 1 and name in _ACTIONS and meta
+    return meta and name in _ACTIONS
 
 
 def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
