@@ -76,6 +76,10 @@ class Columns(ListColumns):
         default=(),
         description="What users did (clicks, dwell time, conversion): shown beside the metric, window by window.",
     )
+    subtopics: Names = Field(
+        default=(),
+        description="Columns with the row's grade for a subtopic of its query each, for alpha_ndcg and err_ia.",
+    )
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:

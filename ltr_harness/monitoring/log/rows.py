@@ -22,6 +22,7 @@ from ltr_harness.monitoring.queries import QueryColumns
 from ltr_harness.relevance.estimators import estimated_labels
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import row_propensities
+from ltr_harness.subtopics import Subtopics
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,7 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
         *columns.segments,
         *columns.features,
         *columns.online,
+        *columns.subtopics,
         *config.relevance.columns,
         config.propensity.column if config.propensity else None,
     ]
@@ -102,6 +104,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
         _check_gains(grades, rows, config, contract)
     propensity = row_propensities(rows, ranks, config.propensity, contract)
+    subtopics = _subtopics(rows, columns.subtopics, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
@@ -110,8 +113,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     if keep is not None:
         scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
         propensity = None if propensity is None else propensity[keep]
+        subtopics = None if subtopics is None else subtopics.take(np.flatnonzero(keep))
         kept = np.concatenate(([0], np.cumsum(np.add.reduceat(keep.astype(np.int64), rows.boundaries[:-1]))))
-    judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries))
+    judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries), subtopics=subtopics)
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
     ips = ips_dcg(judgments, scores, propensity, config)
     return QueryColumns(
@@ -143,6 +147,16 @@ def _check_gains(grades: Floats, rows: LogRows, config: MonitorConfig, contract:
         good = fit(grades)
         contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
         contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
+
+
+def _subtopics(rows: LogRows, names: tuple[str, ...], contract: Contract) -> Subtopics | None:
+    """Grades by subtopic; None without their columns, or where some are none."""
+    if not names:
+        return None
+    grades = np.column_stack([rows.numbers(name) for name in names])
+    bad = ~fit(np.min(grades, axis=1)) | ~fit(np.max(grades, axis=1))  # NaN is both
+    sound = contract.check("grade_invalid", bad, rows.name)
+    return Subtopics.of_matrix(grades, len(grades)) if sound else None
 
 
 # ---- time, features ----------------------------------------------------------------------------
