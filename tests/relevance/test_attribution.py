@@ -249,7 +249,10 @@ def test_match_mode_needs_all_three_to_agree() -> None:
             {"relevance": {"mode": "sum", "events": {"click": 1}, "positive": ["clik"]}},
             "did you mean 'click'",
         ),
-        ({"relevance": {"mode": "first"}}, "known: label, ladder, match, max, sum, weighted_sum"),
+        (
+            {"relevance": {"mode": "first"}},
+            "known: doubly_robust, ips, label, ladder, match, max, sum, weighted_sum",
+        ),
         ({"relevance": {"mode": "max"}}, "without events"),
         ({"metrics": ["err@10"]}, "add relevance: {max_grade: 4}"),
     ],
