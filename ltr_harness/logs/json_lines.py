@@ -59,7 +59,7 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
                 document = _parsed(line)
                 if document is None:
                     problems.append(
-                        Problem(f"{file}:{number}", "is no JSON object", "one document a line: NDJSON")
+                        Problem(f"{file}:{number}", "is not a JSON object", "one document a line: NDJSON")
                     )
                     if len(problems) == _SHOWN:
                         break
@@ -126,7 +126,7 @@ def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
         return pa.array(column, kind)
     except UnicodeEncodeError:
         raise DataError(
-            Problem(f"column {name!r}", "holds text that is no Unicode", "text in UTF-8", "encode it again")
+            Problem(f"column {name!r}", "holds text that is not Unicode", "text in UTF-8", "encode it again")
         ) from None
 
 

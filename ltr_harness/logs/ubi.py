@@ -213,6 +213,6 @@ def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
                 columns.append(plain_column(table[name], name).cast(kind))
             except pa.ArrowInvalid:
                 raise DataError(
-                    Problem(f"column {name!r}", "holds what is no number", "positions such as 3")
+                    Problem(f"column {name!r}", "holds text that is not a number", "positions such as 3")
                 ) from None
     return pc.coalesce(*columns).to_pandas().to_numpy()

@@ -237,7 +237,7 @@ def test_lines_that_are_no_documents_are_named(tmp_path: Path) -> None:
         monitor(SETTINGS, log=tmp_path / "log.ndjson")
     assert [p.place.rpartition(":")[2] for p in caught.value.problems] == ["2", "3", "4"]
     (tmp_path / "log.ndjson").write_text(json.dumps(query("\ud800")) + "\n")
-    with pytest.raises(DataError, match="'query_id': holds text that is no Unicode"):
+    with pytest.raises(DataError, match="'query_id': holds text that is not Unicode"):
         monitor(SETTINGS, log=tmp_path / "log.ndjson")
     (tmp_path / "log.ndjson").write_text("\n")
     with pytest.raises(DataError, match="has no rows"):

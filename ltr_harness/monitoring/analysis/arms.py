@@ -178,7 +178,7 @@ def _names(category: pd.Categorical, arms: Arms) -> list[str]:
         if name not in names
     ]
     if len(names) > _AT_MOST:
-        problems = [Problem(place, f"has {len(names):,} values", f"at most {_AT_MOST} arms")]
+        problems = [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
     elif not problems and len(names) < 2:
         problems.append(Problem(place, f"has one arm, {listed}", "the control and at least one other"))
     elif arms.shares:
