@@ -17,7 +17,9 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if change is None:
         return Verdict(
             "slice" if evidence.slices else "none",
-            "Nothing to compare with: no baseline was given.",
+            "Nothing to compare with: no baseline was given."
+            if evidence.arms is None
+            else "No baseline was given; the arms are compared with each other.",
             slices_sentence(evidence),
             _untold(evidence),
         )
