@@ -173,9 +173,10 @@ def test_which_metrics_the_unseen_rows_can_move() -> None:
     rank = np.tile(np.arange(1, 13), 60)
     click = (random.random(rank.size) < 0.5 / rank).astype(int)
     log = pd.DataFrame({"query_id": np.repeat(np.arange(60), 12), "rank": rank, "click": click})
+    log["subtopic"] = click
     names = [f"{name}(p=0.8)" if name.startswith("rbp") else name for name in METRICS]
     names += [f"{name}@10" for name in names if catalog.load(name.partition("(")[0]).takes_cutoff]
-    columns = {"columns": {"rank": "rank"}, "metrics": ["ndcg@5", *names]}
+    columns = {"columns": {"rank": "rank", "subtopics": ["subtopic"]}, "metrics": ["ndcg@5", *names]}
     means = []
     for unseen in ("zero", "ignore_below_last_click"):
         found = monitor({**columns, "relevance": {"events": {"click": 1}, "unseen": unseen}}, log=log)
@@ -375,7 +376,8 @@ def test_every_metric_can_be_watched(name: str, rule: dict[str, Any]) -> None:
     log = pd.DataFrame(
         {"query_id": list("aab"), "rank": [1, 2, 1], "click": [0, 1, 1], "relevance": [0, 1, 1]}
     )
-    found = monitor({"columns": {"rank": "rank"}, "relevance": rule, "metrics": metrics}, log=log)
+    columns = {"rank": "rank", **({"subtopics": ["click"]} if catalog.load(name).by_subtopic else {})}
+    found = monitor({"columns": columns, "relevance": rule, "metrics": metrics}, log=log)
     assert len(found.windows[0].means) == len(metrics)
 
 
