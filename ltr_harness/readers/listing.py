@@ -18,7 +18,7 @@ from ltr_harness.readers.column_names import ROLES, column_among
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 from ltr_harness.readers.table_part import OpenedTable
-from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before
+from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before, lists_of, of_subtopics
 from ltr_harness.readers.trec_columns import Names, names_of
 
 Role = Literal["qrels", "run"]
@@ -31,6 +31,7 @@ VALUE = {
     "run": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
 }
 RANK = ROLES["position"]
+SUBTOPIC = ("subtopic", "subtopic_id", "iteration")
 WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
 _EXPECTED = {
     "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
@@ -49,6 +50,7 @@ class Listing:
         values: float64 (n_rows,).
         place: where a row stands, for messages.
         name: the run's own name, or "".
+        subtopics: as the queries, for judgments by subtopic; None for others.
     """
 
     source: str
@@ -58,6 +60,7 @@ class Listing:
     values: NDArray[np.float64]
     place: Callable[[int], str]
     name: str = ""
+    subtopics: Any = None
 
     def qrels(self) -> Qrels:
         """The rows as judgments.
@@ -66,10 +69,11 @@ class Listing:
             DataError: every id that is none, every grade that is no finite number, every document judged twice.
         """
         bad = ~(np.abs(self.values) < LARGEST_GRADE)
-        queries, documents = self._names("qrels", bad)
+        queries, documents, *subtopics = self._names("qrels", bad)
         whole = self.values.astype(np.int64)
         grades = whole if np.array_equal(whole, self.values) else self.values
-        return Qrels(Path(self.source), queries, documents, grades, self.form)
+        each = Qrels(Path(self.source), queries, documents, grades, self.form)
+        return of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self) -> TrecRun:
         """The rows as a ranking.
@@ -80,10 +84,12 @@ class Listing:
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), self.name, queries, documents, self.values, form=self.form)
 
-    def _names(self, role: Role, bad: NDArray[np.bool_]) -> tuple[Names, Names]:
+    def _names(self, role: Role, bad: NDArray[np.bool_]) -> list[Names]:
         if not len(self.values):
             raise DataError(Problem(self.source, f"has no rows (read as {self.form})", "at least one row"))
         columns = {"query": self.queries, "document": self.documents}
+        if self.subtopics is not None:
+            columns["subtopic"] = self.subtopics
         problems: list[tuple[int, Problem]] = []
         total = 0
 
@@ -101,21 +107,22 @@ class Listing:
         report(np.flatnonzero(bad), lambda row: f"the {word} is {_shown(self.values[row])}", _EXPECTED[role])
         if not problems:
             size = sum(int(texts.nbytes) for texts in columns.values())
-            queries, documents = (_encoded(self.source, size, *column) for column in columns.items())
-            before = line_before(queries, documents)
+            names = [_encoded(self.source, size, *column) for column in columns.items()]
+            before = line_before(lists_of(names[0], *names[2:]), names[1])
             what = "judged" if role == "qrels" else "listed"
+            once = "each document once per query" + " and subtopic" * (len(names) > 2)
             report(
                 np.flatnonzero(before >= 0),
                 lambda row: (
                     f"document {columns['document'][row].as_py()!r} is {what} for query "
                     f"{columns['query'][row].as_py()!r} at {self.place(int(before[row]))} already"
                 ),
-                "each document once per query",
+                once,
             )
         if problems:
             ordered = [problem for _, problem in sorted(problems, key=lambda entry: entry[0])]
             raise DataError(limited(ordered, total))
-        return queries, documents
+        return names
 
 
 def _unfit(column: str, text: str) -> str:
@@ -171,9 +178,10 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
             )
         )
     query, document, value = (str(column) for column in named.values())
-    columns = table.read([value], [query, document])
+    about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
+    columns = table.read([value], [query, document, *([about] if about else [])])
     ids = []
-    for column in (query, document):
+    for column in (query, document, *([about] if about else [])):
         texts = texts_of(columns[column])
         if texts is None:
             kind = columns[column].type
@@ -183,7 +191,9 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
         ids.append(texts)
     values = numbers_of(columns[value])
     form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
-    return Listing(str(table.path), form, ids[0], ids[1], -values if by_rank else values, table.place, name)
+    subtopics = ids[2] if about and len(ids[2].unique()) > 1 else None
+    values = -values if by_rank else values
+    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, name, subtopics)
 
 
 def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:

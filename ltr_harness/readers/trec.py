@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -122,14 +122,31 @@ def read_qrels(
         return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
     _refuse_twice(lines, queries, documents, "judged", subtopics)
     lines.finish()
-    judged = by_document(queries, documents, grades.astype(np.int64), subtopics)
-    notes: tuple[str, ...] = ()
+    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
+    return of_subtopics(each, subtopics, "the second column")
+
+
+def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
+    """Judgments by subtopic as one judgment for each document of a query, its highest grade, and the grades beside it.
+
+    Args:
+        each: a line for each document and subtopic, none of which comes twice.
+        subtopics: each line's.
+        where: they stand, for a note.
+    """
+    judged = by_document(each.queries, each.documents, each.grades, subtopics)
+    notes = each.notes
     if judged.n_several:
-        said = f"{count_of(judged.n_several, 'document')} with judgments for several subtopics (the second column)"
-        notes = (f"{lines.path}: {said}; metrics that know no subtopics take the highest grade",)
-    kept = Names(documents.values, documents.codes[judged.lines])
-    queries = Names(queries.values, queries.codes[judged.lines])
-    return Qrels(lines.path, queries, kept, judged.grades, form, judged.subtopics, notes)
+        said = f"{count_of(judged.n_several, 'document')} with judgments for several subtopics ({where})"
+        notes = (*notes, f"{each.path}: {said}; metrics that know no subtopics take the highest grade")
+    return replace(
+        each,
+        queries=Names(each.queries.values, each.queries.codes[judged.lines]),
+        documents=Names(each.documents.values, each.documents.codes[judged.lines]),
+        grades=judged.grades,
+        subtopics=judged.subtopics,
+        notes=notes,
+    )
 
 
 def read_ntcir_qrels(path: str | Path) -> Qrels:
@@ -234,6 +251,13 @@ class _NamedLater(Judgments):
         return None if self.names is None else self.names()
 
 
+def lists_of(queries: Names, *subtopics: Names) -> Names:
+    """The queries, told apart by subtopic too where there are any."""
+    for one in subtopics:
+        queries = Names(queries.values, queries.codes * one.values.size + one.codes)
+    return queries
+
+
 def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
     """Where each row's query and document stood last before it; -1 where they did not."""
     key = queries.codes * documents.values.size + documents.codes
@@ -262,12 +286,9 @@ def _refuse_twice(
     lines: Lines, queries: Names, documents: Texts, what: str, subtopics: Names | None = None
 ) -> None:
     """Report every document that is listed again for the same query, or the same subtopic of one."""
-    lists = queries
     if subtopics is None and not kernels.has_twice(*by_query(queries), documents.packed, documents.offsets):
         return
-    if subtopics is not None:
-        lists = Names(queries.values, queries.codes * subtopics.values.size + subtopics.codes)
-    before = line_before(lists, documents)
+    before = line_before(lists_of(queries, *([] if subtopics is None else [subtopics])), documents)
 
     def found(row: int) -> str:
         subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +16,25 @@ class ByDocument(NamedTuple):
 
     Attributes:
         lines: int64 (n_documents,), the first line about each, ascending.
-        grades: int64 (n_documents,), the highest for any subtopic.
+        grades: (n_documents,), the highest for any subtopic.
         subtopics: of the documents.
         n_several: documents with more than one line.
     """
 
     lines: NDArray[np.int64]
-    grades: NDArray[np.int64]
+    grades: NDArray[Any]
     subtopics: Subtopics
     n_several: int
 
 
 def by_document(
-    queries: Names, documents: Names | Texts, grades: NDArray[np.int64], subtopics: Names
+    queries: Names, documents: Names | Texts, grades: NDArray[Any], subtopics: Names
 ) -> ByDocument:
     """One judgment for each document of a query from lines of which none comes twice.
 
     Args:
         queries, documents, subtopics: each line's.
-        grades: int64 (n_lines,).
+        grades: (n_lines,).
     """
     pair = queries.codes * documents.values.size + documents.codes
     _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,32 @@ def test_runs_beside_qrels_with_subtopics(files: tuple[Path, Path]) -> None:
         evaluation[names[1]].per_query, [(1 / 2 + 2 * 1 / 2 * 1 / 2) / 4, 1 / 2 * 1 / 2, np.nan]
     )
     np.testing.assert_allclose(evaluation["recall@5"].per_query, [2 / 3, 1, np.nan])
+
+
+def test_tables_and_named_tuples_of_judgments_by_subtopic(files: tuple[Path, Path], tmp_path: Path) -> None:
+    lines = [line.split() for line in QRELS.splitlines()]
+    frame = pd.DataFrame(lines, columns=["query_id", "iteration", "docno", "label"]).astype({"label": int})
+    path = tmp_path / "qrels.csv"
+    frame.rename(columns={"iteration": "subtopic_id"}).to_csv(path, index=False)
+    judged = namedtuple("judged", ["query_id", "doc_id", "relevance", "iteration"])  # as ir_measures has them
+    tuples = [judged(query, document, int(grade), subtopic) for query, subtopic, document, grade in lines]
+    names = ["alpha_ndcg", "err_ia(relevant=1)", "recall@5"]
+    expected = evaluate_runs(files[0], files[1], names)
+    for qrels in (frame, path, tuples):
+        found = evaluate_runs(qrels, files[1], names)
+        for name in names:
+            np.testing.assert_array_equal(found["t"][name].per_query, expected["t"][name].per_query)
+        assert any(
+            "2 documents with judgments for several subtopics (a column of their own)" in one
+            for one in found.notes
+        )
+    twice = pd.concat([frame, frame.tail(1)])
+    with pytest.raises(
+        DataError, match=r"row 9: document 'z' is judged .* at qrels: row 8 already; .* once per query and"
+    ):
+        evaluate_runs(twice, files[1], names)
+    one = frame.assign(iteration=0).drop_duplicates(["query_id", "docno"])
+    assert not evaluate_runs(one, files[1], "recall@5").notes
 
 
 def test_no_order_of_lines_changes_anything(files: tuple[Path, Path], tmp_path: Path) -> None:
