@@ -26,7 +26,9 @@ def test_the_committed_schema_is_fresh(repository: Path) -> None:
 
 def configs() -> list[Path]:
     folder = Path(__file__).resolve().parents[2] / "configs"
-    return sorted(set(folder.glob("*.yaml")) - set(folder.glob("monitor_*.yaml")))  # these are no experiments
+    return sorted(
+        set(folder.rglob("*.yaml")) - set(folder.glob("monitor_*.yaml"))
+    )  # these are no experiments
 
 
 @pytest.fixture(scope="module")
