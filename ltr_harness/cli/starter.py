@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ LARGEST_EXPONENTIAL = 31
 
 
 def guessed_columns(
-    columns: Sequence[str], given: dict[str, Any], place: str
+    columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say.
 
     Args:
         columns: names, in the file's order.
+        numeric: those that hold numbers, as counts of events do.
         given: options that the user set.
         place: what messages call the file.
 
@@ -48,7 +49,8 @@ def guessed_columns(
         if role == "label" and (column is None or is_outcome(column)):
             if "relevance" in options:
                 continue
-            if events := {name: weight for name in columns if (weight := event_weight(name)) is not None}:
+            weights = {name: event_weight(name) for name in columns if name in numeric}
+            if events := {name: weight for name, weight in weights.items() if weight is not None}:
                 options["relevance"] = {"events": dict(sorted(events.items(), key=lambda event: event[1]))}
                 worth = ", ".join(
                     f"{name} {weight}" for name, weight in options["relevance"]["events"].items()

@@ -117,10 +117,18 @@ def test_what_users_did_is_the_label_and_no_feature(
     assert run_command(cli, ["run", str(output), "--runs", str(tmp_path / "runs")]) == 2
     assert "feature late is other than 0 in relevant documents alone" in (said := capsys.readouterr().err)
     assert "--accept outcome-feature" in said
+    assert "relevance: the highest weight among what users did (click 1)" in _said_of(
+        rows.assign(buy="no"), tmp_path, capsys
+    )
     rows = rows.drop(columns=["late"]).rename(columns={"click": "Relevance score"})
     output = tmp_path / "other.yaml"
     assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
     assert "label: column 'Relevance score'" in capsys.readouterr().out
+
+
+def _said_of(rows: pd.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run_command(cli, ["init", str(write_csv(folder, rows)), "-o", str(folder / "texts.yaml")]) == 0
+    return capsys.readouterr().out
 
 
 def test_columns_that_cannot_be_guessed_are_asked_for(

@@ -124,7 +124,8 @@ def _on(
     said = [f"reader: {name}"]
     if isinstance(reader, TableReader):
         first = reader.paths([train[0].name], train[0].parent)[0]
-        columns, guessed = guessed_columns(reader.opened(first).columns, options, str(first))
+        table = reader.opened(first)
+        columns, guessed = guessed_columns(table.columns, table.numeric_columns(), options, str(first))
         options, said = columns, said + guessed
         reader = type(reader).model_validate(options)
         if categories := guessed_categories(reader, first):
