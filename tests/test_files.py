@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -122,3 +123,15 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(
 def test_file_digest_is_sha256sum(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert file_digest(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_windows_is_not_asked_whether_a_process_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / f".unfinished-{socket.gethostname()}-999999999-00"
+    left.mkdir()
+    with monkeypatch.context() as there:
+        there.setattr(sys, "platform", "win32")
+        there.setattr(os, "kill", lambda *_: pytest.fail("signal 0 is Ctrl-C there"))
+        assert sweep_unfinished(tmp_path) == 0
+    assert sweep_unfinished(tmp_path) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,10 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
     import pandas as pd
 
     try:
-        series = pd.to_datetime(texts, utc=False, format="ISO8601")
-    except ValueError as problem:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of several time zones; pandas 3 raises
+            series = pd.to_datetime(texts, utc=False, format="ISO8601")
+    except (ValueError, FutureWarning) as problem:
         if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
             first = str(problem).partition(". You might")[0]
             raise DataError(

@@ -173,3 +173,13 @@ def found_in(cell: Any) -> str:
     if isinstance(value, str) and len(value) > _QUOTED:
         return f"contains {value[:_QUOTED] + '…'!r} ({len(value):,} characters)"
     return f"contains {value!r}"
+
+
+def size_in_memory(table: Any) -> int:
+    """Bytes of a table or a batch; whole buffers where it has views, which older versions of Arrow cannot measure."""
+    from pyarrow import ArrowTypeError
+
+    try:
+        return int(table.nbytes)
+    except ArrowTypeError:
+        return int(table.get_total_buffer_size())

@@ -13,6 +13,7 @@ from ltr_harness.readers.arrow_columns import (
     refuse_invalid,
     refuse_repeated,
     refuse_types,
+    size_in_memory,
 )
 
 
@@ -32,7 +33,7 @@ class ArrowColumns:
         self.columns: list[str] = list(table.schema.names)
         self.schema: Any = table.schema
         self.n_rows: int | None = table.num_rows
-        self.size = int(table.nbytes) if size is None else size
+        self.size = size_in_memory(table) if size is None else size
         self._table = table
         refuse_repeated(path, self.columns)
 

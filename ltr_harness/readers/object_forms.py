@@ -87,7 +87,7 @@ def _of_frame(value: Any, source: str, role: Role) -> Listing:
     import pyarrow as pa
 
     library = _library(value)
-    lazy = hasattr(value, "collect_schema") and not hasattr(value, "__arrow_c_stream__")
+    lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
     try:
         if hasattr(value, "iloc"):
             named = any(name is not None for name in value.index.names)

@@ -13,6 +13,7 @@ from ltr_harness.readers.arrow_columns import (
     refuse_invalid,
     refuse_repeated,
     refuse_types,
+    size_in_memory,
 )
 from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.cost import Bound
@@ -78,7 +79,7 @@ def _arrow(path: Path) -> OpenedTable:
             on_disk, unpacked, batches = path.stat().st_size, 0, []
             for i in range(file.num_record_batches):  # one by one: each may be compressed
                 batches.append(file.get_batch(i))
-                unpacked += batches[-1].nbytes
+                unpacked += size_in_memory(batches[-1])
                 Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
             return ArrowColumns(pa.Table.from_batches(batches, file.schema), path, on_disk)
     except (pa.ArrowException, OSError) as problem:

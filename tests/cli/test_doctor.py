@@ -13,6 +13,7 @@ import pytest
 from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.cli.commands import doctor
 from ltr_harness.cli.ending import run_command
+from ltr_harness.runs import identity
 
 
 @pytest.mark.long
@@ -46,6 +47,16 @@ def test_a_missing_extra_says_what_to_install(
     assert next(str(finding) for finding in doctor._extras()) == (
         "note    extra catboost: not installed (catboost); pip install 'ltr-harness[catboost]'"
     )
+
+
+def test_the_xgboost_without_gpu_libraries_is_xgboost(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = identity._installed
+    versions = {"xgboost": None, "xgboost-cpu": "3.4.1"}
+    monkeypatch.setattr(
+        identity, "_installed", lambda name: versions[name] if name in versions else found(name)
+    )
+    assert ", xgboost 3.4.1, " in str(doctor._versions())
+    assert doctor._trains("xgboost", "rank:ndcg").found.startswith("3.4.1 trains rank:ndcg")
 
 
 def test_a_folder_that_cannot_be_written_is_noted(tmp_path: Path) -> None:

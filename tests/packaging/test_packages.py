@@ -26,7 +26,10 @@ def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) ->
     copy = tmp_path_factory.mktemp("source")
     for name in ("ltr_harness", "configs", "docs", "tests", "scripts"):
         shutil.copytree(repository / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+    for name in (
+        *("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+        *("CITATION.cff", "requirements-cpu.txt"),
+    ):
         shutil.copy(repository / name, copy / name)
     made = tmp_path_factory.mktemp("dist")
     # without isolation nothing is fetched: hatchling is among the test tools
@@ -75,6 +78,7 @@ def test_the_sdist_can_be_tested(distributions: Path) -> None:
         "LICENSE",
         "CHANGELOG.md",
         "SECURITY.md",
+        "requirements-cpu.txt",
         "docs/trust.md",
         "scripts/test",
         "configs/quickstart.yaml",

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ import click
 from ltr_harness.cli.ending import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
 from ltr_harness.readers.cost import in_words
+from ltr_harness.runs.identity import package_versions
 
 Status = Literal["ok", "note", "failed"]
 
@@ -96,10 +97,7 @@ def _versions() -> Diagnosis:
 
 
 def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
+    return package_versions([name]).get(name, "not installed")
 
 
 def _cores() -> Diagnosis:
@@ -157,10 +155,10 @@ def _trains(name: str, objective: str) -> Diagnosis:
     )
     if np.ptp(fitted.score(data.features)) == 0:
         return Diagnosis(
-            "failed", name, f"{version(name)} learned a constant from data that has structure", "report this"
+            "failed", name, f"{_version(name)} learned a constant from data that has structure", "report this"
         )
     return Diagnosis(
-        "ok", name, f"{version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)"
+        "ok", name, f"{_version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)"
     )
 
 
@@ -171,7 +169,7 @@ def _charts() -> Diagnosis:
         engine.draw("svg", {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}})
     except engine.EngineError as problem:
         return Diagnosis("note", "charts", str(problem), "reports have descriptions in place of charts")
-    return Diagnosis("ok", "charts", f"vl-convert {version('vl-convert-python')} draws")
+    return Diagnosis("ok", "charts", f"vl-convert {_version('vl-convert-python')} draws")
 
 
 def _workers() -> Diagnosis:

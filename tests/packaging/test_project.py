@@ -1,0 +1,312 @@
+"""What stands beside the package: what CI runs, files for other tools, and the script that makes a release."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import ltr_harness
+
+TEXTS = [
+    *(".github/workflows/check.yml", "CITATION.cff", ".pre-commit-config.yaml", "Dockerfile", "pixi.toml"),
+    *("SECURITY.md", "requirements-cpu.txt", ".dockerignore", ".github/ISSUE_TEMPLATE/bug_report.yml"),
+    *(".github/ISSUE_TEMPLATE/feature_request.yml", ".github/ISSUE_TEMPLATE/config.yml", "scripts/release"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_a_checkout(repository: Path) -> None:
+    if not (repository / ".github").is_dir():
+        pytest.skip("these files are not in the sdist")
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> dict[str, Any]:
+    return tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def release(repository: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release", repository / "scripts" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def parsed(repository: Path, name: str) -> Any:
+    return yaml.safe_load((repository / name).read_text(encoding="utf-8"))
+
+
+def bounds(requirements: list[str]) -> dict[str, str]:
+    listed = [Requirement(text) for text in requirements]
+    return {canonicalize_name(one.name): str(one.specifier) for one in listed}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_file_names_a_host(repository: Path, name: str) -> None:
+    text = (repository / name).read_text(encoding="utf-8")
+    assert not re.search(r"://|\w\.(com|org|io|net|dev)\b", text)
+
+
+class TestCI:
+    def test_runs_the_one_check_on_each_system_and_python(
+        self, repository: Path, project: dict[str, Any]
+    ) -> None:
+        [job] = parsed(repository, ".github/workflows/check.yml")["jobs"].values()
+        matrix = job["strategy"]["matrix"]
+        assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+        promised = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
+        assert matrix["python"] == promised
+        assert project["requires-python"] == f">={promised[0]}"
+        assert "scripts/check" in job["steps"][-1]["run"]
+        assert (repository / "scripts" / "check").stat().st_mode & 0o100
+
+    def test_installs_the_lowest_versions_once(self, repository: Path, project: dict[str, Any]) -> None:
+        [job] = parsed(repository, ".github/workflows/check.yml")["jobs"].values()
+        [lowest] = job["strategy"]["matrix"]["include"]
+        assert (lowest["versions"], lowest["python"]) == ("lowest", project["requires-python"].strip(">="))
+        assert "lowest-direct" in job["steps"][-1]["env"]["RESOLUTION"]
+        assert "RESOLUTION" in (repository / "scripts" / "environment").read_text(encoding="utf-8")
+
+    def test_what_runs_before_a_commit_is_the_same_check(self, repository: Path) -> None:
+        [source] = parsed(repository, ".pre-commit-config.yaml")["repos"]
+        [hook] = source["hooks"]
+        assert (source["repo"], hook["language"]) == ("local", "system")  # nothing is fetched
+        script, option = hook["entry"].split()
+        assert option in (repository / script).read_text(encoding="utf-8")
+
+
+def test_every_dependency_has_a_lower_bound(project: dict[str, Any]) -> None:
+    everything = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    listed = [Requirement(text) for text in everything]
+    assert [str(one) for one in listed if not one.specifier and one.name != "ltr-harness"] == []
+
+
+def test_without_gpu_libraries_is_the_same_but_for_xgboost(repository: Path, project: dict[str, Any]) -> None:
+    wanted = bounds(project["dependencies"])
+    file = (repository / "requirements-cpu.txt").read_text(encoding="utf-8")
+    lines = [line for line in file.splitlines() if not line.startswith("#")]
+    assert bounds(lines) == wanted | {"xgboost-cpu": wanted["xgboost"]}
+    markers = {one.name: str(one.marker) for one in map(Requirement, lines) if one.marker is not None}
+    # one of the two everywhere: macOS has one package alone, which has no such libraries
+    assert markers == {"xgboost-cpu": 'sys_platform != "darwin"', "xgboost": 'sys_platform == "darwin"'}
+
+
+def test_pixi_asks_for_the_same_versions(repository: Path, project: dict[str, Any]) -> None:
+    pixi = tomllib.loads((repository / "pixi.toml").read_text(encoding="utf-8"))
+    wanted = bounds(project["dependencies"])
+    wanted["py-xgboost-cpu"] = wanted.pop("xgboost")
+    assert pixi["dependencies"] == wanted | {"python": project["requires-python"]}
+    assert set(pixi["pypi-dependencies"]) == {"ltr-harness"}
+
+
+def test_the_citation_has_no_version_of_its_own(repository: Path, project: dict[str, Any]) -> None:
+    citation = parsed(repository, "CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert "version" not in citation
+    assert (citation["license"], citation["abstract"]) == (project["license"], project["description"])
+    assert citation["keywords"] == project["keywords"]
+
+
+@pytest.mark.parametrize("form", ["bug_report", "feature_request"])
+def test_issue_forms_ask_questions(repository: Path, form: str) -> None:
+    page = parsed(repository, f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert {"name", "description", "body"} <= page.keys()
+    asked = [part for part in page["body"] if part["type"] != "markdown"]
+    assert all(part["attributes"]["label"].endswith("?") for part in asked)
+    assert len({part["id"] for part in asked}) == len(asked)
+
+
+@pytest.mark.long
+def test_what_the_container_copies_is_enough_to_build_from(repository: Path, tmp_path: Path) -> None:
+    lines = (repository / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+    allowed = (repository / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for name in itertools.chain(*copied):
+        assert f"!{name}" in allowed
+        (tmp_path / name).symlink_to(repository / name)
+    [install] = (line for line in lines if line.startswith("RUN pip"))
+    assert all((tmp_path / name).is_file() for name in re.findall(r"-r (\S+)", install))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path / "dist")]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class TestEnvironment:
+    """`scripts/environment` with a Python and a uv that say how they were called."""
+
+    @pytest.fixture
+    def clone(self, repository: Path, tmp_path: Path) -> Path:
+        for name in ("scripts/environment", "pyproject.toml", "ltr_harness/__init__.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text((repository / name).read_text(encoding="utf-8"), encoding="utf-8")
+        self.program(tmp_path / ".venv" / "bin" / "python", f"{tmp_path}/calls pip")
+        return tmp_path
+
+    def program(self, path: Path, log: str, *, fails: bool = False) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file, name = log.split()
+        path.write_text(f'#!/bin/sh\n[ "$1" = -c ] || echo "{name} $*" >>"{file}"\nexit {int(fails)}\n')
+        path.chmod(0o755)
+
+    def run(self, clone: Path, extras: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        (clone / "calls").write_text("")
+        script = f'source scripts/environment && environment "{extras}"'
+        environment = {"PATH": "/usr/bin:/bin", "UV": str(clone / "uv"), **variables}
+        return subprocess.run(
+            ["bash", "-c", script], cwd=clone, env=environment, capture_output=True, text=True, check=False
+        )
+
+    def calls(self, clone: Path, extras: str = "", **variables: str) -> list[str]:
+        """What was called by one more use of the environment."""
+        done = self.run(clone, extras, **variables)
+        assert done.returncode == 0, done.stderr
+        return (clone / "calls").read_text().splitlines()
+
+    def test_pip_installs_once_where_there_is_no_uv(self, clone: Path) -> None:
+        [call] = self.calls(clone, "test")
+        assert call.startswith("pip -m pip install")
+        assert call.endswith(f"--editable {clone}[test]")
+        assert self.calls(clone, "test") == []
+
+    def test_uv_is_taken_where_it_is(self, clone: Path) -> None:
+        self.program(clone / "uv", f"{clone}/calls uv")
+        [call] = self.calls(clone)
+        assert call == f"uv pip install --quiet --python {clone}/.venv/bin/python --editable {clone}"
+
+    def test_pip_has_its_turn_where_uv_fails(self, clone: Path) -> None:
+        self.program(clone / "uv", f"{clone}/calls uv", fails=True)
+        assert [call.split()[0] for call in self.calls(clone)] == ["uv", "pip"]
+
+    @pytest.mark.parametrize("name", ["pyproject.toml", "ltr_harness/__init__.py"])
+    def test_another_version_or_dependency_is_installed_again(self, clone: Path, name: str) -> None:
+        assert len(self.calls(clone)) == 1
+        text = (clone / name).read_text(encoding="utf-8")
+        old = ltr_harness.__version__ if name.endswith(".py") else "numpy>=2"
+        (clone / name).write_text(text.replace(old, f"{old}.1"), encoding="utf-8")
+        assert len(self.calls(clone)) == 1
+
+    def test_the_lowest_versions_are_another_installation_and_need_uv(self, clone: Path) -> None:
+        done = self.run(clone, "", RESOLUTION="lowest-direct")
+        assert done.returncode == 1
+        assert "RESOLUTION=lowest-direct needs uv, which is not on the path" in done.stderr
+        self.program(clone / "uv", f"{clone}/calls uv")
+        assert len(self.calls(clone)) == 1
+        [call] = self.calls(clone, RESOLUTION="lowest-direct")
+        assert "--resolution lowest-direct" in call
+
+
+class TestRelease:
+    CHANGES = (
+        "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One thing.\n\n## [0.1.0] - 2026-01-01\n\n- All.\n"
+    )
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def clone(cls, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """The last commit with the release script as it is here, and a tag."""
+        if not (repository / ".git").exists():
+            pytest.skip("a release needs a checkout")
+        clone = tmp_path_factory.mktemp("release") / "clone"
+        cls.git(repository, "clone", "--quiet", "--depth", "1", repository.as_uri(), str(clone))
+        cls.git(clone, "config", "user.name", "A tester")
+        cls.git(clone, "config", "user.email", "tester@example.invalid")
+        text = (repository / "scripts" / "release.py").read_text(encoding="utf-8")
+        (clone / "scripts" / "release.py").write_text(text, encoding="utf-8")
+        cls.git(clone, "add", "--all")
+        cls.git(clone, "commit", "--quiet", "--allow-empty", "--message", "The script as it is here")
+        cls.git(clone, "tag", "v99.0.0")
+        return clone
+
+    def test_unreleased_changes_become_the_versions(self, release: ModuleType) -> None:
+        assert release.released(self.CHANGES, "0.2.0", "2026-02-03") == self.CHANGES.replace(
+            "## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-02-03\n"
+        )
+
+    def test_a_release_without_a_change_is_none(self, release: ModuleType) -> None:
+        empty = self.CHANGES.replace("- One thing.", "")  # what stands under 0.1.0 is not unreleased
+        with pytest.raises(SystemExit, match="no entries under '## \\[Unreleased\\]'"):
+            release.released(empty, "0.2.0", "2026-02-03")
+
+    def test_the_version_is_written_in_its_one_place(
+        self, release: ModuleType, repository: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "ltr_harness").mkdir()
+        module = tmp_path / release.VERSION_FILE
+        before = (repository / release.VERSION_FILE).read_text(encoding="utf-8")
+        module.write_text(before, encoding="utf-8")
+        (tmp_path / release.CHANGES).write_text(self.CHANGES, encoding="utf-8")
+        release.change(tmp_path, "99.1.2")
+        assert release.written_version(tmp_path) == "99.1.2"
+        assert module.read_text(encoding="utf-8") == before.replace(ltr_harness.__version__, "99.1.2")
+
+    @pytest.mark.long
+    @pytest.mark.parametrize(
+        ("version", "why"),
+        [
+            ("0.0.1", "0.0.1 is not newer than"),
+            ("99.0.0-rc1", "not spelt as it is normally"),  # as packaging writes it: 99.0.0rc1
+            ("next", "'next' is no version; expected one like 0.3.0"),
+            ("99.0.0", "the tag v99.0.0 exists"),
+        ],
+    )
+    def test_what_can_be_no_release(self, clone: Path, version: str, why: str) -> None:
+        done = self.released(clone, version)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("release: ")
+        assert why in done.stderr
+
+    @pytest.mark.long
+    def test_what_is_not_committed_is_not_released(self, clone: Path) -> None:
+        (clone / "mine.txt").write_text("mine")
+        done = self.released(clone, "99.0.1")
+        (clone / "mine.txt").unlink()
+        assert done.returncode == 1
+        assert "there are changes that are not committed" in done.stderr
+
+    @pytest.mark.slow
+    def test_a_clone_releases_itself(self, clone: Path, tmp_path: Path) -> None:
+        self.git(tmp_path, "clone", "--quiet", clone.as_uri(), "mine")
+        mine = tmp_path / "mine"
+        self.git(mine, "config", "user.name", "A tester")
+        self.git(mine, "config", "user.email", "tester@example.invalid")
+        before = self.git(mine, "rev-parse", "HEAD")
+        done = self.released(mine, "98.0.0")
+        assert done.returncode == 0, done.stderr
+        assert '+__version__ = "98.0.0"' in done.stdout
+        assert (
+            "built and tested: ltr_harness-98.0.0-py3-none-any.whl, ltr_harness-98.0.0.tar.gz" in done.stdout
+        )
+        assert done.stdout.endswith("nothing was changed here; with --commit it is\n")
+        assert (self.git(mine, "rev-parse", "HEAD"), self.git(mine, "status", "--porcelain")) == (before, "")
+        done = self.released(mine, "98.0.0", "--commit")
+        assert done.returncode == 0, done.stderr
+        assert self.git(mine, "rev-parse", "HEAD~1") == before
+        assert self.git(mine, "describe", "--tags") == "v98.0.0\n"
+        assert self.git(mine, "diff", "--name-only", "HEAD~1") == "CHANGELOG.md\nltr_harness/__init__.py\n"
+        assert len(list((mine / "dist").iterdir())) == 2
+        assert self.git(mine, "status", "--porcelain") == ""  # git ignores dist
+
+    @staticmethod
+    def git(clone: Path, *words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=clone, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    @staticmethod
+    def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(clone / "scripts" / "release.py"), *words]
+        return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
