@@ -43,7 +43,7 @@ def grades_from_events(
         >>> grades_from_events(rule, {name: np.array(n) for name, n in happened.items()}).tolist()
         [1.0, 4.0, 0.0, 2.0, 1.0]
     """
-    n = next(iter(counts.values())).size
+    n = next(iter([*counts.values(), *(columns or {}).values()])).size  # a ladder may look at columns alone
     mode = rule.chosen
     grades = np.zeros(n)
     if mode == "ladder":

@@ -104,7 +104,7 @@ def judged_rows(
         rule: as configured.
         contract: gathers what the checks find.
     """
-    if rule.from_events:
+    if rule.from_events and counts:
         happened, seen = anything_happened(counts), None
         if rule.unseen == "ignore_below_last_click":
             seen = examined(happened, scores, rows.boundaries)

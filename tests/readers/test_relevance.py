@@ -71,6 +71,7 @@ def test_a_row_is_worth_the_highest_weight_that_happened_and_events_are_no_featu
 
 
 RULES: dict[str, dict[str, Any]] = {
+    "a ladder of columns": {"ladder": [{"when": "stayed >= 30", "grade": 2}, {"when": "stayed >= 1", "grade": 1}]},
     "max": {"events": WEIGHTS},
     "counts": {"events": WEIGHTS, "mode": "weighted_sum", "count": "log1p"},
     "sum": {"mode": "sum", "positive": ["click", "buy"]},
