@@ -216,7 +216,8 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
     where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
     if differing:
         found = f"the test data{where} differ from those of {first.name}: same queries, other labels or rows"
-        return [Problem(other.name, found, "one set of judgments")]
+        cure = "measure both on the same files, labelled alike: `label`, `grades`, `relevance` in data"
+        return [Problem(other.name, found, "one set of judgments", cure)]
     problems = []
     mine, yours = aligned([first, other])
     for fact in LABEL_FACTS:

@@ -105,7 +105,8 @@ def test_same_ids_other_labels() -> None:
     y = entrant("y", fingerprint={"fold1": "1", "fold2": "!"})
     assert said(x, y) == [
         "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
-        "expected one set of judgments"
+        "expected one set of judgments; measure both on the same files, labelled alike: `label`, `grades`, `relevance` "
+        "in data"
     ]
     # Unknown where the two were not split alike: then the queries' facts decide.
     assert said(x, entrant("z", fingerprint={"all": "3"})) == []
