@@ -46,9 +46,9 @@ class Scored:
 
     def evaluate(self, metrics: Sequence[Metric]) -> Evaluation:
         from ltr_harness.evaluation import evaluate_bound
-        from ltr_harness.metrics import bind
+        from ltr_harness.metrics.core.binding import BoundOnce
 
-        return evaluate_bound(bind(metrics, self.judgments), self.scores, retrieved=self.retrieved)
+        return evaluate_bound(BoundOnce(metrics, self.judgments), self.scores, retrieved=self.retrieved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.compression import bare_name
 from ltr_harness.errors import UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.grammar import whose, with_tool
 from ltr_harness.numbers import plain_number
 from ltr_harness.text_tables import html_table, text_table
@@ -136,7 +137,7 @@ def evaluate_runs(
         joined = join(judged, run, complete=all_queries, judged_only=judged_only, depth=depth)
         notes += joined.notes
         evaluations[name] = evaluate_bound(
-            bind(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
+            BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
         )
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
 

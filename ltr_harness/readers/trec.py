@@ -246,6 +246,16 @@ class _NamedLater(Judgments):
     def __post_init__(self) -> None:
         del self.__dict__["document_ids"]
 
+    def take(self, queries: NDArray[np.int64]) -> Judgments:
+        """The given queries alone, their documents named as late.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        """
+        rows = self.groups.take(queries)[1]
+        some = Judgments(self.labels, self.groups, self.query_weights, None, self.judged, self.subtopics)
+        return _NamedLater(**vars(some.take(queries)), names=partial(_names_of_rows, self, rows))
+
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def document_ids(self) -> NDArray[Any] | None:
         return None if self.names is None else self.names()
@@ -256,6 +266,11 @@ def lists_of(queries: Names, *subtopics: Names) -> Names:
     for one in subtopics:
         queries = Names(queries.values, queries.codes * one.values.size + one.codes)
     return queries
+
+
+def _names_of_rows(judgments: Judgments, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    assert judgments.document_ids is not None
+    return judgments.document_ids[rows]
 
 
 def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:

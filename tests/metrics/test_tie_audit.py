@@ -11,7 +11,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import tie_audit
 from ltr_harness.metrics.core import tie_interval
-from ltr_harness.metrics.core.binding import Binding
+from ltr_harness.metrics.core.binding import BoundOnce
 
 
 def judged(labels: list[float], sizes: list[int]) -> Judgments:
@@ -104,13 +104,13 @@ def test_a_metric_without_worst_and_best_is_refused() -> None:
 
 def test_nothing_is_evaluated_thrice_where_nothing_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     bound: list[int] = []
-    real = Binding
+    real = BoundOnce
 
     def counted(metrics: Any, judgments: Any) -> Any:
         bound.append(len(metrics))
         return real(metrics, judgments)
 
-    monkeypatch.setattr(tie_interval, "Binding", counted)
+    monkeypatch.setattr(tie_interval, "BoundOnce", counted)
     apart = tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 3])
     assert apart.low.tolist() == apart.high.tolist()
     tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 2])

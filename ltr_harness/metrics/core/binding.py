@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -20,6 +20,8 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
+_ROWS_AT_ONCE = 500_000
+"""Of queries that are bound for one evaluation alone: what is computed of so many stays small."""
 
 
 class Binding:
@@ -119,6 +121,70 @@ class Binding:
             per_query: float64 (n_metrics, n_queries), NaN where undefined.
         """
         return _weighted_means(per_query, self._weights)
+
+
+class BoundOnce(Binding):
+    """Metrics for one evaluation: of very many rows, some queries are bound at a time and let go of again.
+
+    Args:
+        metrics: what to compute.
+        judgments: the queries and what their documents are worth.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], judgments: Judgments) -> None:
+        if judgments.groups.n_rows <= 2 * _ROWS_AT_ONCE:
+            super().__init__(metrics, judgments)
+            return
+        self.judgments = judgments
+        self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
+        self.names = tuple(str(metric) for metric in self.metrics)
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+
+    def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
+        """See `Binding`.
+
+        Args:
+            scores: (n_rows,), as there.
+            retrieved: bool (n_rows,), as there.
+        """
+        groups = self.judgments.groups
+        if groups.n_rows <= 2 * _ROWS_AT_ONCE:
+            return super().per_query(scores, retrieved)
+        column = as_column(scores, "scores")
+        if column.size != groups.n_rows:
+            return check_scores(column, groups)  # which says so
+        listed = None if retrieved is None else as_row_flags(retrieved, "retrieved", groups)
+        out = np.empty((len(self.metrics), groups.n_queries))
+        for queries, rows, part in slices_of(self.judgments):
+            try:
+                binding = Binding(self.metrics, part)
+            except MetricError:
+                return Binding(self.metrics, self.judgments).per_query(
+                    scores, retrieved
+                )  # which says it of all rows
+            out[:, queries] = binding.per_query(column[rows], None if listed is None else listed[rows])
+        return out
+
+
+def slices_of(judgments: Judgments) -> Iterator[tuple[slice, slice, Judgments]]:
+    """Neighbouring queries, their rows and their judgments, some hundred thousand rows at a time.
+
+    Args:
+        judgments: of any number of rows.
+    """
+    groups = judgments.groups
+    if groups.n_rows <= 2 * _ROWS_AT_ONCE:
+        yield slice(0, groups.n_queries), slice(0, groups.n_rows), judgments
+        return
+    first = 0
+    while first < groups.n_queries:
+        start = int(groups.boundaries[first])
+        last = int(np.searchsorted(groups.boundaries, start + _ROWS_AT_ONCE, side="right")) - 1
+        last = min(max(last, first + 1), groups.n_queries)
+        part = judgments.take(np.arange(first, last))
+        yield slice(first, last), slice(start, int(groups.boundaries[last])), part
+        first = last
 
 
 @dataclass(frozen=True, eq=False)

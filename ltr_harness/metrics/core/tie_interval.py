@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores
+from ltr_harness.metrics.core.binding import BoundOnce, as_seen, checked_scores, slices_of
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import RowRanker
@@ -74,7 +74,7 @@ def tie_audit(
     share_tied = _share_tied(own, judgments, checked_scores(scores, judgments.groups, retrieved))
     if not (share_tied or own.whole_order):  # nothing that counts ties: every order is the same one
         rules = rules[:1]
-    binding = Binding(rules, judgments)
+    binding = BoundOnce(rules, judgments)
     per_query = binding.per_query(scores, retrieved)
     means = binding.means_of(per_query).tolist()
     if len(rules) == 1:
@@ -95,6 +95,13 @@ def tie_audit(
 
 
 def _share_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> float:
+    parts = [_n_tied(metric, part, scores[rows]) for _, rows, part in slices_of(judgments)]
+    tied, listed = np.sum(parts, axis=0)
+    return float(tied / listed) if listed else 0.0
+
+
+def _n_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> tuple[int, int]:
+    """Positions of tied documents, and all positions."""
     ranking = RowRanker(judgments, "expected", metric.k).rank(as_seen(scores, metric.score_precision))
     rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
     listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
@@ -103,4 +110,4 @@ def _share_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64
     # a document is alone if its group ends right after it and the document above, if any, belongs to another group
     new_group = np.concatenate(([True], (ranking.tie_end[1:] != ranking.tie_end[:-1]) | (rank[1:] == 0)))
     alone = new_group & (ranking.tie_end == rank + 1)
-    return float((listed & ~alone).sum() / listed.sum()) if listed.any() else 0.0
+    return int((listed & ~alone).sum()), int(listed.sum())
