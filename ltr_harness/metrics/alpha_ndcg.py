@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.aspects import labels_by_subtopic, subtopics_of_queries
+from ltr_harness.metrics.core.aspects import labels_by_subtopic, refuse_label_order, subtopics_of_queries
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, discounts, table_text
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
-from ltr_harness.metrics.err import expected_utility
+from ltr_harness.metrics.err import expected_utility, refuse_huge_ties
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class AlphaNDCG(BinaryMetric):
         alpha: how much less a repeated subtopic gains, in (0, 1]; 1: only the first document about it gains anything.
         relevant: the lowest grade for a subtopic that counts as relevant for it; all such grades count alike.
         discount: ``log2`` 1/log2(1 + r), ``letor`` (1, 1, 1/log2 3, …), or a table of factors.
-        ties: also which of equally good documents the ideal list takes first: with ``id`` by document id, as ndeval,
-            else by the subtopics they are relevant for.
+        ties: ``expected``, ``stable`` or ``id``; also which of equally good documents the ideal list takes first: with
+            ``id`` by document id, as ndeval, else by the subtopics they are relevant for.
 
     Source: Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008.
 
@@ -61,6 +61,7 @@ class AlphaNDCG(BinaryMetric):
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
+        refuse_label_order(self.name, self.ties)
         if not 0 < self.alpha <= 1:
             raise MetricError(f"{self.name}: alpha={self.alpha}; expected a number above 0 and up to 1")
 
@@ -72,6 +73,8 @@ class AlphaNDCG(BinaryMetric):
         ideal = self._gained(self._ideal(judgments, relevant, depth), relevant, cutoffs, worth)
 
         def values(ranking: Ranking) -> Values:
+            if cutoffs[-1] == NO_CUTOFF:
+                refuse_huge_ties(ranking, self.without_cutoff)
             gained = self._gained(ranking, relevant, cutoffs, worth)
             np.divide(gained, ideal, out=gained, where=ideal > 0.0)
             return self.apply_empty(gained, n_subtopics == 0)

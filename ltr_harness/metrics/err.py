@@ -84,7 +84,7 @@ class ERR(Metric):
 
         def values(ranking: Ranking) -> Values:
             if cutoffs[-1] == NO_CUTOFF:
-                self._refuse_huge_ties(ranking, judgments)
+                refuse_huge_ties(ranking, self.without_cutoff)
             return self.apply_empty(self.expected(ranking, cutoffs, stops, worth), is_empty)
 
         return values
@@ -140,18 +140,25 @@ class ERR(Metric):
             return np.asarray(labels / (self.max_grade + 1.0))
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
 
-    def _refuse_huge_ties(self, ranking: Ranking, judgments: Judgments) -> None:
-        first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
-        rank = np.arange(ranking.rows.size) - first
-        largest = int(np.max(ranking.tie_end - rank, initial=0))
-        if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
-            at = int(np.argmax(ranking.tie_end - rank))
-            groups = judgments.groups
-            raise MetricError(
-                f"{self.without_cutoff}: {largest} documents of query "
-                f"{groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
-                "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
-            )
+
+def refuse_huge_ties(ranking: Ranking, metric: str) -> None:
+    """Refuse ties whose expectation over whole lists would take too long.
+
+    Args:
+        ranking: documents in rank order.
+        metric: its name without a cutoff, for messages.
+    """
+    first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+    rank = np.arange(ranking.rows.size) - first
+    largest = int(np.max(ranking.tie_end - rank, initial=0))
+    if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
+        at = int(np.argmax(ranking.tie_end - rank))
+        groups = ranking.judgments.groups
+        raise MetricError(
+            f"{metric}: {largest} documents of query "
+            f"{groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
+            "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
+        )
 
 
 def expected_utility(

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.aspects import labels_by_subtopic, subtopics_of_queries
+from ltr_harness.metrics.core.aspects import labels_by_subtopic, refuse_label_order, subtopics_of_queries
 from ltr_harness.metrics.core.gains import discounts
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
 from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.err import ERR, expected_utility
+from ltr_harness.metrics.err import ERR, expected_utility, refuse_huge_ties
 
 _RANKS = 10_000
 """So far a list of nothing but perfect documents is read where there is no cutoff: nobody is left long before."""
@@ -64,6 +64,7 @@ class ERRIA(ERR):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        refuse_label_order(self.name, self.ties)
         if self.relevant is not None and not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
 
@@ -77,6 +78,8 @@ class ERRIA(ERR):
         divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
 
         def values(ranking: Ranking) -> Values:
+            if cutoffs[-1] == NO_CUTOFF:
+                refuse_huge_ties(ranking, self.without_cutoff)
             each = (
                 expected_utility(ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
                 for one in stops

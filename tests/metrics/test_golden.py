@@ -327,7 +327,7 @@ class TestRecap:
         """E1."""
         graded = {name for name in METRICS if catalog.load(name).graded}
         assert graded == {
-            *("ndcg", "dcg", "cg", "err", "nerr", "pfound", "q"),
+            *("ndcg", "dcg", "cg", "err", "err_ia", "nerr", "pfound", "q"),
             *("kendall_tau_distance", "spearman", "tau_ap"),
         }
 

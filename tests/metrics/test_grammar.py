@@ -172,7 +172,7 @@ def metrics(draw: st.DrawFn) -> Metric:
     fields = {
         field.name: draw(values_of(kind, field.name, hints[field.name])) for field in dataclasses.fields(kind)
     }
-    if kind.name == "judged":
+    if kind.name == "judged" or kind.by_subtopic:
         fields["ties"] = "stable"
     if "graded" in fields:  # rbp: a threshold or a scale, not both
         fields.pop("relevant" if fields["graded"] else "max_grade")

@@ -89,7 +89,7 @@ def test_every_preset_is_held_to_its_tool_somewhere() -> None:
         ("sklearn", "dcg"),  # the name of the metric is a parameter there
         ("trec_eval", "n_relevant"),  # as num_rel, without conventions
     }
-    tests = ("test_same_inputs.py", "test_oracles.py", "test_references.py")
+    tests = ("test_same_inputs.py", "test_oracles.py", "test_references.py", "test_subtopics.py")
     texts = "".join((Path(__file__).parent / name).read_text() for name in tests)
     pairs = {(tool, metric) for tool, metrics in PRESETS.items() for metric in metrics}
     held = {(tool, metric) for tool, metric in pairs if re.search(rf"\b{metric}\(as={tool}\b", texts)}

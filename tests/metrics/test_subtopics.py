@@ -421,6 +421,26 @@ def test_a_document_twice_for_one_subtopic(files: tuple[Path, Path]) -> None:
     )
 
 
+@pytest.mark.parametrize("metric", BOTH)
+def test_a_tie_of_a_whole_long_list_asks_for_a_cutoff(metric: str) -> None:
+    n = 10_002
+    labels, apart = np.eye(1, n)[0], np.eye(1, n).T
+    with pytest.raises(MetricError, match=r"10002 documents of query '0' tie; .*give a cutoff, such as @100"):
+        evaluate(labels, np.zeros(n), group_sizes=[n], metrics=[metric], subtopics=apart)
+    cut = evaluate(labels, np.zeros(n), group_sizes=[n], metrics=[metric + "@2"], subtopics=apart)
+    assert cut[metric + "@2"].mean > 0
+
+
+def test_no_order_by_label_is_the_worst_or_the_best() -> None:
+    for kind in (AlphaNDCG, ERRIA):
+        with pytest.raises(
+            MetricError, match="ties=worst: which order of equal scores is the worst depends on"
+        ):
+            kind(ties="worst")
+    explained = AlphaNDCG().explain([1, 1, 1], [1, 1, 1], subtopics=[[1, 0], [1, 0], [0, 1]])
+    assert explained.interval is None
+
+
 def test_parameters() -> None:
     for wrong in (0, 1.5, -0.5):
         with pytest.raises(MetricError, match="expected a number above 0 and up to 1"):

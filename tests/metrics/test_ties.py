@@ -70,6 +70,38 @@ def err(
     return out
 
 
+def about(label: float) -> tuple[int, ...]:
+    """The subtopics of a row, told by its label: 3 is about the first two, 4 about the third."""
+    return tuple(int(label) >> bit & 1 for bit in range(3))
+
+
+def err_ia(labels: Sequence[float], k: int | None) -> float:
+    by_subtopic = [[g * about(g)[bit] for g in labels] for bit in range(3)]
+    each = [err(one, k) for one in by_subtopic if any(one)]
+    return sum(each) / len(each)
+
+
+def alpha_dcg(labels: Sequence[float], k: int | None) -> float:
+    gained, seen = 0.0, [0, 0, 0]
+    for r, g in enumerate(labels[:k], 1):
+        for bit in range(3):
+            gained += about(g)[bit] * 0.5 ** seen[bit] / math.log2(1 + r)
+            seen[bit] += about(g)[bit]
+    return gained
+
+
+def alpha_ndcg(labels: Sequence[float], k: int | None) -> float:
+    left, ideal, gains = list(labels), list[float](), [1.0, 1.0, 1.0]
+    while left:
+        best = max(
+            left, key=lambda g: (sum(b * gain for b, gain in zip(about(g), gains, strict=True)), about(g))
+        )
+        left.remove(best)
+        ideal.append(best)
+        gains = [gain * 0.5**b for b, gain in zip(about(best), gains, strict=True)]
+    return alpha_dcg(labels, k) / alpha_dcg(ideal, k)
+
+
 def nerr(labels: Sequence[float], k: int | None) -> float:
     return err(labels, k, linear=True) / err(sorted(labels, reverse=True), k, linear=True)
 
@@ -187,6 +219,8 @@ PLAIN: dict[str, Plain] = {
     "err(discount=log2,max_grade=4)": lambda labels, k: err(labels, k, worth=lambda r: 1 / math.log2(1 + r)),
     "pfound(max_grade=4)": lambda labels, k: err(labels, k, go_on=0.85, worth=lambda r: 1),
     "nerr(max_grade=4,stop=linear)": nerr,
+    "err_ia(max_grade=4)": err_ia,
+    "alpha_ndcg": alpha_ndcg,
     "rbp(p=0.8)": rbp,
     "rbp(graded=true,max_grade=3,p=0.8)": rbp_graded,
     "rbp_residual(p=0.8)": rbp_residual,
@@ -214,6 +248,10 @@ PLAIN: dict[str, Plain] = {
 
 def test_every_metric_of_the_table_has_a_plain_definition() -> None:
     assert {parse_metric(name).name for name in PLAIN} == set(METRICS)
+
+
+UNORDERED = ("judged", "err_ia(max_grade=4)", "alpha_ndcg")
+"""No order by label is the worst or the best."""
 
 
 def orders(labels: Sequence[float], scores: Sequence[float]) -> list[list[float]]:
@@ -255,6 +293,7 @@ def evaluated(metric: Metric, cases: Sequence[tuple[Sequence[float], Sequence[fl
         np.concatenate([scores for _, scores in cases]),
         group_sizes=[len(labels) for labels, _ in cases],
         metrics=[metric],
+        subtopics=[[g * b for b in about(g)] for labels, _ in cases for g in labels],
     )[metric].per_query
 
 
@@ -270,7 +309,7 @@ def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) ->
     np.testing.assert_allclose(evaluated(at(name, k), CASES), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name != "judged"])
+@pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
     metric = at(name, 3)
     for rule, sign in (("worst", 1), ("best", -1)):
@@ -283,7 +322,7 @@ def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name != "judged"])
+@pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> None:
     metric = at(name, 3)
     worst, best = (evaluated(replace(metric, ties=rule), CASES) for rule in ("worst", "best"))  # type: ignore[arg-type]
@@ -308,7 +347,7 @@ def test_stable_keeps_row_order(name: str) -> None:
 def test_all_rules_agree_without_ties(name: str) -> None:
     cases = [(labels, [float(-row) for row in range(len(labels))]) for labels, _ in CASES]
     expected = evaluated(at(name, 3), cases)
-    rules = ["stable", "worst", "best"] if name != "judged" else ["stable"]
+    rules = ["stable", "worst", "best"] if name not in UNORDERED else ["stable"]
     for rule in rules:
         values = evaluated(replace(at(name, 3), ties=rule), cases)  # type: ignore[arg-type]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
@@ -324,7 +363,7 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         {"p": 0.8}
         if name.startswith("rbp")
         else {"max_grade": 4}
-        if name in ("err", "nerr", "pfound")
+        if name in ("err", "err_ia", "nerr", "pfound")
         else {}
     )
     choices = [
@@ -334,6 +373,8 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         if isinstance(choice, str) and choice not in ("id", "retrieved")
     ]
     for chosen in ({}, *choices):
+        if kind.by_subtopic and chosen.get("ties") in ("worst", "best"):
+            continue
         if name == "judged" and chosen.get("ties") in ("worst", "best"):
             continue
         metric = kind(**needed, **chosen)
@@ -395,9 +436,12 @@ def test_shuffled_rows_change_no_bit(name: str) -> None:
     labels = rng.choice([0, 0, 0, 1, 2, 3, 4], query_ids.size).astype(float)
     scores = rng.integers(0, 6, query_ids.size) / 7
     documents = np.array([f"d{i}" for i in range(query_ids.size)])
-    rules = ["expected", "id"] + (["worst", "best"] if name != "judged" else [])
+    subtopics = np.array([[g * b for b in about(g)] for g in labels])
+    rules = ["expected", "id"] + (["worst", "best"] if name not in UNORDERED else [])
     metrics = [replace(at(name, 5), ties=rule) for rule in rules]  # type: ignore[arg-type]
-    before = evaluate(labels, scores, query_ids=query_ids, metrics=metrics, document_ids=documents)
+    before = evaluate(
+        labels, scores, query_ids=query_ids, metrics=metrics, document_ids=documents, subtopics=subtopics
+    )
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(query_ids.size)
         after = evaluate(
@@ -406,6 +450,7 @@ def test_shuffled_rows_change_no_bit(name: str) -> None:
             query_ids=query_ids[order],
             metrics=metrics,
             document_ids=documents[order],
+            subtopics=subtopics[order],
         )
         place = np.argsort(after.query_ids)
         for metric in metrics:

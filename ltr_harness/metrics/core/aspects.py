@@ -9,6 +9,20 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 
 
+def refuse_label_order(metric: str, ties: str) -> None:
+    """Refuse to order ties by label: the order by highest grade for any subtopic is neither the worst nor the best.
+
+    Args:
+        metric: its name, for messages.
+        ties: the rule.
+    """
+    if ties in ("worst", "best"):
+        raise MetricError(
+            f"{metric}: ties={ties}: which order of equal scores is the {ties} depends on what stands above them; "
+            "expected expected, stable or id"
+        )
+
+
 def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]:
     """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query.
 
