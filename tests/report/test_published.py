@@ -21,14 +21,14 @@ from ltr_harness.report.stored import stored_data
 
 # Three queries in which something is relevant, the best document first, second, first; in the fourth nothing is.
 ROWS = """\
-1 qid:1 1:0.9
-0 qid:1 1:0.1
-1 qid:2 1:0.1
-0 qid:2 1:0.9
-2 qid:3 1:0.9
-0 qid:3 1:0.1
-0 qid:4 1:0.9
-0 qid:4 1:0.1
+1 qid:1 1:0.9 2:0.5
+0 qid:1 1:0.1 2:0.5
+1 qid:2 1:0.1 2:0.5
+0 qid:2 1:0.9 2:0.5
+2 qid:3 1:0.9 2:0.5
+0 qid:3 1:0.1 2:0.5
+0 qid:4 1:0.9 2:0.5
+0 qid:4 1:0.1 2:0.5
 """
 LIGHTGBM = {"source": "A page, 2019", "as": "lightgbm", "values": {"sorted": {"ndcg@1": 0.75}}}
 
@@ -123,6 +123,18 @@ def test_what_cannot_be_computed_is_said_with_its_reason(report: Callable[..., R
     assert row.own_mean == pytest.approx(2 / 3)
     assert "document_ids" in row.reason
     assert "Not computed: ties=id orders tied documents by document id" in markdown.render(build_report(data))
+
+
+def test_a_convention_that_ties_make_random_is_left_out_and_the_others_stand(tmp_path: Path) -> None:
+    tables = [{"source": "a", "as": "torchmetrics", "values": {"tied": {"map@1": 0.5}}}, LIGHTGBM]
+    mapping = experiment(tmp_path, *tables)
+    mapping["models"]["tied"] = {"ranker": "feature", "feature": 2}
+    result = run_experiment(mapping, runs=tmp_path / "runs", workers=1)
+    assert result.report is not None
+    refused, computed = result.report.published
+    assert refused.mean is None
+    assert "tie" in refused.reason
+    assert computed.mean == pytest.approx(3 / 4)
 
 
 def test_another_figure_is_another_report_and_no_other_run(tmp_path: Path) -> None:
