@@ -10,6 +10,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
+from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]
 
@@ -88,6 +89,6 @@ def require_order(metric: Metric, judgments: Judgments) -> None:
     longest = int(judgments.groups.sizes.max())
     if metric.swap_change(judgments).is_level(longest):
         raise MetricError(
-            f"{metric} counts every rank of the longest query ({longest} rows) alike, so no order is better than "
-            f"another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
+            f"{metric} counts every rank of the longest query ({count_of(longest, 'row')}) alike, so no order is "
+            f"better than another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
         )
