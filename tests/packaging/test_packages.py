@@ -162,3 +162,24 @@ def test_every_extra_installs_by_itself(extra: str, distributions: Path, tmp_pat
     )
     assert said.returncode == 0, said.stdout
     assert f"ok      extra {extra}: " in said.stdout
+
+
+@pytest.mark.slow
+def test_without_gpu_libraries(distributions: Path, repository: Path, tmp_path: Path) -> None:
+    """README's line for small installations."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    for what in (
+        ("-r", str(repository / "requirements-cpu.txt")),
+        ("--no-deps", str(wheel_of(distributions))),
+    ):
+        command = [python, "-m", "pip", "install", "--quiet", *what]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    packages = tmp_path / "env" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    assert not (packages / "nvidia").exists()
+    said = subprocess.run(
+        [tmp_path / "env" / "bin" / "ltr-harness", "doctor"], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stdout
+    assert "ok      xgboost: " in said.stdout
