@@ -4,7 +4,8 @@
     scripts/release 0.3.0 --commit    # then also here, as a commit and a tag; the packages in dist/; no push
 
 In order: the checkout is clean and the version newer than the last; `Unreleased` in CHANGELOG.md has entries, which
-become the version's, with today's date; sdist and wheel are built; tests/packaging passes on them.
+become the version's, with today's date; sdist and wheel are built; their
+tests pass on the same sources.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def written_version(folder: Path) -> str:
 
 
 def build(clone: Path, folder: Path) -> list[Path]:
-    """The sdist and the wheel, built without a network, after tests/packaging has passed on the same sources."""
+    """The sdist and the wheel, built without a network, after the tests of packages have passed on the same sources."""
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(clone))
     packages = sorted((folder / "dist").iterdir())
     [wheel] = (package for package in packages if package.suffix == ".whl")
@@ -106,7 +107,17 @@ def build(clone: Path, folder: Path) -> list[Path]:
     install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed))
     run(*install, str(wheel))
     run(
-        *(sys.executable, "-m", "pytest", "--quiet", "-n", "0", "-m", "not slow", "tests/packaging"),
+        *(
+            sys.executable,
+            "-m",
+            "pytest",
+            "--quiet",
+            "-n",
+            "0",
+            "-m",
+            "not slow",
+            "tests/packaging/test_packages.py",
+        ),
         cwd=clone,
         environment={**os.environ, "PYTHONPATH": str(installed)},
     )
