@@ -290,6 +290,7 @@ def test_the_page_without_a_network(
     where = page.get_by_text("It is worst in country=D")
     assert where.bounding_box()["y"] < 900
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".hidden-right #table-windows").count() == 1  # wider than the page, and says so
     assert [line for line in said if not line.startswith("data:")] == []
     context.close()
 

@@ -186,6 +186,58 @@ def test_no_width_scrolls_sideways(report_path: Path, open_page: Callable[..., A
         assert page.locator("#table-fixed_k").is_visible()
 
 
+@pytest.mark.parametrize("width", [1280, 480])
+def test_charts_are_no_wider_than_their_place(
+    report_path: Path, open_page: Callable[..., Any], width: int
+) -> None:
+    page = open_page(report_path)
+    page.set_viewport_size({"width": width, "height": 900})
+    wider = "[...document.querySelectorAll('.plot')].filter((plot) => plot.scrollWidth > plot.clientWidth)"
+    page.wait_for_timeout(
+        200 if width != SCREEN["width"] else 0
+    )  # drawn again a moment after the last change
+    until(page, f"{wider}.length === 0", seconds=10)
+    assert page.locator(".plot svg").count() == 7
+
+
+def test_a_table_wider_than_the_page_says_so(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+
+    def frame(table: str) -> Any:
+        return page.locator(".framed", has=page.locator(f"#table-{table}"))
+
+    def words(table: str) -> str:
+        return str(frame(table).locator(".copy").evaluate("bar => getComputedStyle(bar, '::before').content"))
+
+    def shade(table: str) -> str:
+        return str(frame(table).evaluate("one => getComputedStyle(one, '::after').content"))
+
+    assert (words("fixed_k"), shade("fixed_k")) == ("none", "none")
+    assert frame("fixed_k").get_by_role("region").get_attribute("aria-label").endswith("lgbm-lambdarank.")
+    assert (words("metrics"), shade("metrics")) == ('"more columns →"', '""')
+    region = frame("metrics").get_by_role("region")
+    assert region.get_attribute("aria-label").endswith("within a column. (scrolls sideways)")
+    assert region.get_attribute("tabindex") == "0"
+    firsts = [row.locator("th, td").first for row in frame("metrics").locator("tr").all()]
+    lefts = [cell.bounding_box()["x"] for cell in firsts]
+    region.evaluate("area => { area.scrollLeft = area.scrollWidth; }")
+    until(page, "document.querySelector('.hidden-left #table-metrics') !== null")
+    assert (words("metrics"), shade("metrics")) == ("none", "none")
+    assert [cell.bounding_box()["x"] for cell in firsts] == lefts
+    page.set_viewport_size({"width": 480, "height": 900})
+    until(page, "document.querySelector('.hidden-right #table-fixed_k') !== null")
+    assert words("fixed_k") == '"more columns →"'
+
+
+def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 1000})  # A4 between its margins; charts stay as drawn
+    widths = page.evaluate("[...document.querySelectorAll('.plot svg')].map((one) => one.clientWidth)")
+    assert max(widths) <= 703
+    assert page.locator("#table-fixed_k").bounding_box()["width"] <= 703
+
+
 def test_many_models_can_be_filtered(
     make_data: Callable[..., ReportData],
     make_entrant: Callable[..., Entrant],

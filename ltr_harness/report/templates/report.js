@@ -51,6 +51,22 @@
     }
   }
 
+  // A table wider than the page says so: in words, by a shade where columns are hidden, and to screen readers.
+  for (const area of all(".table")) {
+    const frame = area.parentElement, table = area.firstElementChild, label = area.getAttribute("aria-label");
+    const tell = () => {
+      const hidden = area.scrollWidth - area.clientWidth;
+      frame.style.setProperty("--head", `${area.offsetTop + table.tHead.offsetTop}px`);
+      frame.classList.toggle("hidden-left", area.scrollLeft > 1);
+      frame.classList.toggle("hidden-right", area.scrollLeft < hidden - 1);
+      area.setAttribute("aria-label", hidden > 1 ? `${label} (scrolls sideways)` : label);
+    };
+    area.addEventListener("scroll", tell, { passive: true });
+    const sizes = new ResizeObserver(tell);
+    sizes.observe(area);
+    sizes.observe(table);
+  }
+
   // Charts. Colours are the page's CSS variables, so a theme switch or printing redraws nothing.
   const { specs, theme } = JSON.parse(document.getElementById("charts").textContent);
   const views = new Map();
@@ -65,11 +81,17 @@
   };
   const draw = async (plot) => {
     const name = plot.dataset.chart;
-    const spec = fitted(structuredClone(specs[name]), plot.clientWidth);
-    const done = await window.vegaEmbed(plot, spec, {
+    const embed = (width) => window.vegaEmbed(plot, fitted(structuredClone(specs[name]), width), {
       actions: false, ast: true, config: theme, defaultStyle: false, mode: "vega-lite", renderer: "svg",
       tooltip: { disableDefaultStyle: true },
     });
+    const room = plot.clientWidth;
+    let done = await embed(room);
+    const over = plot.querySelector("svg").clientWidth - room;
+    if (over > 0 && specs[name].facet) { // a font whose labels are wider than `fitted` takes them to be
+      done.finalize();
+      done = await embed(room - over);
+    }
     views.get(name)?.finalize();
     views.set(name, done.view);
     plot.dataset.drawn = "yes";
