@@ -47,7 +47,7 @@ class AlphaNDCG(BinaryMetric):
         >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says
         >>> ev = evaluate([1, 1, 1], [3, 2, 1], group_sizes=[3], metrics=["alpha_ndcg"], subtopics=apart)
         >>> round(ev.means["alpha_ndcg"], 6)  # (1 + 1/2 1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2 1/2)
-        0.965194
+        0.965195
     """
 
     alpha: float = 0.5

@@ -50,7 +50,7 @@ class ERRIA(ERR):
         >>> from ltr_harness import evaluate
         >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says
         >>> ev = evaluate([1, 1, 1], [3, 2, 1], group_sizes=[3], metrics=["err_ia(max_grade=1)"], subtopics=apart)
-        >>> round(float(ev["err_ia"].mean), 6)  # (1/2 + 1/2 1/2 1/2 + 1/3 1/2) / 2
+        >>> round(float(ev["err_ia(max_grade=1)"].mean), 6)  # (1/2 + 1/2 1/2 1/2 + 1/3 1/2) / 2
         0.395833
     """
 
