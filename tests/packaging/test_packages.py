@@ -51,7 +51,7 @@ def test_the_version_is_said_once(repository: Path, distributions: Path) -> None
     assert version("ltr-harness") == ltr_harness.__version__
     assert f"-{ltr_harness.__version__}-" in wheel_of(distributions).name
     changes = (repository / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{ltr_harness.__version__}]" in changes or "## [Unreleased]" in changes
+    assert f"\n## [{ltr_harness.__version__}] - 20" in changes
 
 
 def test_the_wheel_holds_the_whole_package_and_nothing_else(repository: Path, distributions: Path) -> None:
