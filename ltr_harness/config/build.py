@@ -67,17 +67,18 @@ def build_experiment(tree: Node, *, check_rankers: bool = True) -> Experiment:
     return _Build(tree, check_rankers).experiment()
 
 
-def build_compare(tree: Node) -> tuple[CompareConfig, tuple[Reference, ...]]:
-    """The sections ``compare:`` and ``references:`` of a tree in normal form: whatever the rest names is not loaded.
+def build_compare(tree: Node) -> tuple[CompareConfig, tuple[Reference, ...], ReportConfig]:
+    """The sections ``compare:``, ``references:`` and ``report:`` of a tree in normal form; others load nothing.
 
     Raises:
         ConfigError: every problem of the sections.
     """
     build = _Build(tree, check_rankers=False)
     compare, references = build.compare(), build.references()
+    report = build.section(ReportConfig, "report", required=False)
     if compare is None or build.placed:
         raise ConfigError(build.problems())
-    return compare, references
+    return compare, references, report or ReportConfig()
 
 
 def build_data(tree: Node) -> DataConfig:

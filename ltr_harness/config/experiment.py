@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from ltr_harness.config.references import Reference
+from ltr_harness.config.report_sections import known_section
 from ltr_harness.config.search import SweepPoint, TuneConfig
 from ltr_harness.config.values import (
     DecidingMetric,
@@ -265,6 +266,19 @@ class ReportConfig(_Section):
     ] = Field(
         default=("html", "md", "json", "tex", "svg"),
         description="Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it.",
+    )
+    sections: (
+        Annotated[
+            tuple[Annotated[str, AfterValidator(known_section)], ...],
+            BeforeValidator(one_or_many),
+            AfterValidator(not_empty),
+            AfterValidator(unique),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
+        "names. report.json is complete whatever is chosen.",
     )
 
 

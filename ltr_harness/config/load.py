@@ -85,7 +85,7 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
     if experiment.tune is not None:
         plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
-    plain["report"] = experiment.report.model_dump(mode="json")
+    plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
     if experiment.references:
         plain["references"] = as_plain(experiment.references)
     return plain

@@ -20,6 +20,7 @@ class Outline(NamedTuple):
         compare: how they are set against each other.
         text: the whole configuration as YAML.
         references: published figures of the models.
+        sections: of the report, in this order; None for all.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Outline(NamedTuple):
     compare: CompareConfig
     text: str
     references: tuple[Reference, ...] = ()
+    sections: tuple[str, ...] | None = None
 
 
 def outline_of(experiment: Experiment) -> Outline:
@@ -37,6 +39,7 @@ def outline_of(experiment: Experiment) -> Outline:
         experiment.compare,
         resolved_yaml(experiment),
         experiment.references,
+        experiment.report.sections,
     )
 
 
@@ -44,10 +47,12 @@ def read_outline(path: Path) -> Outline:
     """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts.
 
     Raises:
-        ConfigError: it cannot be read, or its section ``compare:`` or ``references:`` is wrong.
+        ConfigError: it cannot be read, or its section ``compare:``, ``references:`` or ``report:`` is wrong.
     """
     tree = plain_tree(path)
     models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
-    compare, references = build_compare(tree)
-    return Outline(str(name), models, compare, path.read_text(encoding="utf-8-sig"), references)
+    compare, references, report = build_compare(tree)
+    return Outline(
+        str(name), models, compare, path.read_text(encoding="utf-8-sig"), references, report.sections
+    )

@@ -13,9 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
-from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import saved
 from ltr_harness.config.experiment import ReportConfig, ReportFormat
+from ltr_harness.config.report_sections import SECTIONS as SECTIONS
+from ltr_harness.config.report_sections import catalog as catalog
 from ltr_harness.errors import UsageError
 from ltr_harness.files import whole_files
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
@@ -24,37 +26,6 @@ from ltr_harness.report.engine import EngineError
 from ltr_harness.wording import count_of
 
 log = logging.getLogger(__name__)
-
-# In the order of a reader's questions.
-SECTIONS = {
-    "verdict": "ltr_harness.report.sections.verdict:section",
-    "metrics": "ltr_harness.report.sections.metrics:section",
-    "cautions": "ltr_harness.report.sections.cautions:section",
-    "paired": "ltr_harness.report.sections.paired:section",
-    "pairs": "ltr_harness.report.sections.pairs:section",
-    "cutoffs": "ltr_harness.report.sections.cutoffs:section",
-    "precision_recall": "ltr_harness.report.sections.precision_recall:section",
-    "distribution": "ltr_harness.report.sections.distribution:section",
-    "slices": "ltr_harness.report.sections.slices:section",
-    "queries": "ltr_harness.report.sections.queries:section",
-    "seeds": "ltr_harness.report.sections.seeds:section",
-    "conventions": "ltr_harness.report.sections.conventions:section",
-    "tools": "ltr_harness.report.sections.tools:section",
-    "published": "ltr_harness.report.sections.published:section",
-    "ties": "ltr_harness.report.sections.ties:section",
-    "training": "ltr_harness.report.sections.training:section",
-    "tuning": "ltr_harness.report.sections.tuning:section",
-    "sweep": "ltr_harness.report.sections.sweep:section",
-    "features": "ltr_harness.report.sections.features:section",
-    "position_bias": "ltr_harness.report.sections.position_bias:section",
-    "partial_feedback": "ltr_harness.report.sections.partial_feedback:section",
-    "data": "ltr_harness.report.sections.data:section",
-    "failures": "ltr_harness.report.sections.failures:section",
-    "definitions": "ltr_harness.report.sections.definitions:section",
-    "provenance": "ltr_harness.report.sections.provenance:section",
-}
-
-catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
 
 FORMATS: tuple[str, ...] = get_args(ReportFormat)
 DEFAULT_FORMATS = ReportConfig().formats
@@ -89,13 +60,13 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
-    """Every section's answer, in the order of `SECTIONS`, installed ones last; silent sections left out.
+    """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last; silent sections left out.
 
     Args:
         data: what the report speaks about.
         made: told of each section as soon as it is there.
     """
-    names = [*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS)]
+    names = data.sections or (*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS))
     sections = []
     for name in names:
         section = Section(name, tuple(catalog.load(name)(data)))
@@ -103,6 +74,8 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
             sections.append(section)
             if made is not None:
                 made(section)
+    if not sections:
+        log.warning("the report is empty: none of its sections has anything to say: %s", ", ".join(names))
     return Report(
         data.title,
         _facts(data),

@@ -37,6 +37,7 @@ class ReportData:
         experiment_yaml: the resolved configuration, or None without one.
         title: what the reader calls this comparison.
         references: published figures of the models.
+        sections: names of those to show, in this order; None for all.
     """
 
     comparison: Comparison
@@ -45,6 +46,7 @@ class ReportData:
     experiment_yaml: str | None
     title: str
     references: tuple[Reference, ...] = ()
+    sections: tuple[str, ...] | None = None
 
     def _repr_html_(self) -> str:
         from html import escape

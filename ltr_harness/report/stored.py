@@ -43,7 +43,15 @@ def experiment_data(
         comparison = replace(comparison, notes=(said, *comparison.notes))
     comparison = _with_warnings(comparison, runs)
     failures = [run.record for run in runs_read if run.record.status == "failed"]
-    return ReportData(comparison, runs, failures, experiment.text, experiment.name, experiment.references)
+    return ReportData(
+        comparison,
+        runs,
+        failures,
+        experiment.text,
+        experiment.name,
+        experiment.references,
+        experiment.sections,
+    )
 
 
 def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:

@@ -57,7 +57,9 @@ SCREEN = {"width": 1280, "height": 900}
 def usual_page(browser: Any) -> Iterator[Any]:
     """The page of tests that ask for nothing special: a window of its own for each costs a second."""
     context = browser.new_context(offline=True, viewport=SCREEN)
-    yield context.new_page()
+    page = context.new_page()
+    page.add_init_script("localStorage.clear()")  # what one test opened is folded in the next
+    yield page
     context.close()
 
 
@@ -236,6 +238,22 @@ def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[.
     widths = page.evaluate("[...document.querySelectorAll('.plot svg')].map((one) => one.clientWidth)")
     assert max(widths) <= 703
     assert page.locator("#table-fixed_k").bounding_box()["width"] <= 703
+
+
+def test_what_was_opened_is_open_the_next_time(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path, color_scheme="light")  # usual pages forget
+    table = page.locator("#table-metrics_intervals")
+    assert not table.is_visible()
+    page.locator("#metrics summary").click()
+    assert table.is_visible()
+    until(page, "localStorage.length === 1")
+    page.reload()
+    assert table.is_visible()
+    assert not page.locator("#paired details").first.evaluate("one => one.open")
+    page.evaluate("localStorage.setItem('ltr-harness: ' + document.title, '[1, null, {}')")  # no such list
+    page.reload()
+    assert not table.is_visible()
+    until(page, DRAWN)
 
 
 def test_many_models_can_be_filtered(

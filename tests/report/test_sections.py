@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
@@ -25,6 +28,7 @@ from ltr_harness.report.blocks import (
     plain,
     walk,
 )
+from ltr_harness.report.stored import stored_data
 
 
 def section(data: ReportData, name: str) -> list[Block]:
@@ -284,13 +288,36 @@ def test_names_of_tables_and_charts_are_unique(data: ReportData) -> None:
 
 
 def test_every_section_file_is_in_the_table(repository: object) -> None:
-    from pathlib import Path
-
     from ltr_harness.report import sections
 
     files = {path.stem for path in Path(sections.__file__).parent.glob("*.py")} - {"__init__"}
     missing = [f'"{name}": "ltr_harness.report.sections.{name}:section",' for name in files - set(SECTIONS)]
     assert not missing, "add to SECTIONS: " + " ".join(missing)
+
+
+def test_chosen_sections_stand_in_the_order_of_the_choice(data: ReportData) -> None:
+    chosen = dataclasses.replace(data, sections=("pairs", "failures", "verdict"))
+    report = build_report(chosen)
+    assert [section.name for section in report.sections] == ["pairs", "verdict"]  # nothing failed
+    assert report.document() == build_report(data).document()
+
+
+def test_a_report_without_anything_to_say_is_told(data: ReportData, caplog: pytest.LogCaptureFixture) -> None:
+    assert build_report(dataclasses.replace(data, sections=("failures", "sweep"))).sections == ()
+    assert "none of its sections has anything to say: failures, sweep" in caplog.text
+
+
+def test_a_stored_experiment_shows_the_sections_that_it_chose(
+    experiment_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(experiment_folder, tmp_path / "small")
+    configuration = folder / "experiment.yaml"
+    stored = yaml.safe_load(configuration.read_text())
+    assert "sections" not in stored["report"]
+    stored["report"]["sections"] = "metrics"
+    configuration.write_text(yaml.safe_dump(stored))
+    assert [section.name for section in build_report(stored_data([folder])).sections] == ["metrics"]
+    assert stored_data([experiment_folder]).sections is None
 
 
 @pytest.mark.long

@@ -67,6 +67,22 @@
     sizes.observe(table);
   }
 
+  // What is folded and what is open stays so, per experiment, in browsers that keep anything for a page.
+  const shelf = `ltr-harness: ${document.title}`;
+  let folds = null;
+  try { folds = JSON.parse(localStorage.getItem(shelf)); } catch { /* nothing is kept */ }
+  const open = new Map(Array.isArray(folds) ? folds.filter(Array.isArray) : []);
+  for (const one of all("main details")) {
+    const name = [one.closest("section").id];
+    for (let up = one; up; up = up.parentElement.closest("details")) name.push(up.firstElementChild.textContent);
+    const key = name.join("\n");
+    if (open.has(key)) one.open = open.get(key) === true;
+    one.addEventListener("toggle", () => {
+      open.set(key, one.open);
+      try { localStorage.setItem(shelf, JSON.stringify([...open])); } catch { /* nothing is kept */ }
+    });
+  }
+
   // Charts. Colours are the page's CSS variables, so a theme switch or printing redraws nothing.
   const { specs, theme } = JSON.parse(document.getElementById("charts").textContent);
   const views = new Map();
