@@ -238,6 +238,8 @@ def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[.
     widths = page.evaluate("[...document.querySelectorAll('.plot svg')].map((one) => one.clientWidth)")
     assert max(widths) <= 703
     assert page.locator("#table-fixed_k").bounding_box()["width"] <= 703
+    after = "(one) => getComputedStyle(one).breakAfter"
+    assert {page.locator(kind).first.evaluate(after) for kind in ("h2", "dt", "caption")} == {"avoid"}
 
 
 def test_what_was_opened_is_open_the_next_time(report_path: Path, open_page: Callable[..., Any]) -> None:
