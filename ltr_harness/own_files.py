@@ -166,7 +166,7 @@ def _forget(wanted: tuple[Path, ...], before: tuple[Path, ...]) -> None:
     others = {file for known in _loaded.values() for file in known.modules} - {*wanted}
     names = {_stem(file) for file in (*before, *wanted)}
     stale = {file.resolve() for file in (*before, *others) if _stem(file) in names}
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # one step: the garbage collector may import between two
         file = getattr(module, "__file__", None)
         if file is None or name == "__main__" or name.rpartition(".")[2] not in names:
             continue
