@@ -18,6 +18,7 @@ from ltr_harness.own_files import is_own_file, own_file_digest
 CATALOG = Catalog("number", {"tau": "math:tau", "pi": "math:pi"}, "ltr_harness.no_such_group")
 
 
+@pytest.mark.long
 def test_names_load_what_they_name() -> None:
     import math
 

@@ -105,6 +105,7 @@ def test_without_a_place_it_works_with_one_note(no_place: Path, caplog: pytest.L
     assert "NUMBA_CACHE_DIR" in said
 
 
+@pytest.mark.long
 def test_a_place_that_is_lost_costs_the_keeping_alone(tmp_path: Path) -> None:
     first = kernel(tmp_path)
     first.machine()  # type: ignore[attr-defined]

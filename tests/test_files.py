@@ -92,6 +92,7 @@ def killed(tmp_path: Path) -> Path:
     return left
 
 
+@pytest.mark.long
 def test_what_a_killed_process_left_goes_with_the_next_that_writes_there(killed: Path) -> None:
     files._swept.cache_clear()
     write_whole(killed.parent / "b.txt", "text")

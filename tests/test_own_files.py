@@ -229,6 +229,7 @@ class Edit(Progress):
         Path("experiment_helper.py").write_text(HELPER.format("match_2"))
 
 
+@pytest.mark.long
 def test_workers_refuse_code_that_is_not_that_of_the_plan(folder: Path) -> None:
     settings = config(models={"one": {"ranker": "./own.py:Seeded"}}, seeds=[1, 2])
     with pytest.raises(UsageError) as refused:

@@ -31,6 +31,7 @@ def test_text_of_several_lines_keeps_its_lines() -> None:
     assert printable("a\n\tb\r\n\x1b[0m", lines=True) == "a\n\tb\\r\n\\x1b[0m"
 
 
+@pytest.mark.long
 @given(st.text())
 def test_nothing_is_left_that_a_terminal_obeys_and_twice_is_once(text: str) -> None:
     once = printable(text)

@@ -64,6 +64,7 @@ def by_hand(X: Any, labels: Any, queries: Any, metric: str, n: int = 4, seed: in
     return found
 
 
+@pytest.mark.long
 def test_scores_and_folds_are_evaluates_and_the_experiments(rows: Any) -> None:
     X, labels, queries = rows
     found = cross_val_score(
@@ -72,6 +73,7 @@ def test_scores_and_folds_are_evaluates_and_the_experiments(rows: Any) -> None:
     np.testing.assert_allclose(found, by_hand(X, labels, queries, "ndcg@5"), rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_groups_come_by_metadata_routing(rows: Any, routing: None) -> None:
     X, labels, queries = rows
     expected = by_hand(X, labels, queries, "mrr")
@@ -127,6 +129,7 @@ def test_searches_of_xgboosts_ranker(rows: Any, search_class: Any) -> None:
         assert search.cv_results_["mean_test_score"][at] == pytest.approx(np.mean(expected), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("routing")
 def test_lightgbms_ranker_with_sizes_made_of_ids(rows: Any) -> None:
     import lightgbm

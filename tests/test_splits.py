@@ -24,6 +24,7 @@ def test_the_same_split_for_ever() -> None:
     assert kept.tolist() == sorted(set(range(10)) - set(held.tolist()))
 
 
+@pytest.mark.long
 @given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 2**31 - 1))
 def test_holdout_is_a_partition(n: int, fraction: float, seed: int) -> None:
     try:

@@ -54,6 +54,7 @@ def test_every_stage_is_measured_and_the_best_one_found(model: Any, valid: Any) 
             assert best.value == max(found)
 
 
+@pytest.mark.long
 def test_the_rest_is_cut_by_shrink(train: Any, valid: Any) -> None:
     model = ranker(train)
     best = best_round(model, pool(valid), "ndcg@10", threads=1)
@@ -62,6 +63,7 @@ def test_the_rest_is_cut_by_shrink(train: Any, valid: Any) -> None:
     assert mean(valid, model.predict(valid.X)) == pytest.approx(best.value, abs=1e-12)
 
 
+@pytest.mark.long
 def test_patience_looks_no_further_and_every_at_fewer(model: Any, valid: Any) -> None:
     all_rounds = [one.value for one in best_round(model, pool(valid), "ndcg@10", threads=1).history]
     first = best_round(model, pool(valid), "ndcg@10", patience=3, threads=1)
@@ -103,6 +105,7 @@ def test_what_cannot_be_judged_is_refused(model: Any, valid: Any) -> None:
         best_round(model, pool(valid), "ndcg@10", patience=0)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Failed to optimize method")  # CatBoost's attempt to compile it
 def test_catboost_tells_its_callbacks_and_metrics_nothing_that_a_ranking_metric_needs(
     train: Any, valid: Any

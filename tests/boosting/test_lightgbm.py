@@ -101,6 +101,7 @@ def test_stops_where_the_metric_is_best_and_keeps_that_model(train: Any, valid: 
     assert means(valid, loaded.predict(valid.X), "ndcg@10")[0] == pytest.approx(max(curve), abs=1e-12)
 
 
+@pytest.mark.long
 def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any, valid: Any) -> None:
     recorder = Recorder()
     booster = fit(train, valid, recorder, stop_early("ndcg@10", patience=1000), metrics=("ndcg@10",))
@@ -119,6 +120,7 @@ def test_stopping_looks_at_each_nth_round_and_the_last(train: Any, valid: Any) -
     assert (stop.best_round, stop.best_value, booster.num_trees()) == (best, curve[best - 1], best)
 
 
+@pytest.mark.long
 def test_one_callback_serves_two_trainings(train: Any, valid: Any) -> None:
     stop = stop_early("ndcg@10", patience=5)
     fit(train, valid, stop, metrics=("ndcg@10",))
@@ -187,6 +189,7 @@ class TestSeveralSets:
             callbacks=[stop],
         )
 
+    @pytest.mark.long
     def test_the_named_set_decides(self, train: Any, valid: Any) -> None:
         alone = fit(train, valid, stop_early("ndcg@10", patience=8), metrics=("ndcg@10",))
         beside = self.fit(train, valid, stop_early("ndcg@10", data="a", patience=8))
@@ -204,6 +207,7 @@ class TestSeveralSets:
         with pytest.raises(UsageError, match=r"'learn' is not a validation set.*known: a, b"):
             self.fit(train, valid, stop_early("ndcg@10", data="learn"))
 
+    @pytest.mark.long
     def test_the_training_set_does_not_count_under_any_name(self, train: Any, valid: Any) -> None:
         data = dataset(train)
         booster = lightgbm.train(
@@ -326,6 +330,7 @@ class TestAnotherRuleBesideOurs:
         with pytest.raises(UsageError, match="several callbacks stop this training"):
             lightgbm.train(PARAMS, data, 5, valid_sets=[held_out], feval=feval("mrr@10"), callbacks=rules)
 
+    @pytest.mark.long
     def test_what_stops_nothing_may_stand_beside(self, train: Any, valid: Any) -> None:
         idle = lightgbm.early_stopping(0, verbose=False)
         booster = fit(train, valid, stop_early("ndcg@10", patience=8), idle, metrics=("ndcg@10",))
@@ -432,6 +437,7 @@ def test_label_sorted_rows_and_a_nearly_constant_start_do_not_stop_training(trai
     )
 
 
+@pytest.mark.long
 def test_another_boosters_label_gain_does_not_reach_our_values(train: Any, valid: Any) -> None:
     # label_gain is one table per process inside LightGBM: making another booster changes the built-in NDCG
     recorder, undisturbed = Recorder(), Recorder()
@@ -445,6 +451,7 @@ def test_another_boosters_label_gain_does_not_reach_our_values(train: Any, valid
     assert recorder.values == undisturbed.values
 
 
+@pytest.mark.long
 def test_cross_validation_stops_on_our_metric(train: Any) -> None:
     result = lightgbm.cv(
         PARAMS,
@@ -470,6 +477,7 @@ class TestWatch:
         )
         return booster, watch
 
+    @pytest.mark.long
     @pytest.mark.parametrize("listed", [False, True])
     def test_does_what_feval_and_stop_early_do(self, train: Any, valid: Any, listed: bool) -> None:
         recorder = Recorder()
@@ -485,6 +493,7 @@ class TestWatch:
             ours = [point.value for point in watch.history if point.metric == metric]
             assert ours == recorder.values["valid", metric]
 
+    @pytest.mark.long
     def test_every_saves_the_other_rounds_and_evaluates_the_last(self, train: Any, valid: Any) -> None:
         seen: list[int] = []
         booster, watch = self.fit(
@@ -507,11 +516,13 @@ class TestWatch:
             r: full[r] for r in rounds
         }
 
+    @pytest.mark.long
     def test_without_patience_all_rounds_are_kept(self, train: Any, valid: Any) -> None:
         booster, watch = self.fit(train, valid, rounds=30, patience=None)
         assert (booster.num_trees(), watch.best_round, watch.best_value) == (30, None, None)
         assert len(watch.history) == 60
 
+    @pytest.mark.long
     def test_one_object_serves_two_trainings(self, train: Any, valid: Any) -> None:
         data = dataset(train)
         watch = Watch("ndcg@10", data={"valid": dataset(valid, data)}, patience=8)
@@ -521,6 +532,7 @@ class TestWatch:
         assert again.model_to_string() == first.model_to_string()
         assert watch.history == history
 
+    @pytest.mark.long
     def test_the_best_round_counts_trees_and_not_steps_that_found_no_split(
         self, train: Any, valid: Any
     ) -> None:
@@ -544,6 +556,7 @@ class TestWatch:
         other = fit(train, valid, stop, rounds=80, metrics=("ndcg@10",), **params)
         assert other.num_trees() == booster.num_trees()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("listed", [False, True])
     def test_continued_training_counts_from_the_first_model(
         self, train: Any, valid: Any, listed: bool

@@ -152,6 +152,7 @@ def test_both_can_be_copied_and_pickled_before_and_after_use(train: Any, again: 
         np.testing.assert_allclose([row[1] for row in before], expected(train, scores), atol=1e-12)
 
 
+@pytest.mark.long
 def test_stop_early_can_be_copied_and_pickled_before_and_after_use(train: Any, valid: Any) -> None:
     def fit_with(stop: Any) -> tuple[int, int, float]:
         ranker = fit(train, valid, eval_metric(*METRICS), callbacks=[stop])
@@ -174,6 +175,7 @@ def test_err_keeps_the_grade_of_its_first_set_in_a_copy(train: Any) -> None:
     assert name == "err(max_grade=4)@10"
 
 
+@pytest.mark.long
 def test_cross_validation_by_queries(train: Any) -> None:
     from sklearn.model_selection import GroupKFold
 

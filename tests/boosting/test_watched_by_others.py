@@ -151,6 +151,7 @@ class TestInLightGBM:
         with pytest.raises(UsageError, match="several sets are watched"):
             lightgbm.train(LGBM, data, 3, valid_sets=[held_out] * 2, callbacks=[in_lightgbm.Watch("mrr")])
 
+    @pytest.mark.long
     def test_a_copy_and_a_pickle_train_the_same(self, train: Any, valid: Any) -> None:
         data, held_out = datasets(train, valid)
         watch = in_lightgbm.Watch(*METRICS, data={"valid": held_out}, patience=4)

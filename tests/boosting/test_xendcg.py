@@ -116,6 +116,7 @@ def test_extreme_scores_give_finite_numbers(scale: float) -> None:
     assert (hessian > 0).all()
 
 
+@pytest.mark.long
 def test_with_lightgbms_own_generator_it_is_lightgbms_rank_xendcg(train: Any) -> None:
     params = {
         "num_leaves": 15,
@@ -222,6 +223,7 @@ class TestInXGBoost:
         for ours, expected in zip(weighted, unweighted, strict=True):
             np.testing.assert_allclose(ours, expected * np.repeat(weights, train.sizes), rtol=1e-6)
 
+    @pytest.mark.long
     def test_cross_validation_takes_it_too(self, train: Any) -> None:
         objective = XENDCG(seed=1)
         curves = xgboost.cv(

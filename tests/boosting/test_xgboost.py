@@ -54,6 +54,7 @@ def test_history_is_exact_and_is_the_metric_on_the_models_scores(train: Any, val
         assert [p.value for p in watch.history if p.round == round_] == expected.tolist()
 
 
+@pytest.mark.long
 def test_stops_where_the_metric_is_best_and_keeps_that_model(train: Any, valid: Any, tmp_path: Path) -> None:
     booster, watch = fit(train, valid, patience=8)
     values = curve(watch, "ndcg@10")
@@ -75,6 +76,7 @@ def test_stops_where_the_metric_is_best_and_keeps_that_model(train: Any, valid: 
         )
 
 
+@pytest.mark.long
 def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any, valid: Any) -> None:
     booster, watch = fit(train, valid, patience=1000)
     values = curve(watch, "ndcg@10")
@@ -82,6 +84,7 @@ def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any,
     assert booster.num_boosted_rounds() == watch.best_round == np.argmax(values) + 1 < 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["mrr@10", "err(max_grade=4)@10"])
 def test_a_rising_metric_of_any_name_is_maximised(train: Any, metric: str) -> None:
     # XGBoost's own EarlyStopping minimises what is not called ndcg, map, auc or pre, and keeps round 0
@@ -107,6 +110,7 @@ def test_smaller_steps_than_six_decimals_count(train: Any, valid: Any) -> None:
     assert through_text["valid"]["ndcg@10"] != exact
 
 
+@pytest.mark.long
 def test_xgboosts_own_metrics_and_sets_beside_ours_do_not_decide(train: Any, valid: Any) -> None:
     held_out, data = matrix(valid), matrix(train)
     watch = Watch("mrr@10", data={"valid": held_out}, patience=10)
@@ -118,6 +122,7 @@ def test_xgboosts_own_metrics_and_sets_beside_ours_do_not_decide(train: Any, val
     assert beside.num_boosted_rounds() == alone.num_boosted_rounds()
 
 
+@pytest.mark.long
 def test_one_object_serves_two_trainings(train: Any, valid: Any) -> None:
     # XGBoost's own callback keeps its state, and the second model has no best_iteration
     watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=8)
@@ -128,6 +133,7 @@ def test_one_object_serves_two_trainings(train: Any, valid: Any) -> None:
     assert again.save_raw() == first.save_raw()
 
 
+@pytest.mark.long
 def test_every_saves_the_other_rounds_and_evaluates_the_last(train: Any, valid: Any) -> None:
     seen: list[int] = []
     booster, watch = fit(
@@ -273,6 +279,7 @@ def test_group_weights_are_query_weights(train: Any) -> None:
     assert mean == pytest.approx(np.average(per_query[defined], weights=weights[defined]), abs=1e-7)
 
 
+@pytest.mark.long
 def test_custom_metric_with_xgboosts_own_early_stopping_finds_our_round(train: Any, valid: Any) -> None:
     stop = xgboost.callback.EarlyStopping(
         rounds=8, metric_name="mrr@10", data_name="valid", maximize=True, save_best=True
@@ -297,6 +304,7 @@ def test_a_stop_on_a_set_without_relevant_rows_is_an_error(train: Any, valid: An
         fit(train, blank)
 
 
+@pytest.mark.long
 def test_label_sorted_rows_and_a_nearly_constant_start_do_not_stop_training(train: Any, valid: Any) -> None:
     # file-order ties give an untrained model NDCG 1 on such rows, and XGBoost keeps round 0
     order = np.lexsort((-valid.labels, np.repeat(np.arange(len(valid.sizes)), valid.sizes)))
@@ -305,6 +313,7 @@ def test_label_sorted_rows_and_a_nearly_constant_start_do_not_stop_training(trai
     assert fit(train, ordered, patience=8)[1].best_round == best > 1
 
 
+@pytest.mark.long
 def test_several_sets_need_one_to_stop_on(train: Any, valid: Any) -> None:
     data = matrix(train)
     sets = {"learn": data, "valid": matrix(valid)}

@@ -81,6 +81,7 @@ def test_the_second_time_nothing_is_read(data: Path, tmp_path: Path) -> None:
     same(second, first)
 
 
+@pytest.mark.long
 def test_features_are_mapped_and_nobody_can_write_to_them(data: Path, tmp_path: Path) -> None:
     features = read(data, tmp_path / "cache").features
     assert isinstance(features.base, np.memmap)

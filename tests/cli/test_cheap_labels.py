@@ -75,6 +75,7 @@ def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
     assert "cheap and human labels agree with kappa 0." in words
 
 
+@pytest.mark.long
 def test_data_and_qrels_say_the_same(ltr: Cli) -> None:
     by_data = ltr("a.txt", "b.txt", "--data", "human.txt", "--cheap-labels", "llm.txt", "--json")
     by_qrels = ltr("a.run", "b.run", *QRELS, "--json")
@@ -82,6 +83,7 @@ def test_data_and_qrels_say_the_same(ltr: Cli) -> None:
     assert json.loads(by_data[1])["cheap_labels"] == json.loads(by_qrels[1])["cheap_labels"]
 
 
+@pytest.mark.long
 def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
     with_cheap, alone = (json.loads(ltr("a.run", "b.run", "--qrels", "human.qrels", "--json", *more)[1])
                          for more in (("--cheap-labels", "llm.qrels"), ()))  # fmt: skip

@@ -37,6 +37,7 @@ def test_cautions_are_printed_once_and_fail_nothing(
     assert large.startswith("caution: ndcg@10, mrr@10: the cutoff is above the median list length, ")
 
 
+@pytest.mark.long
 def test_an_objective_that_does_not_look_at_what_decides_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

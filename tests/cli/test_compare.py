@@ -96,6 +96,7 @@ def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
     assert (code, "no run among runs/tiny/experiment.yaml" in err) == (2, True)
 
 
+@pytest.mark.long
 def test_the_baseline_an_experiment_declares(ltr: Cli, stored: Path) -> None:
     text = (stored / "runs" / "tiny" / "experiment.yaml").read_text()
     assert "baseline: good" in text
@@ -109,6 +110,7 @@ def test_the_baseline_an_experiment_declares(ltr: Cli, stored: Path) -> None:
         (stored / "runs" / "tiny" / "experiment.yaml").write_text(text)
 
 
+@pytest.mark.long
 def test_metrics_the_runs_were_not_evaluated_by_come_from_their_scores(ltr: Cli, stored: Path) -> None:
     code, out, err = ltr("runs/tiny", "-m", "ndcg@2,err@3,mrr@1", "--json")
     assert code == 0
@@ -234,6 +236,7 @@ def test_gates_that_mean_nothing_are_exit_2_and_print_nothing(ltr: Cli, gates: l
     assert said in err
 
 
+@pytest.mark.long
 def test_a_gate_may_be_about_a_metric_that_was_not_stored(ltr: Cli) -> None:
     code, out, err = ltr("runs/tiny", "--fail-if", "map@3 > baseline")
     assert code == 0
@@ -336,6 +339,7 @@ def test_a_kept_model_is_not_taken_for_a_run_of_its_name(ltr: Cli, tmp_path: Pat
     assert document["other_tools"] == []  # some models' scores are not at hand
 
 
+@pytest.mark.long
 def test_a_json_file_without_values_is_refused(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_text(ltr("runs/tiny", "--json")[1])
     code, out, err = ltr(tmp_path / "saved.json")
@@ -343,6 +347,7 @@ def test_a_json_file_without_values_is_refused(ltr: Cli, tmp_path: Path) -> None
     assert "there is no comparison.parquet beside it" in err
 
 
+@pytest.mark.long
 def test_tables_of_another_tool(ltr: Cli, tmp_path: Path) -> None:
     """nDCG@5 of ir_measures has linear gain; it went by our name, ndcg@5, without a word."""
     for name, value in (("a", 0.5), ("b", 0.7)):

@@ -90,6 +90,7 @@ def test_scattered_rows_stay_in_the_order_of_the_file(ltr: Cli) -> None:
         assert text == "".join(row for row in order if row in text)
 
 
+@pytest.mark.long
 def test_the_experiment_made_for_the_original_fits_the_parts(ltr: Cli) -> None:
     assert ltr("init", "all.csv")[0] == 0
     options = [

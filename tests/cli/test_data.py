@@ -40,6 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_describe_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(
         capsys,
@@ -209,6 +210,7 @@ def test_split_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
         assert set(days["test"]) == {8, 9}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["--together", "--stratify"])
 def test_folds_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str) -> None:
     rows = "".join(f"q{q},{q % 2},{q}.5,u{q // 3}\n" for q in range(36))

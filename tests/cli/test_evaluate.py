@@ -411,6 +411,7 @@ def test_what_the_order_of_equal_scores_could_do_is_said(ltr: Cli, tmp_path: Pat
     assert "equal scores" not in ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr")[2]
 
 
+@pytest.mark.long
 def test_every_line_of_a_comparison_fits_80_columns(ltr: Cli, tmp_path: Path) -> None:
     names = [f"a-rather-long-run-tag-{number}" for number in range(5)]
     for name in names:
@@ -545,6 +546,7 @@ def test_problems_of_all_files_come_at_once(ltr: Cli, tmp_path: Path) -> None:
 # --- ranks ---
 
 
+@pytest.mark.long
 def test_a_table_of_ranks_is_what_its_scores_are(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "up.csv").write_text("query_id,doc,rank\n7,b,2\n7,a,1\n9,c,1\n9,d,2\n11,e,1\n")
     reader = ("--data", "data.txt")

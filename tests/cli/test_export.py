@@ -306,6 +306,7 @@ def test_exported_again_each_run_is_there_once(exported: tuple[Path, str, Any]) 
     assert of(client, "xgb").info.run_id != half.info.run_id
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_store_that_cannot_be_used_is_no_traceback(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

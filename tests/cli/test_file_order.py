@@ -144,6 +144,7 @@ def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp
     assert value() == pytest.approx((1 + 1 / np.log2(3)) / 2)  # a: both 1, tied; b: both 0, tied
 
 
+@pytest.mark.long
 def test_a_run_cannot_hold_ids_with_blanks(ltr: Cli, tmp_path: Path) -> None:
     """It would be read back as another query, document, rank and score."""
     document = {

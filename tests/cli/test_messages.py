@@ -50,6 +50,7 @@ def write(folder: Path, config: str = CONFIG, **files: str) -> str:
     return "broken.yaml"
 
 
+@pytest.mark.long
 def test_good_input_passes(ltr: Cli, tmp_path: Path) -> None:
     code, out, _ = ltr("check", write(tmp_path))
     assert code == 0

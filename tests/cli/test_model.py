@@ -102,6 +102,7 @@ class TestPredict:
         assert code == 0
         assert f"{load_run(run).record.metrics['ndcg@3'].mean:.6f}"[:6] in said
 
+    @pytest.mark.long
     @pytest.mark.parametrize("suffix", [".npy", ".txt", ".parquet", ".tsv", ".run"])
     def test_every_kind_of_file_reads_back(self, folder: Path, ltr: Cli, tmp_path: Path, suffix: str) -> None:
         from ltr_harness.dataset import RankingDataset

@@ -73,6 +73,7 @@ def test_the_test_is_that_of_compare(ltr: Cli) -> None:
     assert whole / half == pytest.approx(4, rel=0.01)
 
 
+@pytest.mark.long
 def test_users_are_counted_where_they_are_the_unit(ltr: Cli) -> None:
     code, out, err = ltr(
         "old.csv",

@@ -106,6 +106,7 @@ class TestVerdict:
             ", over 2 of 3 queries. ndcg@10 is undefined for 1 query."
         )
 
+    @pytest.mark.long
     def test_several(self) -> None:
         result = compare(models(shifts=(0.0, 0.05, 0.1, 0.0, -0.1)))
         assert [result.paired(f"m{n}").verdict for n in range(1, 5)] == [
@@ -304,6 +305,7 @@ class TestFamilies:
         assert [pair.p_corrected for pair in primary] == holm([pair.p for pair in primary]).tolist()
         assert [pair.p_corrected for pair in others] == holm([pair.p for pair in others]).tolist()
 
+    @pytest.mark.long
     def test_other_metrics_do_not_weaken_the_verdict(self) -> None:
         alone, together = compare(models(), metrics=["ndcg@10"]), compare(models())
         assert alone.verdict == together.verdict
@@ -334,6 +336,7 @@ class TestFamilies:
             assert one.ci_low == pytest.approx(other.ci_low, abs=0.002)
         assert resampled.summary("m0").ci_low != plain.summary("m0").ci_low
 
+    @pytest.mark.long
     def test_max_t_intervals_are_wider(self) -> None:
         options = {"test": "permutation", "interval": "t"}
         plain = compare(models(), **options).paired("m1")
@@ -349,6 +352,7 @@ class TestFamilies:
 
 
 class TestStability:
+    @pytest.mark.long
     def test_adding_a_model_changes_no_raw_number_of_the_others(self) -> None:
         frames = models(shifts=(0.0, 0.02, 0.01))
         for interval, corrected in {
@@ -372,6 +376,7 @@ class TestStability:
         backwards = compare(dict(reversed(frames.items())), baseline="m0")
         assert str(backwards.paired("m2")) == str(compare(frames).paired("m2"))
 
+    @pytest.mark.long
     def test_same_call_same_bytes(self) -> None:
         one, other = compare(models()), compare(models())
         assert one.frame().to_csv() == other.frame().to_csv()
@@ -386,12 +391,14 @@ class TestStability:
         assert result.verdict.endswith(" more are better as well.")
         assert result.families[0] == "39 comparisons: 39 models against m0 at ndcg@10"
 
+    @pytest.mark.long
     def test_survives_pickling(self) -> None:
         result = compare(models())
         assert pickle.loads(pickle.dumps(result)).frame().equals(result.frame())
 
 
 class TestTables:
+    @pytest.mark.long
     def test_the_primary_metric_is_marked(self) -> None:
         frame = compare(models(), metrics=["mrr@10", "ndcg@10", "err@10"]).frame()
         assert frame.groupby("metric")["primary"].all().to_dict() == {
@@ -400,6 +407,7 @@ class TestTables:
             "err@10": False,
         }
 
+    @pytest.mark.long
     def test_primary_table(self) -> None:
         result = compare(models())
         found = result.table
@@ -424,6 +432,7 @@ class TestTables:
         assert found["ndcg@10"].is_monotonic_decreasing
         assert found.loc[found["model"] == "m0", "verdict"].tolist() == ["baseline"]
 
+    @pytest.mark.long
     def test_tidy_frame_is_complete(self) -> None:
         result = compare(models())
         found = result.frame()
@@ -440,6 +449,7 @@ class TestTables:
         assert row["difference"] == result.paired("m1", "mrr@10").difference
         assert row["mean"] == result.summary("m1", "mrr@10").mean
 
+    @pytest.mark.long
     def test_counts(self) -> None:
         result = compare(models())
         assert (result.n_queries, result.n_without_relevant) == (300, 30)
@@ -589,6 +599,7 @@ class TestSeeds:
 
 
 class TestAllPairs:
+    @pytest.mark.long
     def test_every_pair_once_better_first(self) -> None:
         result = compare(models(shifts=(0.0, 0.05, 0.1)))
         pairs = result.all_pairs()

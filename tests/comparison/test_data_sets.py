@@ -66,6 +66,7 @@ def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str
     assert found.models[0].model == "new"
 
 
+@pytest.mark.long
 def test_each_data_set_is_corrected_among_all(both: dict[str, Comparison]) -> None:
     """Three models on two data sets are six comparisons."""
     for one in across_data_sets(both).models:
@@ -107,6 +108,7 @@ def test_lower_may_be_better() -> None:
         assert (one.average and one.average.verdict) == (own.average and own.average.verdict)
 
 
+@pytest.mark.long
 def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison]) -> None:
     by_user = across_data_sets({name: measured(name, unit="user_id") for name in SIZES})
     assert by_user.method.startswith("skewness-adjusted sign-flip test by user_id within data sets")

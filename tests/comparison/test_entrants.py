@@ -79,6 +79,7 @@ def test_deterministic_runs_count_once(write_run: WriteRun) -> None:
     assert notes == ["bm25 is deterministic: its 2 runs count once"]
 
 
+@pytest.mark.long
 def test_failed_runs_missing_seeds_and_folds_are_said(write_run: WriteRun) -> None:
     whole = [
         write_run("good", table([number], ndcg_10=[0.1 * seed]), fold=fold, seed=seed)
@@ -137,6 +138,7 @@ def test_the_same_run_twice_counts_once(write_run: WriteRun) -> None:
     assert notes == ["m: seed 1 was given twice and counts once"]
 
 
+@pytest.mark.long
 def test_contradictions_within_a_model_are_refused_together(write_run: WriteRun) -> None:
     runs = [
         write_run("a", table([1], ndcg_10=[0.1]), identity="aaaa"),

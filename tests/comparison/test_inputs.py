@@ -158,6 +158,7 @@ class TestTables:
         assert [one.query_ids.tolist() for one in result.entrants] == [["007", "8"]] * 3
         assert not any("no metric" in note for note in result.notes)
 
+    @pytest.mark.long
     def test_frames_of_other_libraries(self) -> None:
         polars = pytest.importorskip("polars")
         frame = table("abcd", ndcg_10=[1, 0, 0.5, None], n_relevant=[1, 1, 2, 0])

@@ -52,6 +52,7 @@ def file(comparison: Comparison, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_every_number_comes_back(comparison: Comparison, file: Path) -> None:
     pd.testing.assert_frame_equal(compare(file).frame(), comparison.frame())
     assert compare(file).baseline == "older"
@@ -155,6 +156,7 @@ def test_facts_of_two_kinds(tmp_path: Path) -> None:
     assert read.entrants[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
 
 
+@pytest.mark.long
 def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_path: Path) -> None:
     def three_folds(name: str) -> Entrant:
         one = entrant(name, query_attributes={})

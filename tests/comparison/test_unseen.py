@@ -42,6 +42,7 @@ def test_small_losses_of_all_queries_prove_nothing_until_they_are_many() -> None
     assert plain.paired("new").verdict == "worse"  # means what it meant
 
 
+@pytest.mark.long
 def test_a_verdict_that_rare_queries_could_turn_round_says_so() -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, 1000)
     shaky, firm = against_base(noise[:60] - 0.045), against_base(noise - 0.045)

@@ -61,6 +61,7 @@ def test_aliases_in_an_override_and_in_a_stored_experiment(tmp_path: Path) -> No
         read_outline(path)
 
 
+@pytest.mark.long
 def test_aliases_as_people_use_them(tmp_path: Path) -> None:
     path = tmp_path / "exp.yaml"
     models = "".join(f"  m{number}: *one\n" for number in range(500))

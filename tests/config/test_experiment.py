@@ -243,6 +243,7 @@ def test_ones_own_classes_are_found_beside_the_file(write: Write, in_folder: Pat
     assert load_experiment(write(resolved_yaml(experiment), "elsewhere/experiment.yaml")) == experiment
 
 
+@pytest.mark.long
 def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
     write: Write, small: str
 ) -> None:
@@ -300,12 +301,14 @@ def test_settings_are_the_resolved_experiment(write: Write, small: str) -> None:
         assert node == value
 
 
+@pytest.mark.long
 def test_comparisons_know_the_tests_and_corrections_that_exist() -> None:
     properties = json_schema()["properties"]["compare"]["properties"]
     for name, words in CHOICES.items():
         assert properties[name]["enum"] == list(words) == list(get_args(get_type_hints(Method)[name]))
 
 
+@pytest.mark.long
 def test_a_comparison_has_the_options_of_a_method_and_their_defaults() -> None:
     properties = json_schema()["properties"]["compare"]["properties"]
     assert {name: one["default"] for name, one in properties.items() if name != "baseline"} == asdict(

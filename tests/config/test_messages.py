@@ -43,6 +43,7 @@ compare: {baseline: z, confidence: 95, test: wilcoxn}
 """
 
 
+@pytest.mark.long
 def test_every_problem_of_every_section_comes_at_once_in_the_order_of_the_file(messages: Messages) -> None:
     found = messages(BROKEN)
     expected = [
@@ -235,6 +236,7 @@ def test_a_problem_in_a_base_is_told_where_it_is_written(write: Callable[..., Pa
     ]
 
 
+@pytest.mark.long
 def test_what_the_libraries_would_refuse_or_ignore_is_told_with_its_line(
     messages: Messages, small: str
 ) -> None:

@@ -19,6 +19,7 @@ from ltr_harness.config.yaml_text import parse_yaml
 REFRESH = "python -m ltr_harness.config.schema > configs/schema.json"
 
 
+@pytest.mark.long
 def test_the_committed_schema_is_fresh(repository: Path) -> None:
     committed = json.loads((repository / "configs" / "schema.json").read_text(encoding="utf-8"))
     assert committed == json_schema(), f"configs/schema.json is stale; refresh it with: {REFRESH}"
@@ -101,6 +102,7 @@ def test_a_file_that_extends_another_may_leave_out_anything(
     assert not validator.is_valid({"data": {"root": "x"}})
 
 
+@pytest.mark.long
 def test_every_key_of_ours_and_of_readers_and_rankers_is_described() -> None:
     schema = json_schema()
     branches = [

@@ -105,11 +105,13 @@ def test_names_of_models_may_hold_dots() -> None:
     assert list(found) == ["a", "a.b num_leaves=7", "a.b num_leaves=15"]
 
 
+@pytest.mark.long
 def test_the_resolved_experiment_loads_again_and_is_equal() -> None:
     swept = load_experiment(experiment({"grid": {"models.lgb.params.num_leaves": [7, 15]}}))
     assert load_experiment(as_mapping(swept)) == swept
 
 
+@pytest.mark.long
 def test_values_come_from_the_sweep(tmp_path: Path) -> None:
     file = tmp_path / "swept.yaml"
     file.write_text(
@@ -196,6 +198,7 @@ def test_what_is_wrong_is_said_once(sweep: Any, said: str) -> None:
     assert len(found) == len({text.partition("; ")[0] for text in found})
 
 
+@pytest.mark.long
 def test_a_mistake_in_all_points_is_told_with_others_at_once() -> None:
     grid = {"models.lgb.params.num_leavs": [7, 15], "models.lgb.objective": ["lambdarank", "rank_xendgc"]}
     found = problems(experiment({"grid": grid}, sedes=[1]))
@@ -205,6 +208,7 @@ def test_a_mistake_in_all_points_is_told_with_others_at_once() -> None:
     assert sum("unknown key 'sedes'" in text for text in found) == 1
 
 
+@pytest.mark.long
 def test_a_swept_model_is_no_baseline_but_its_points_are() -> None:
     sweep = {"grid": {"models.lgb.params.num_leaves": [7, 15]}}
     assert load_experiment(experiment(sweep)).compare.baseline == "lgb num_leaves=7"

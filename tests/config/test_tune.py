@@ -109,6 +109,7 @@ def test_a_model_that_is_trained_across_workers_is_refused(tuned: dict[str, Any]
     )
 
 
+@pytest.mark.long
 def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
     tuned["data"] = {"reader": "letor", "splits": {"train": "a", "test": "b"}}
     tuned["stopping"] = None
@@ -148,6 +149,7 @@ def test_built_in_spaces_are_sound_in_every_corner(
         assert ranker.seed_matters
 
 
+@pytest.mark.long
 def test_built_in_spaces_stand_in_the_resolved_configuration(tuned: dict[str, Any]) -> None:
     tuned["tune"]["models"] = {"lgb": "built-in"}
     experiment = load_experiment(tuned)

@@ -87,6 +87,7 @@ def test_a_model_without_rounds_and_a_holdout(experiment: Path, tmp_path: Path) 
     assert run.record.data["train"].n_queries == 60
 
 
+@pytest.mark.long
 def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, capsys: Any) -> None:
     config = yaml.safe_load(experiment.read_text())
     loaded = load_experiment(config)

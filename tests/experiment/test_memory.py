@@ -31,6 +31,7 @@ def test_mapped_data_is_what_the_splits_hold_and_own_memory_grows_with_the_libra
     assert memory_estimate(alone).own == 300e6 + 1.3 * (train + valid)
 
 
+@pytest.mark.long
 def test_check_warns_where_it_is_too_little(
     small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ def optimised(small: dict[str, Any]) -> dict[str, Any]:
     return small
 
 
+@pytest.mark.long
 def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised: dict[str, Any]) -> None:
     optimised["metrics"]["primary"] = "ndcg(gain=linear)@3"
     models = load_experiment(optimised).models

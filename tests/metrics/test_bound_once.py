@@ -47,6 +47,7 @@ def made(seed: int, n_queries: int) -> tuple[Judgments, Any, Any]:
     return judgments, rng.integers(0, 9, n).astype(float), rng.random(n) < 0.9
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int) -> None:
     judgments, scores, retrieved = made(seed, n_queries)
@@ -58,6 +59,7 @@ def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int
     assert once.names == whole.names
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_slices_are_whole_queries_once_each(seed: int, n_queries: int) -> None:
     judgments = made(seed, n_queries)[0]

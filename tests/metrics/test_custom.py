@@ -110,6 +110,7 @@ def test_relative_paths_are_fixed_when_they_are_read(own: Path, monkeypatch: pyt
     assert parse_metric("./own.py:TopLabel").spelling == f"{own}:TopLabel"
 
 
+@pytest.mark.long
 def test_a_function_in_a_file_of_ones_own(own: Path) -> None:
     metric = parse_metric(f"{own}:spread(higher_is_better=false)")
     assert str(metric) == "spread"

@@ -318,6 +318,7 @@ def test_a_name_that_one_tool_alone_writes_is_its_metric(typed: Any, meant: str)
     assert parse_metric(typed) == parse_metric(meant)
 
 
+@pytest.mark.long
 def test_names_of_tools_have_one_cutoff_and_are_spelt_as_they_are_there() -> None:
     with pytest.raises(MetricError, match="P_5 of trec_eval has a cutoff already; leave out @10"):
         parse_metric("P_5@10")

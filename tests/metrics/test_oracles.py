@@ -439,6 +439,7 @@ def test_pyterrier(rankings: Rankings) -> None:
 # NTCIREVAL, through its port to Python
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ties", [False, True])
 def test_ntcir(ties: bool) -> None:
     metrics = pytest.importorskip("pyNTCIREVAL.metrics", reason="needs pyNTCIREVAL (the extra `oracles`)")

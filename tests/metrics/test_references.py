@@ -120,6 +120,7 @@ def ours(measure: str) -> str | None:
     return f"{cut[stem]}@{k}" if stem in cut and k.isdigit() else None
 
 
+@pytest.mark.long
 def test_trec_eval_own_test(shared_data: Path) -> None:
     """Ties, unjudged documents, relevant documents that were not retrieved: 3 queries, 57 measures."""
     folder = shared_data / "reference" / "trec_eval"
@@ -185,6 +186,7 @@ def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
             assert_equal(values(inputs, metric), by_query, FOUR_DECIMALS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_gdeval(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name

@@ -81,6 +81,7 @@ def test_what_the_tool_printed(metric: str) -> None:
         assert found == pytest.approx(float(measured), abs=5.1e-5), name
 
 
+@pytest.mark.long
 def test_every_preset_is_held_to_its_tool_somewhere() -> None:
     otherwise = {
         # DCG is what NDCG is a share of: where the tool's NDCG is held, so are its gains, discounts and ties

@@ -80,6 +80,7 @@ def test_one_subtopic_is_the_metric_without() -> None:
 # ---- all orders
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(
     st.integers(2, 5).flatmap(
@@ -273,6 +274,7 @@ def test_subtopics_belong_to_what_is_asked() -> None:
     assert len({fingerprint_judgments(one) for one in (plain, apart, alike)}) == 3
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=2), min_size=1, max_size=8), st.randoms())
 def test_taking_rows_is_taking_rows_of_the_matrix(
     matrix: list[list[int]], random: np.random.Generator
@@ -285,6 +287,7 @@ def test_taking_rows_is_taking_rows_of_the_matrix(
     assert not expected[len(taken) :].any()
 
 
+@pytest.mark.long
 def test_commands(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other"
     other.write_text(RUN.replace("a 1 9 t", "a 1 5 u").replace(" t\n", " u\n"))
@@ -317,6 +320,7 @@ def drawn(n_queries: int = 40) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[n
     return frame, grades.astype(float)
 
 
+@pytest.mark.long
 def test_tables_and_arrays_name_subtopics() -> None:
     frame, grades = drawn()
     names = ["alpha_ndcg@5", "err_ia(max_grade=2)@5"]
@@ -340,6 +344,7 @@ def test_tables_and_arrays_name_subtopics() -> None:
         from_arrays([[1.0]] * 3, [1, 1, 1], query_ids=[1, 2, 1], subtopics=np.eye(2), regroup=True)
 
 
+@pytest.mark.long
 def test_a_cached_set_keeps_them(tmp_path: Path) -> None:
     frame, _ = drawn()
     data = from_frame(frame, subtopics=["s1", "s2", "s3"], regroup=True)

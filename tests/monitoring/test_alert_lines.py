@@ -43,6 +43,7 @@ def test_windows_are_counted_and_the_slice_is_named(found: MonitorResult) -> Non
     ]
 
 
+@pytest.mark.long
 def test_the_verdict_says_why(found: MonitorResult) -> None:
     assert found.verdict.where.endswith(
         "Neither the mix of segments nor a drifted feature explains it: the ranking is the first suspect."

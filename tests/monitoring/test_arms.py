@@ -303,6 +303,7 @@ def test_numbers_and_truth_values_are_names(tmp_path: Path) -> None:
         assert found.arms.control == str(control).lower()
 
 
+@pytest.mark.long
 def test_the_baseline_has_no_arms_and_an_earlier_result_may(tmp_path: Path, ltr: Cli) -> None:
     random = np.random.default_rng(10)
     log = rows(two(300), random.integers(0, 2, 1200))
@@ -326,6 +327,7 @@ def worse_log(arms: tuple[str, str] = ("A", "B")) -> pd.DataFrame:
     return rows([arms[0]] * 600 + [arms[1]] * 600, np.concatenate([first, 1 - first]).reshape(-1))
 
 
+@pytest.mark.long
 def test_a_worse_arm_is_an_alert_and_exit_4(ltr: Cli, tmp_path: Path) -> None:
     worse_log().to_csv(tmp_path / "log.csv", index=False)
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(LOG))
@@ -367,6 +369,7 @@ def test_the_order_of_rows_shows_nowhere() -> None:
     assert monitor(LOG, log=log).document == monitor(LOG, log=shuffled).document
 
 
+@pytest.mark.long
 def test_a_log_read_in_batches_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     log = worse_log().sort_values("query_id", kind="stable")
     whole = monitor(LOG, log=log)

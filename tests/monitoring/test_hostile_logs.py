@@ -120,6 +120,7 @@ def test_times_beyond_nanoseconds_do_not_come_round_again(column: pa.Array) -> N
         watched(log(ts=column), **TIMED)
 
 
+@pytest.mark.long
 def test_times_of_every_unit_are_one_moment() -> None:
     moment = int(np.datetime64(f"{DAY}T12:00", "s").astype(int))
     for unit, factor in {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.items():

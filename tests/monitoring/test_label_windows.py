@@ -55,6 +55,7 @@ def config(path: Path, **join: Any) -> dict[str, Any]:
 BY_USER = {"query_id": None, "user": "user", "timestamp": "ts"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("join", [BY_USER, {"timestamp": "ts"}])
 def test_orphans_are_counted_in_the_window_in_which_they_happened(join: Any, tmp_path: Path) -> None:
     found = monitor(config(tmp_path / "e.parquet", **join), log=LOG)
@@ -67,6 +68,7 @@ def test_orphans_are_counted_in_the_window_in_which_they_happened(join: Any, tmp
     assert [w.immature_share for w in found.windows] == [0.0, 0.5]  # 11 hours before 22:00 is 11:00
 
 
+@pytest.mark.long
 def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
     found = monitor(config(tmp_path / "e.parquet"), log=LOG)
     assert [w.orphans for w in found.windows] == [None, None]
@@ -83,6 +85,7 @@ def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
     assert [w.orphans for w in monitor(timeless, log=LOG).windows] == [4]
 
 
+@pytest.mark.long
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config(tmp_path / "e.parquet", **BY_USER)
     whole = monitor(settings, log=LOG).to_json()

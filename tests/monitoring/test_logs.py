@@ -72,6 +72,7 @@ def test_every_format_holds_the_same_log(table: pa.Table, digest: str, tmp_path:
     assert np.array_equal(csv["time"] // 1000, whole["time"] // 1000)
 
 
+@pytest.mark.long
 def test_folders_and_partitions(table: pa.Table, digest: str, tmp_path: Path) -> None:
     for day in range(3):
         parquet.write_table(table.slice(day * 600, 600), tmp_path / f"part-{day}.parquet")
@@ -93,6 +94,7 @@ def test_folders_and_partitions(table: pa.Table, digest: str, tmp_path: Path) ->
         read_log(tmp_path / "void", CONFIG, "production")
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=25),

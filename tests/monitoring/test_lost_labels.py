@@ -56,6 +56,7 @@ def test_a_third_of_the_labels_is_missing(unlabelled: str) -> None:
     assert "Label outage: documents with a label went from 1.000 to 0.70" in found.verdict.what
 
 
+@pytest.mark.long
 def test_a_third_of_the_labels_is_zero() -> None:
     """Nothing is missing, every list still has a relevant document, and 30 % of them were lost."""
     found = watched(lost(log(1), 0.3, 0.0))
@@ -69,12 +70,14 @@ def test_a_third_of_the_labels_is_zero() -> None:
     assert "relevant per query" in page
 
 
+@pytest.mark.long
 def test_an_outage_is_dated() -> None:
     found = watched(lost(log(1), 0.4, 0.0, since="2026-01-09"))
     windows = [t.window for t in found.labels if t.alert and t.what == "relevant documents"]
     assert windows == ["all", "2026-01-09", "2026-01-10"]
 
 
+@pytest.mark.long
 def test_shorter_lists_have_lost_nothing() -> None:
     short = log(1)
     found = watched(short[short["rank"] <= 6])
@@ -89,6 +92,7 @@ def test_healthy_labels_are_quiet() -> None:
     )
 
 
+@pytest.mark.long
 def test_classes_that_match_less_are_a_worse_model_not_lost_labels() -> None:
     random = np.random.default_rng(5)
 

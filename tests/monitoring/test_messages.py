@@ -312,6 +312,7 @@ def test_mixed_offsets_and_naive_times_in_any_order() -> None:
     assert [w.label for w in found.windows] == ["2026-01-01", "2026-01-02"]
 
 
+@pytest.mark.long
 def test_hours_and_weeks() -> None:
     table = SyntheticLog(days=14, queries_per_day=30).table()
     config = {
@@ -322,6 +323,7 @@ def test_hours_and_weeks() -> None:
     assert sum(w.n_queries for w in monitor({**config, "windows": {"size": "7d"}}, log=table).windows) == 420
 
 
+@pytest.mark.long
 def test_constant_scores_alert_where_the_baseline_had_none() -> None:
     table = SyntheticLog(days=1, queries_per_day=300).table().to_pandas()
     config = {"columns": {"query_id": "request_id", "score": "score"}, "metrics": ["ndcg@10"]}

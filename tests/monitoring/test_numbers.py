@@ -64,6 +64,7 @@ def test_exactly_what_evaluate_says(xyz: pd.DataFrame) -> None:
     assert table.filter(like="metric:").iloc[0, 1] == pytest.approx(dcg_at_3 / ideal, abs=1e-12)
 
 
+@pytest.mark.long
 def test_ties_never_exceed_one_and_do_not_depend_on_the_order_of_rows() -> None:
     rows = pd.DataFrame({"query_id": "q", "item": list("abc"), "s": [0.5, 0.5, 0.1], "relevance": [1, 1, 0]})
     config = {"columns": {"score": "s", "item_id": "item"}, "metrics": ["ndcg@1", "ndcg@3", "map", "mrr"]}
@@ -82,6 +83,7 @@ def test_an_interior_tie_counts_as_the_mean_over_its_orders() -> None:
     assert found.windows[0].means["mrr"] == (1 + 1 / 2) / 2
 
 
+@pytest.mark.long
 def test_rank_and_score_give_the_same_numbers() -> None:
     table = SyntheticLog(days=2, queries_per_day=60).table()
     by_score = monitor(SYNTHETIC, log=table)

@@ -61,6 +61,7 @@ def test_three_windows_correlate_with_anything() -> None:
     assert np.isnan(found.online[0].correlation)
 
 
+@pytest.mark.long
 def test_they_stand_in_every_file(ltr: Cli, tmp_path: Path) -> None:
     baseline = SyntheticLog(seed=1, days=5, queries_per_day=250)
     log = SyntheticLog(seed=2, days=5, queries_per_day=250, drop=2.0)
@@ -102,6 +103,7 @@ def test_missing_labels_are_refused_unless_somebody_says_what_they_count() -> No
         )
 
 
+@pytest.mark.long
 def test_labels_that_cover_less_than_before_raise_an_alert() -> None:
     random = np.random.default_rng(1)
     full = SyntheticLog(days=1, queries_per_day=300).table().to_pandas()

@@ -71,6 +71,7 @@ def config(source: Path, **relevance: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["e.yaml", "runs/e"])
 def test_the_rule_of_an_experiment_and_of_its_run(trained: Path, source: str) -> None:
     loaded = load_monitor_config(config(trained / source))

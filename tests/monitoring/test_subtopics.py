@@ -38,6 +38,7 @@ def log(noise: float, seed: int = 1, n: int = 250) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 def test_a_worse_week_is_seen() -> None:
     good, bad = log(0.1), log(3.0, seed=2)
     verdict = monitor(SETTINGS, log=bad, baseline=good).verdict

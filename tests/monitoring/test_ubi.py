@@ -114,6 +114,7 @@ def found_in(path: Path, settings: dict[str, Any] = SETTINGS) -> dict[str, float
 ALL = {"mrr": MRR, "queries": 3, "rows": 8, "click": 2 / 3, "purchase": 1 / 3}
 
 
+@pytest.mark.long
 def test_the_layouts_in_which_documents_come(tmp_path: Path) -> None:
     mixed = bulk(QUERIES, "ubi_queries") + bulk(EVENTS, "ubi_events")
     (tmp_path / "ubi_queries_events.ndjson").write_text(mixed)
@@ -133,6 +134,7 @@ def test_the_layouts_in_which_documents_come(tmp_path: Path) -> None:
     assert found_in(tmp_path / "parquet") == pytest.approx(ALL)
 
 
+@pytest.mark.long
 def test_impressions_may_be_events(tmp_path: Path) -> None:
     """As the data generator of OpenSearch writes them: queries without hits, and an impression for each object."""
     without = [{k: v for k, v in q.items() if k != "query_response_hit_ids"} for q in QUERIES]
@@ -149,6 +151,7 @@ def test_impressions_may_be_events(tmp_path: Path) -> None:
     assert found_in(written(tmp_path, [], SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
 
 
+@pytest.mark.long
 def test_what_is_known_of_a_query_are_columns(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     arms = random.choice(["A", "B"], 200)
@@ -168,6 +171,7 @@ def test_what_is_known_of_a_query_are_columns(tmp_path: Path) -> None:
     assert [arm.n_units for arm in first.arms.arms] == [int((arms == "A").sum()), int((arms == "B").sum())]
 
 
+@pytest.mark.long
 def test_ids_may_be_numbers_and_times_milliseconds(tmp_path: Path) -> None:
     """Version 1.0 had milliseconds, and another name for hits; ids are integers, or text here and integers there."""
     then = 1_767_607_200_000  # 2026-01-05 10:00 UTC
@@ -282,6 +286,7 @@ def test_configurations_that_are_refused(more: dict[str, Any], told: str) -> Non
     assert told in str(caught.value)
 
 
+@pytest.mark.long
 def test_from_the_command_line_with_a_baseline(ltr: Cli, tmp_path: Path) -> None:
     for name in ("now", "before"):
         (tmp_path / name).mkdir()
@@ -350,6 +355,7 @@ def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
         assert monitor(settings, log=log).windows[0].means["mrr@10"] == MRR
 
 
+@pytest.mark.long
 def test_the_engines_own_query_is_not_kept_for_every_hit(tmp_path: Path) -> None:
     long = [query(f"q{at}", [str(item) for item in range(200)], query="x" * 100_000) for at in range(50)]
     settings = {"impressions": "hits"}
@@ -381,6 +387,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @examples(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 13), st.sampled_from(FIELDS), ODD), min_size=1, max_size=4),

@@ -120,6 +120,7 @@ def test_a_clock_that_is_wrong_does_not_make_labels_old(
     assert abs(found.n_immature - 7 * 60) < 60
 
 
+@pytest.mark.long
 def test_a_query_from_long_ago_is_no_first_window(query_table: Table, analyse: Analyse) -> None:
     """Alpha is spent from the first window on record: one from 1995 would have spent it all."""
     now, before = fortnight(query_table, [-11_000.0]), fortnight(query_table, [], 2, "b")

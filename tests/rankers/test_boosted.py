@@ -167,6 +167,7 @@ class TestFeatures:
             steps = np.diff(model.score(rows).reshape(20, 15), axis=1)
             assert (sign * steps >= -1e-6).all()
 
+    @pytest.mark.long
     @each
     def test_categories_are_split_by_membership(self, kind: Any, params: Any) -> None:
         rng = np.random.default_rng(0)

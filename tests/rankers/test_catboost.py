@@ -25,6 +25,7 @@ SMALL = {"depth": 3, "learning_rate": 0.2}
 RULE = StoppingRule(NDCG(k=10), patience=4, max_rounds=25)
 
 
+@pytest.mark.long
 def test_the_library_alone_stopped_by_hand_gives_the_same_model(train: Any, valid: Any, test: Any) -> None:
     model = CatBoostRanker(objective="QueryRMSE", params=SMALL).fit(
         Training(train=train, valid=valid, seed=3, stopping=RULE, metrics=(MRR(),))
@@ -98,6 +99,7 @@ class TestCategories:
         "categorical": ["shop", "kind"],
     }
 
+    @pytest.mark.long
     def test_they_are_no_numbers(self, coded: Any) -> None:
         ranker = CatBoostRanker(**self.FIELDS)
         assert ranker.check(Facts.of(coded, stopping=True)) == []

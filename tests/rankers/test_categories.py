@@ -86,6 +86,7 @@ def test_what_a_text_decides_is_learned(model: str, runs: dict[str, Run]) -> Non
     assert "categories in test.csv: colour" in record.notes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BOOSTERS)
 def test_predict_knows_the_texts_again(model: str, runs: dict[str, Run], tmp_path: Path) -> None:
     new = _frame(range(1), ("rust", "bone", "ash"))[["colour", "noise", "query_id"]]
@@ -105,6 +106,7 @@ def test_predict_knows_the_texts_again(model: str, runs: dict[str, Run], tmp_pat
     assert again.score_split(from_frame(typed)).tolist() == np.load(out).tolist()
 
 
+@pytest.mark.long
 def test_a_run_is_reproduced(runs: dict[str, Run]) -> None:
     assert reproduce(runs["lightgbm"].path, threads=runs["lightgbm"].record.threads).identical
 

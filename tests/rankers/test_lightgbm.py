@@ -110,6 +110,7 @@ def test_params_say_everything_that_shapes_the_ranking(train: Any) -> None:
     }
 
 
+@pytest.mark.long
 def test_rounds_every_and_progress(train: Any, valid: Any) -> None:
     seen: list[tuple[int, list[str]]] = []
     model = LightGBMRanker(params=SMALL).fit(
@@ -311,6 +312,7 @@ def test_training_that_the_limit_ended_is_reported(train: Any) -> None:
     assert note == "best round 3 of 3, stopped by the limit and not by the metric: more rounds may help"
 
 
+@pytest.mark.long
 def test_settings_that_depend_on_threads_are_reported(train: Any) -> None:
     by_query = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})
     assert any(
@@ -364,6 +366,7 @@ def test_threads_really_move_what_is_said_to_be_moved_and_nothing_else_does(
     assert not np.array_equal(scores(1), scores(2))
 
 
+@pytest.mark.long
 def test_bagging_by_query_repeats_with_one_thread(make_dataset: Any) -> None:
     data = make_dataset(5, n_queries=400)
     ranker = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})

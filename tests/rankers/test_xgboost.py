@@ -128,6 +128,7 @@ def test_params_say_everything_that_shapes_the_ranking(train: Any) -> None:
     assert "ndcg_exp_gain" not in params
 
 
+@pytest.mark.long
 def test_rounds_every_and_progress(train: Any, valid: Any) -> None:
     seen: list[tuple[int, list[str]]] = []
     model = XGBoostRanker(params=SMALL).fit(
@@ -154,6 +155,7 @@ def test_feature_names_are_readable(train: Any) -> None:
     assert "bm25" in model.booster.get_score()
 
 
+@pytest.mark.long
 def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, valid: Any, said: Any) -> None:
     # XGBoost's rank:map takes only binary labels
     at_three = XGBoostRanker(objective="rank:map", relevant=3, params=SMALL)

@@ -138,6 +138,7 @@ def test_tuples_of_ir_measures_and_ir_datasets() -> None:
     assert as_dict(qrels_of(of_datasets)) == GRADES
 
 
+@pytest.mark.long
 def test_a_data_set_of_ir_datasets(tmp_path: Path) -> None:
     ir_datasets = pytest.importorskip("ir_datasets", reason="needs ir-datasets (the extra `oracles`)")
     (tmp_path / "qrels").write_text("q1 0 d1 2\nq1 0 d2 0\n")

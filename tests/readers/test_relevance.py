@@ -252,6 +252,7 @@ def test_the_rule_fixes_the_scale_of_grades(tmp_path: Path) -> None:
     assert "err(max_grade=4)@5" in [str(metric) for metric in loaded.metrics.metrics]
 
 
+@pytest.mark.long
 def test_another_rule_or_another_log_of_events_is_other_data(tmp_path: Path) -> None:
     rows = shown()
     rows.drop(columns=["click", "buy"]).to_csv(tmp_path / "rows.csv", index=False)

@@ -208,6 +208,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return run
 
 
+@pytest.mark.long
 def test_names_said_with_set_count_for_the_scores_too(ltr: Cli) -> None:
     Path("data.csv").write_text(DATA.replace("query_id,document_id", "request,offer"))
     Path("score.csv").write_text(SHUFFLED.format("request", "offer"))

@@ -45,6 +45,7 @@ def train() -> RankingDataset:
     return Synthetic().read(["train"], HERE)
 
 
+@pytest.mark.long
 def test_the_same_bytes_for_ever() -> None:
     digests = {
         name: fingerprint_dataset(Synthetic().read([name], HERE)) for name in ("train", "valid", "test")
@@ -103,6 +104,7 @@ def test_it_looks_like_web_search(train: RankingDataset) -> None:
     assert 0.01 < same.mean() < 0.03
 
 
+@pytest.mark.long
 def test_the_planted_truth_is_the_ceiling(train: RankingDataset) -> None:
     reader = Synthetic()
     best = ndcg(train, reader.truth(train))
@@ -185,6 +187,7 @@ def test_plants_are_the_same_bytes_for_ever() -> None:
     assert digests == PLANTED
 
 
+@pytest.mark.long
 def test_clicks_fall_with_the_position() -> None:
     reader = Synthetic(clicks=Clicks(position_bias=0.9, noise=0.05))
     data = reader.read(["train"], HERE)
@@ -201,6 +204,7 @@ def test_clicks_fall_with_the_position() -> None:
     assert test.positions is not None, "the same columns in all splits"
 
 
+@pytest.mark.long
 def test_clicks_without_bias_or_noise_follow_the_grades() -> None:
     grades = Synthetic().read(["train"], HERE).labels
     clicks = Synthetic(clicks=Clicks(position_bias=0.0, noise=0.0)).read(["train"], HERE).labels
@@ -208,6 +212,7 @@ def test_clicks_without_bias_or_noise_follow_the_grades() -> None:
         assert abs(clicks[grades == grade].mean() - (2**grade - 1) / 15) < 0.05
 
 
+@pytest.mark.long
 def test_drift_moves_the_later_splits() -> None:
     reader = Synthetic(drift=2.0)
     means = [reader.read([name], HERE).features[:, 0].mean() for name in ("train", "valid", "test")]
@@ -238,6 +243,7 @@ def test_leaks(leak: float, lowest: float, highest: float) -> None:
     assert lowest <= ndcg(data, data.features[:, -1]) <= highest
 
 
+@pytest.mark.long
 def test_duplicates_are_training_queries_under_another_id() -> None:
     reader = Synthetic(duplicates=0.3)
     train, test = reader.read(["train"], HERE), reader.read(["test"], HERE)

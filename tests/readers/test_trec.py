@@ -131,6 +131,7 @@ def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
     assert "the ranks are not all numbers" in note
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory: Any) -> None:
@@ -170,6 +171,7 @@ def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory:
         assert numbered[lines.line(row) - 1].split()[0] == query
 
 
+@pytest.mark.long
 def test_very_many_names_keep_their_numbers(write: Write) -> None:
     run = read_run(write("".join(f"query{i % 30_011} Q0 d{i} 1 2 tag{i}\n" for i in range(60_000))))
     every = np.arange(60_000)

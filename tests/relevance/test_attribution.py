@@ -134,6 +134,7 @@ def test_rows_below_the_last_click_may_be_left_out() -> None:
     }
 
 
+@pytest.mark.long
 def test_what_nobody_looked_at_is_counted_apart() -> None:
     rows = pd.DataFrame({"query_id": list("qqqqr"), "rank": [1, 2, 3, 4, 1], "click": [0, 1, 0, 0, 0]})
     rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}

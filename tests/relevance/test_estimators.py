@@ -33,6 +33,7 @@ RULE: dict[str, Any] = {"mode": "ips", "events": {"click": 1}, "propensity": {"t
 # ---- arithmetic -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0.05, 1), st.floats(0, 1)), min_size=1, max_size=4),
     st.floats(0.05, 1),

@@ -79,6 +79,7 @@ def test_code_spans_outlast_their_content(text: str, expected: str) -> None:
 # ---- LaTeX ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_latex_marks_the_best_and_explains_the_marks(data: ReportData) -> None:
     report = build_report(data)
     text = latex.render(next(t for t in report.tables if t.name == "metrics"))

@@ -9,6 +9,7 @@ from ltr_harness.report.sections.features import cost, importance
 from ltr_harness.report.sections.features import section as features
 
 
+@pytest.mark.long
 def test_shares_are_the_mean_over_runs_of_the_models_own(stored: ReportData) -> None:
     runs = stored.runs_of("lgbm")
     found = importance(runs)
@@ -40,6 +41,7 @@ def test_cost_is_what_the_records_say(stored: ReportData) -> None:
     assert cost(stored.records_of("z-random")).leaves is None
 
 
+@pytest.mark.long
 def test_the_tables(stored: ReportData) -> None:
     tables = {table.name: table for table in build_report(stored).tables}
     assert [row[0].name for row in tables["cost"].rows] == list(stored.models)  # type: ignore[union-attr]

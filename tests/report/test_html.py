@@ -87,6 +87,7 @@ def test_nothing_is_fetched(page: Page, text: str) -> None:
     assert "url(" not in text.partition("<style>")[2].partition("</style>")[0]
 
 
+@pytest.mark.long
 def test_the_policy_admits_exactly_the_two_scripts(page: Page, text: str) -> None:
     (policy,) = (m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
@@ -120,6 +121,7 @@ def test_hostile_names_are_shown_as_they_are_and_control_characters_as_escapes(
         assert printable(name, lines=True) in shown
 
 
+@pytest.mark.long
 def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_names: list[str]) -> None:
     (embedded,) = re.findall(
         r'<script type="application/json" id="charts">(.*?)</script>', hostile_text, re.DOTALL

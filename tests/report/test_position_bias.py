@@ -63,6 +63,7 @@ def test_both_libraries_find_that_lower_places_are_clicked_less(biased: ReportDa
         assert found["0"][0] > found["2"][0] > found["8"][0]
 
 
+@pytest.mark.long
 def test_the_report_has_them_side_by_side(biased: ReportData) -> None:
     table = {table.name: table for table in build_report(biased).tables}["position_bias"]
     groups = [column.group for column in table.columns]

@@ -61,6 +61,7 @@ def exact(relevant: list[int], scores: list[int]) -> list[Fraction]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -118,6 +119,7 @@ def with_metrics(data: ReportData, *more: str) -> ReportData:
     return replace(data, comparison=compare(*entrants, metrics=[data.primary, *more], baseline=data.baseline))
 
 
+@pytest.mark.long
 def test_the_section(stored: ReportData) -> None:
     assert section(stored) == []  # NDCG and ERR ask for neither
     asked = with_metrics(stored, "precision(relevant=2)@5", "map@10")

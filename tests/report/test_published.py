@@ -62,6 +62,7 @@ def report(tmp_path: Path) -> Callable[..., ReportData]:
     return made
 
 
+@pytest.mark.long
 def test_a_figure_stands_beside_ours_by_its_source_s_conventions_and_by_ours(
     report: Callable[..., ReportData],
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_figure_stands_beside_ours_by_its_source_s_conventions_and_by_ours(
     assert row.reason == ""
 
 
+@pytest.mark.long
 def test_only_a_figure_that_differs_in_blank_queries_alone_is_translated(
     report: Callable[..., ReportData],
 ) -> None:
@@ -90,6 +92,7 @@ def test_only_a_figure_that_differs_in_blank_queries_alone_is_translated(
     assert said == [None if wanted is None else pytest.approx(wanted) for _, _, wanted in cases]
 
 
+@pytest.mark.long
 def test_the_interval_is_that_of_our_mean(report: Callable[..., ReportData]) -> None:
     data = report({"source": "a", "values": {"sorted": {"ndcg@1": 0.5}}})
     (row,) = data.published
@@ -97,6 +100,7 @@ def test_the_interval_is_that_of_our_mean(report: Callable[..., ReportData]) -> 
     assert (row.ci_low, row.ci_high) == (pytest.approx(ours.ci_low - 0.5), pytest.approx(ours.ci_high - 0.5))
 
 
+@pytest.mark.long
 def test_the_section_says_what_differs_and_both_numbers_in_a_sentence(
     report: Callable[..., ReportData],
 ) -> None:
@@ -114,6 +118,7 @@ def test_the_section_says_what_differs_and_both_numbers_in_a_sentence(
     assert "they are 25.0 % of the test queries here" in text
 
 
+@pytest.mark.long
 def test_what_cannot_be_computed_is_said_with_its_reason(report: Callable[..., ReportData]) -> None:
     data = report(
         {"source": "a", "as": "gdeval", "values": {"sorted": {"ndcg@1": 0.5}}}
@@ -125,6 +130,7 @@ def test_what_cannot_be_computed_is_said_with_its_reason(report: Callable[..., R
     assert "Not computed: ties=id orders tied documents by document id" in markdown.render(build_report(data))
 
 
+@pytest.mark.long
 def test_a_convention_that_ties_make_random_is_left_out_and_the_others_stand(tmp_path: Path) -> None:
     tables = [{"source": "a", "as": "torchmetrics", "values": {"tied": {"map@1": 0.5}}}, LIGHTGBM]
     mapping = experiment(tmp_path, *tables)
@@ -137,6 +143,7 @@ def test_a_convention_that_ties_make_random_is_left_out_and_the_others_stand(tmp
     assert computed.mean == pytest.approx(3 / 4)
 
 
+@pytest.mark.long
 def test_another_figure_is_another_report_and_no_other_run(tmp_path: Path) -> None:
     first = run_experiment(experiment(tmp_path), runs=tmp_path / "runs", workers=1)
     record = (first.runs[0].path / "record.json").read_bytes()
@@ -151,6 +158,7 @@ def test_another_figure_is_another_report_and_no_other_run(tmp_path: Path) -> No
     assert set(Published._fields) - {"reference"} | {"source", "data"} == set(figure)
 
 
+@pytest.mark.long
 def test_references_are_kept_with_the_runs_and_reported_again(tmp_path: Path) -> None:
     mapping = experiment(tmp_path, LIGHTGBM)
     loaded = load_experiment(mapping)
@@ -162,6 +170,7 @@ def test_references_are_kept_with_the_runs_and_reported_again(tmp_path: Path) ->
     assert "references" not in final_experiment(loaded, result.runs, "sorted")
 
 
+@pytest.mark.long
 def test_a_stored_figure_of_a_file_s_metric_executes_nothing(tmp_path: Path) -> None:
     result = run_experiment(experiment(tmp_path, LIGHTGBM), runs=tmp_path / "runs", workers=1)
     (tmp_path / "mine.py").write_text("raise SystemExit('executed')", encoding="utf-8")

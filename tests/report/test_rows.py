@@ -136,6 +136,7 @@ def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(ro
     assert found.means["z-random"][at] == pytest.approx(np.mean(means), abs=1e-12)
 
 
+@pytest.mark.long
 def test_what_differs_is_said_in_words(stored: ReportData) -> None:
     words = next(t for t in build_report(stored).tables if t.name == "tools_words")
     (row,) = (row for row in words.rows if "sklearn" in str(row[0]))
@@ -152,6 +153,7 @@ def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
         assert audit.mean_low <= audit.mean <= audit.mean_high
 
 
+@pytest.mark.long
 def test_what_the_metrics_cannot_be_trusted_with(stored: ReportData, rows: TestRows) -> None:
     expected = [str(one) for one in cautions([parse_metric(name) for name in stored.metrics], rows.judgments)]
     found = next(section for section in build_report(stored).sections if section.name == "cautions")
@@ -242,6 +244,7 @@ def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
     assert stored_data([tmp_path / "folded"]).rows is None
 
 
+@pytest.mark.long
 def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:
     import shutil
 

@@ -295,6 +295,7 @@ def test_every_section_file_is_in_the_table(repository: object) -> None:
     assert not missing, "add to SECTIONS: " + " ".join(missing)
 
 
+@pytest.mark.long
 def test_chosen_sections_stand_in_the_order_of_the_choice(data: ReportData) -> None:
     chosen = dataclasses.replace(data, sections=("pairs", "failures", "verdict"))
     report = build_report(chosen)
@@ -307,6 +308,7 @@ def test_a_report_without_anything_to_say_is_told(data: ReportData, caplog: pyte
     assert "none of its sections has anything to say: failures, sweep" in caplog.text
 
 
+@pytest.mark.long
 def test_a_stored_experiment_shows_the_sections_that_it_chose(
     experiment_folder: Path, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_the_data_are_made_again_to_the_byte(runs: dict[str, Run]) -> None:
             assert fold.facts[split].fingerprint == facts.fingerprint, split
 
 
+@pytest.mark.long
 def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]) -> None:
     for run in runs.values():
         found = reproduce(run.path, threads=1)
@@ -117,6 +118,7 @@ def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]
             assert now == pytest.approx(before, abs=0.02), name
 
 
+@pytest.mark.long
 def test_the_report_is_made_from_them(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,6 +115,7 @@ def test_results_are_read_without_code(
     assert not executed(foreign)
 
 
+@pytest.mark.long
 def test_the_report_is_that_of_the_declared_comparison(foreign: Path) -> None:
     settings = yaml.safe_load((foreign / "experiment.yaml").read_text())
     settings["compare"] |= {"baseline": "one", "correction": "bh"}
@@ -171,6 +172,7 @@ def test_every_kind_of_code_is_refused(foreign: Path, finished: Path) -> None:
     assert not executed(foreign)
 
 
+@pytest.mark.long
 def test_trust_is_what_it_takes(foreign: Path) -> None:
     run = run_of(foreign)
     with pytest.raises(UsageError, match=REFUSED):
@@ -180,6 +182,7 @@ def test_trust_is_what_it_takes(foreign: Path) -> None:
     assert executed(foreign)
 
 
+@pytest.mark.long
 def test_the_flag_is_what_it_takes(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def own_ranker_alone(record: dict[str, Any]) -> None:
         record["own_metrics"] = {}
@@ -189,6 +192,7 @@ def test_the_flag_is_what_it_takes(foreign: Path, capsys: pytest.CaptureFixture[
     assert executed(foreign)
 
 
+@pytest.mark.long
 def test_a_file_that_the_caller_named_is_executed_in_its_place(foreign: Path, tmp_path: Path) -> None:
     """The same content under a path of the caller's own: that file is used, the foreign folder's is not touched."""
     (tmp_path / "mine").mkdir()
@@ -203,6 +207,7 @@ def test_a_file_that_the_caller_named_is_executed_in_its_place(foreign: Path, tm
         _ = load_run(run_of(foreign)).model
 
 
+@pytest.mark.long
 def test_metrics_of_records_never_name_files(foreign: Path) -> None:
     name = f"{foreign.parent}/payload.py:metric(higher_is_better=true)"
     path = Path(run_of(foreign)) / "record.json"
@@ -284,6 +289,7 @@ def test_an_experiment_of_ones_own_scores_its_models_again_wherever_its_file_mov
     assert set(run.record.metrics) == {"ndcg@3", "mrr@3"}
 
 
+@pytest.mark.long
 def test_the_experiment_is_the_callers(foreign: Path) -> None:
     """Who runs a file means it: its own files are loaded, as before."""
     from ltr_harness.config import load_experiment

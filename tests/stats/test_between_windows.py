@@ -110,6 +110,7 @@ def test_widened_by_hand() -> None:
     assert (quiet.error, quiet.freedom) == (pytest.approx(np.sqrt(8 / 7 * 0.0004)), pytest.approx(6, abs=0.1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [150, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n_days", [5, 14, 28])
 @pytest.mark.parametrize("shock", [0.0, 0.01, 0.05])

@@ -119,6 +119,7 @@ class TestMaxT:
     def test_no_difference_of_means_is_reached_by_every_draw(self) -> None:
         assert max_t(np.array([[1.0], [-1.0], [0.5], [-0.5]])).p.tolist() == [1.0]
 
+    @pytest.mark.long
     def test_equal_differences_have_a_largest_t(self) -> None:
         """|sum| / sqrt(n sum of squares) is 1 there, and in the last digit often more: no root of a negative."""
         for n in range(2, 17):

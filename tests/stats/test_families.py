@@ -69,6 +69,7 @@ def test_equivalence_and_interval_agree() -> None:
             assert (inside == (found.p_equivalence < 0.05))[~near].all()
 
 
+@pytest.mark.long
 def test_a_difference_that_holm_finds_is_not_contradicted_by_its_interval() -> None:
     rng, method, touched = np.random.default_rng(2), Method(draws=1000), 0
     for _ in range(30):

@@ -48,6 +48,7 @@ def test_t_interval_as_scipy() -> None:
     assert high == pytest.approx(oracle.high, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 def test_bootstrap_as_scipy(method: str) -> None:
     values = np.random.default_rng(2).exponential(size=40)
@@ -120,6 +121,7 @@ def test_bootstrap_edges() -> None:
         assert np.isnan(t_interval(few)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [50, 500])
 def test_t_interval_covers(n: int) -> None:
     d = np.random.default_rng(n).normal(0.02, 0.2, size=(n, 2000))

@@ -55,6 +55,7 @@ class TestPublished:
         assert float(sign_test_p(adhoc, tolerance=0.01)) == pytest.approx(0.009559879, abs=5e-10)
         assert float(sign_test_p(adhoc, tolerance=0.01)) / 2 == pytest.approx(0.004779939, abs=1e-9)
 
+    @pytest.mark.long
     def test_permutation_within_monte_carlo_error(self, adhoc: np.ndarray) -> None:
         draws = 1_000_000
         p = float(sign_flip_p(adhoc, draws=draws))
@@ -128,6 +129,7 @@ class TestSignFlip:
         exact = 2 * stats.binom.sf(59, 100, 0.5)
         assert abs(float(sign_flip_p(d)) - exact) < 4 * np.sqrt(exact / 10_000)
 
+    @pytest.mark.long
     def test_other_columns_change_nothing(self) -> None:
         d = np.random.default_rng(1).normal(0.05, 1, size=(400, 7))
         together = sign_flip_p(d)
@@ -139,6 +141,7 @@ class TestSignFlip:
         assert float(sign_flip_p(d, seed=1)) == float(sign_flip_p(d, seed=1))
         assert float(sign_flip_p(d, seed=1)) != float(sign_flip_p(d, seed=2))
 
+    @pytest.mark.long
     def test_block_size_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         d = np.random.default_rng(1).normal(0.05, 1, size=(301, 3))
         before = sign_flip_p(d).tolist(), bootstrap_p(d).tolist()
@@ -165,6 +168,7 @@ class TestSignFlip:
         }
         assert len(outputs) == 1
 
+    @pytest.mark.long
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
     def test_properties(self, values: list[float]) -> None:
@@ -209,6 +213,7 @@ class TestOthers:
         d = np.array([1.0, 2.0, 3.0])
         assert float(detectable_difference(d)) == pytest.approx((4.302653 + 0.841621) / np.sqrt(3), abs=1e-6)
 
+    @pytest.mark.long
     def test_detectable_is_found_four_times_in_five(self) -> None:
         rng = np.random.default_rng(4)
         noise = rng.normal(0, 1, size=(200, 3000))

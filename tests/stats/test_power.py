@@ -230,6 +230,7 @@ def test_where_seeds_take_over_more_queries_find_less() -> None:
     assert 60 < n < 240
 
 
+@pytest.mark.long
 def test_sessions_and_arms() -> None:
     """Votes of which 52 % are for one ranker, by the sign test; two arms apart by a quarter of a standard deviation."""
     rng = np.random.default_rng(5)

@@ -63,6 +63,7 @@ def test_by_hand() -> None:
     assert skew_adjusted(np.array(d)[:, None]).p.tolist() == [expected]
 
 
+@pytest.mark.long
 @given(st.floats(-8, 8), st.floats(-1, 1))
 def test_unhall_undoes_hall(t: float, lean: float) -> None:
     assert float(unhall(hall(np.array(t), np.array(lean)), np.array(lean))) == pytest.approx(t, abs=1e-5)
@@ -106,6 +107,7 @@ def test_nothing_differs_and_nothing_to_test(together: bool) -> None:
     assert np.isnan(skew_adjusted(np.array([[0.5], [np.nan]]), together=together).p).all()
 
 
+@pytest.mark.long
 def test_together_is_never_easier() -> None:
     d = np.random.default_rng(2).exponential(1, size=(200, 8)) - 0.9
     each, joint = skew_adjusted(d, 9.0), skew_adjusted(d, 9.0, together=True)

@@ -81,6 +81,7 @@ def test_users_in_both_periods_sharpen_the_difference() -> None:
     assert shared.error < 0.4 * difference(Sample(one.values), Sample(other.values)).error
 
 
+@pytest.mark.long
 def test_coverage_of_clustered_means() -> None:
     """200 users with 10 queries each: 95 % hold about 95 %, and without clusters far fewer."""
     random = np.random.default_rng(2)
@@ -127,6 +128,7 @@ def test_betting_intervals_hold_near_the_ceiling() -> None:
     assert student <= 0.65 * 200
 
 
+@pytest.mark.long
 def test_profiles_ignore_the_total() -> None:
     random = np.random.default_rng(4)
     rates = np.array([0.4, 0.2, 0.1, 0.05])

@@ -127,6 +127,7 @@ def test_a_single_unit_has_no_error_and_undefined_queries_are_left_out() -> None
     assert np.isnan(unit_totals(np.array([[1.0], [np.nan]]), np.array([0, 1]))[1, 0])
 
 
+@pytest.mark.long
 def test_by_unit_the_mean_is_covered_and_by_query_it_is_not() -> None:
     by_unit, by_query = covered("ten each", 20, 400)
     assert abs(by_unit - 0.95) < 0.035
