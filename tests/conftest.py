@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hypothesis
@@ -88,6 +90,21 @@ def quick_workers() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return _REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def script(repository: Path) -> Callable[[str], ModuleType]:
+    """What loads a file of ``scripts``, which is no package, as a module: a new one each time."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, repository / "scripts" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -11,13 +11,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def collector(repository: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("messages", repository / "scripts" / "messages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def collector(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("messages")
 
 
 def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType, tmp_path: Path) -> None:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "size_lint.py"
-
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("size_lint", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 @pytest.fixture
-def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def lint(script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, looking at an empty package."""
-    module = loaded()
+    module = script("size_lint")
     monkeypatch.setattr(module, "PACKAGE", tmp_path)
     return module
 
@@ -55,5 +44,7 @@ def test_bounds(lint: ModuleType, tmp_path: Path, text: str, said: list[str]) ->
 
 
 @pytest.mark.long
-def test_the_package_keeps_to_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert loaded().main() == 0, capsys.readouterr().out
+def test_the_package_keeps_to_them(
+    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script("size_lint").main() == 0, capsys.readouterr().out

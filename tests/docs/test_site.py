@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tomllib
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
@@ -97,15 +98,15 @@ def test_everything_with_a_name_is_on_its_page(site: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_metrics_page_says_what_it_is_for(metric: str) -> None:
-    page = generated().metric_page(metric)
+def test_a_metrics_page_says_what_it_is_for(metric: str, script: Callable[[str], ModuleType]) -> None:
+    page = script("reference_pages").metric_page(metric)
     assert re.search(r"## When to use it\n\n.{40}", page)
     assert re.search(r"## When not\n\n.{40}", page)
     assert ">>> " in page
 
 
-def test_keys_say_what_they_take_and_mean() -> None:
-    page = generated().experiment_page(
+def test_keys_say_what_they_take_and_mean(script: Callable[[str], ModuleType]) -> None:
+    page = script("reference_pages").experiment_page(
         {
             "$defs": {
                 "Rule": {
@@ -122,16 +123,6 @@ def test_keys_say_what_they_take_and_mean() -> None:
     )
     assert "| `stopping` | mapping | – | When. |" in page
     assert "| `on` | `valid` | – | Where. |" in page
-
-
-def generated() -> object:
-    """The module of the hook, which is a script and no package."""
-    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "scripts" / "reference_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_picture_of_the_layers_is_the_contract() -> None:

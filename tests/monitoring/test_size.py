@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
-BENCHMARK = Path(__file__).resolve().parents[2] / "scripts" / "bench_monitor.py"
-
-
-def benchmark() -> Any:
-    spec = importlib.util.spec_from_file_location("bench_monitor", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 @pytest.mark.slow
-def test_four_million_rows_fit_into_four_gibibytes(tmp_path: Path) -> None:
-    bench = benchmark()
+def test_four_million_rows_fit_into_four_gibibytes(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    bench = script("bench_monitor")
     (tmp_path / "bench.yaml").write_text(bench.CONFIG)
     bench.write_log(tmp_path / "baseline.parquet", 1_000_000, 1)
     bench.write_log(tmp_path / "log.parquet", 4_000_000, 2)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,13 +38,8 @@ def project(repository: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def release(repository: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release", repository / "scripts" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def release(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("release")
 
 
 def parsed(repository: Path, name: str) -> Any:
