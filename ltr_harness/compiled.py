@@ -95,12 +95,22 @@ def _say_uncached() -> None:
 def _cache_class() -> type[Any]:
     """numba's cache of a function, with other files."""
     from numba.core.caching import FunctionCache
+    from numba.core.runtime import rtsys
 
     class CheckedCache(FunctionCache):  # type: ignore[misc]  # numba has no types
         def __init__(self, function: FunctionType) -> None:
             super().__init__(function)
             stamp = self._impl.locator.get_source_stamp()
             self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
+
+        def load_overload(self, signature: Any, target_context: Any) -> Any:
+            """What was kept, before numba imports what compiling takes, half a second with SciPy's linear algebra."""
+            rtsys.initialize(target_context)  # machine code allocates arrays through it
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(signature, target_context)
+            if found is None:
+                target_context.refresh()
+            return found
 
         def save_overload(self, signature: Any, data: Any) -> None:
             with suppress(OSError):  # a full disk: it is compiled again the next time

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ltr_harness import compiled
+from ltr_harness import compiled, evaluate
 
 SOURCE = """
 from ltr_harness.compiled import compiled
@@ -114,3 +116,17 @@ def test_a_place_that_is_lost_costs_the_keeping_alone(tmp_path: Path) -> None:
     (tmp_path / "__pycache__").rmdir()
     (tmp_path / "__pycache__").write_text("")
     assert first(3.0) == 1.5
+
+
+KEPT = """
+import sys
+import ltr_harness
+ltr_harness.evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])
+print(*{"scipy.linalg", "numba.np.arraymath"} & set(sys.modules))
+"""
+
+
+def test_what_is_kept_is_loaded_without_what_compiling_imports() -> None:
+    evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])  # kept from here on, at the latest
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
