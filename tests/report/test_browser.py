@@ -242,6 +242,43 @@ def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[.
     assert {page.locator(kind).first.evaluate(after) for kind in ("h2", "dt", "caption")} == {"avoid"}
 
 
+def test_tables_of_many_columns_are_printed_whole(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    metrics = [
+        f"{base}@{k}" for base in ("ndcg", "mrr", "map", "err(max_grade=4)", "recall") for k in (1, 3, 5, 10)
+    ]
+    entrants = [make_entrant(f"lgbm-model-{at}", 0.01 * at, metrics=metrics) for at in range(3)]
+    page = open_page(write_report(make_data(entrants=entrants), tmp_path, ["html"]))
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 1000})
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    widths = "Object.fromEntries([...document.querySelectorAll('main table')].map((one) => [one.id, one.offsetWidth]))"
+    wide = {name: width for name, width in page.evaluate(widths).items() if width > 703}
+    assert wide == {}
+    sizes = [
+        page.locator(f"#table-{name} td").nth(1).evaluate("(one) => getComputedStyle(one).fontSize")
+        for name in ("fixed_k", "metrics")
+    ]
+    assert [float(size.removesuffix("px")) for size in sizes] == [
+        pytest.approx(points * 4 / 3, abs=0.01) for points in (8.5, 4.5)
+    ]
+
+
+def test_the_strip_of_sections_says_that_it_goes_on(report_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
+    shade = "getComputedStyle(document.querySelector('nav'), '::after').content"
+    assert page.evaluate(shade) == "none"
+    page.set_viewport_size({"width": 400, "height": 900})
+    until(page, f"{shade} === '\"\"'", seconds=5)
+    assert page.locator("nav").evaluate("one => getComputedStyle(one, '::after').top") == "0px"
+    page.evaluate("document.querySelector('nav ol').scrollLeft = 9999")
+    until(page, f"{shade} === 'none'", seconds=5)
+
+
 def test_what_was_opened_is_open_the_next_time(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path, color_scheme="light")  # usual pages forget
     table = page.locator("#table-metrics_intervals")

@@ -51,15 +51,16 @@
     }
   }
 
-  // A table wider than the page says so: in words, by a shade where columns are hidden, and to screen readers.
-  for (const area of all(".table")) {
+  // A table wider than the page says so: in words, by a shade where columns are hidden, and to screen readers. So do
+  // the sections' names in a narrow window, by the shade.
+  for (const area of all(".table, nav ol")) {
     const frame = area.parentElement, table = area.firstElementChild, label = area.getAttribute("aria-label");
     const tell = () => {
       const hidden = area.scrollWidth - area.clientWidth;
-      frame.style.setProperty("--head", `${area.offsetTop + table.tHead.offsetTop}px`);
+      if (table.tHead) frame.style.setProperty("--head", `${area.offsetTop + table.tHead.offsetTop}px`);
       frame.classList.toggle("hidden-left", area.scrollLeft > 1);
       frame.classList.toggle("hidden-right", area.scrollLeft < hidden - 1);
-      area.setAttribute("aria-label", hidden > 1 ? `${label} (scrolls sideways)` : label);
+      if (label) area.setAttribute("aria-label", hidden > 1 ? `${label} (scrolls sideways)` : label);
     };
     area.addEventListener("scroll", tell, { passive: true });
     const sizes = new ResizeObserver(tell);
@@ -95,15 +96,14 @@
     const room = Math.floor((width - 62 - each - (22 + each) * (columns - 1)) / columns);
     return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
   };
-  const draw = async (plot) => {
+  const draw = async (plot, room) => {
     const name = plot.dataset.chart;
     const embed = (width) => window.vegaEmbed(plot, fitted(structuredClone(specs[name]), width), {
       actions: false, ast: true, config: theme, defaultStyle: false, mode: "vega-lite", renderer: "svg",
       tooltip: { disableDefaultStyle: true },
     });
-    const room = plot.clientWidth;
     let done = await embed(room);
-    const over = plot.querySelector("svg").clientWidth - room;
+    const over = plot.querySelector("svg").width.baseVal.value - room; // as written: asking the page lays it out anew
     if (over > 0 && specs[name].facet) { // a font whose labels are wider than `fitted` takes them to be
       done.finalize();
       done = await embed(room - over);
@@ -111,15 +111,16 @@
     views.get(name)?.finalize();
     views.set(name, done.view);
     plot.dataset.drawn = "yes";
-    tell(done.view);
+    if (picked.size) tell(done.view);
   };
   const plots = all(".plot");
-  // One at a time, in between what the reader does: the page is there before its charts are.
-  const idle = () => new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
+  // The page is there before its charts are; then one at a time, so that what the reader does comes in between.
   const drawAll = async () => {
-    for (const plot of plots) {
-      await idle();
-      await draw(plot).catch((problem) => {
+    await new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
+    const rooms = plots.map((plot) => plot.clientWidth);
+    for (const [at, plot] of plots.entries()) {
+      await new Promise((go) => setTimeout(go));
+      await draw(plot, rooms[at]).catch((problem) => {
         plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
         console.error(problem);
       });
