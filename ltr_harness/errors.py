@@ -10,7 +10,7 @@ HarnessError                what went wrong, in the words of the person who has 
 │   └── MissingExtraError   an optional package that is not installed
 ├── TrainingError           exit 1: a model failed while training; what finished is kept
 ├── FetchError              exit 1: a download failed; what arrived is kept
-└── GateError              exit 3: a condition given with --fail-if does not hold
+└── GateError              exit 3: a condition given with --fail-if or --max-loss does not hold
 """
 
 from __future__ import annotations
@@ -107,6 +107,6 @@ class FetchError(HarnessError):
 
 
 class GateError(HarnessError):
-    """A gate given with --fail-if does not hold."""
+    """A gate given with --fail-if or --max-loss does not hold."""
 
     exit_code = 3

@@ -1,1 +1,1 @@
-"""Finished runs in the forms that other tools read; nothing else in the harness knows these tools."""
+"""Finished runs and their models in the forms that other tools read; nothing else in the harness knows these tools."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
+from ltr_harness.cli.commands.export_model import to_model
 from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of, plural
 
@@ -20,11 +21,15 @@ _runs = click.argument("runs", type=click.Path(path_type=Path))
     epilog="""\b
 Examples:
   ltr-harness export requirements RUN > requirements.txt
+  ltr-harness export model RUN --to onnx -o model.onnx
   ltr-harness export mlflow runs/quickstart --to sqlite:///mlflow.db
 """,
 )
 def command() -> None:
-    """Stored runs for other tools: the packages they used, or all of them to MLflow."""
+    """Stored runs for other tools: a model for a search engine, the packages used, or all to MLflow."""
+
+
+command.add_command(to_model)
 
 
 @command.command("requirements")

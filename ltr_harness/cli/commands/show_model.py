@@ -59,7 +59,7 @@ def importance(
     from ltr_harness.rankers.tree_model import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
-    stored, model, split = _loaded(run, trust, data, reader_name, reader_options)
+    stored, model, split = loaded(run, trust, data, reader_name, reader_options)
     measured = parse_metric(metric or stored.record.primary)
     effects = permutation_importance(model, split, measured, repeats=repeats)
     shares: dict[str, dict[str, float]] = {}
@@ -121,7 +121,7 @@ def why(
 
     from ltr_harness.runs import insight
 
-    _, model, split = _loaded(run, trust, data, reader_name, reader_options)
+    _, model, split = loaded(run, trust, data, reader_name, reader_options)
     if not rows:
         at = np.flatnonzero(split.groups.ids.astype(str) == query)
         first, end = (
@@ -184,7 +184,7 @@ def trees(
     from ltr_harness.rankers.tree_model import TreeModel
     from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
 
-    stored, model, split = _loaded(run, trust, data, reader_name, reader_options)
+    stored, model, split = loaded(run, trust, data, reader_name, reader_options)
     metrics = [parse_metric(name) for name in names or (stored.record.primary,)]
     cuts = quality_by_trees(model, split, metrics)
     cost = microseconds_per_row(model, split.features)
@@ -205,10 +205,18 @@ def trees(
     return 0
 
 
-def _loaded(
+def loaded(
     path: Path, trust: bool, data: Path | None, reader_name: str | None, reader_options: tuple[str, ...]
 ) -> tuple[Run, FittedModel, RankingDataset]:
-    """The run, its model, and the rows to look at with the model's columns."""
+    """The run, its model, and the rows to look at with the model's columns.
+
+    Args:
+        path: of the run.
+        trust: whether code that it names may be executed.
+        data: labelled rows; the run's test split if None.
+        reader_name: how to read them; guessed from the file if None.
+        reader_options: of the reader, each ``key=value``.
+    """
     from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
 

@@ -1,0 +1,190 @@
+"""A trained model of trees as plain arrays, whatever library grew it, and its scores by that library's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compiled import compiled
+
+LEAF = -1
+NEVER, ZERO, NAN = 0, 1, 2
+"""What counts as missing at a node: nothing (NaN is read as 0), zero and NaN, or NaN alone; LightGBM's numbers."""
+
+_ZERO = float(np.float32(1e-35))  # LightGBM's zero
+
+
+class Split(NamedTuple):
+    """An inner node as `Tree.grown` asks for it; `left` and `right` are whatever stands for the nodes below."""
+
+    feature: int
+    threshold: float
+    missing_left: bool
+    left: Any
+    right: Any
+    missing_type: int = NAN
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree, an array element for each node; the root is the first.
+
+    Attributes:
+        feature: int32, the column that is looked at; -1 at leaves.
+        threshold: float64, what it is compared with.
+        left, right: int32, the nodes below; -1 at leaves.
+        missing_left: bool, whether a missing value goes left.
+        missing_type: int8, what counts as missing: `NEVER`, `ZERO` or `NAN`.
+        value: float64, of leaves; 0 elsewhere.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    missing_type: NDArray[np.int8]
+    value: NDArray[np.float64]
+
+    @classmethod
+    def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
+        """A tree from whatever form nests its nodes, in the order in which they are come by, left before right.
+
+        Args:
+            root: of the form.
+            node_of: what stands at a place of it: a split, or a leaf's value.
+
+        Example:
+            >>> def node_of(place):
+            ...     return Split(0, place[0], True, *place[1:]) if isinstance(place, list) else place
+            >>> tree = Tree.grown([0.5, 1.0, 2.0], node_of)
+            >>> tree.value.tolist(), tree.left.tolist()
+            ([0.0, 1.0, 2.0], [1, -1, -1])
+        """
+        rows: list[list[Any]] = []
+        waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
+        while waiting:
+            place, above, side = waiting.pop()
+            if above >= 0:
+                rows[above][side] = len(rows)
+            node = node_of(place)
+            if isinstance(node, Split):
+                waiting += [(node.right, len(rows), 3), (node.left, len(rows), 2)]
+                rows.append([node.feature, node.threshold, -1, -1, node.missing_left, node.missing_type, 0.0])
+            else:
+                rows.append([LEAF, 0.0, -1, -1, False, NAN, node])
+        return cls.of(*zip(*rows, strict=True))
+
+    @classmethod
+    def of(cls, *columns: Any) -> Self:
+        """A tree of its seven columns, whatever types they have."""
+        kinds = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.int8, np.float64)
+        return cls(*(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+
+    @property
+    def n_leaves(self) -> int:
+        return int(np.count_nonzero(self.feature == LEAF))
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees whose values are added, and the rules by which whoever evaluates them goes down.
+
+    Attributes:
+        feature_names: of the columns, as in the data.
+        trees: in the order in which they are added.
+        base_score: what is added to their sum.
+        comparison: what goes left: values ``<=`` the threshold (LightGBM, CatBoost), or ``<`` (XGBoost).
+        float32: whether features are rounded to float32 before they are compared (XGBoost, CatBoost).
+        float32_sum: whether sums are rounded to float32 after each tree (XGBoost).
+    """
+
+    feature_names: tuple[str, ...]
+    trees: tuple[Tree, ...]
+    base_score: float = 0.0
+    comparison: Literal["<=", "<"] = "<="
+    float32: bool = False
+    float32_sum: bool = False
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(tree.n_leaves for tree in self.trees)
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`.
+
+        Args:
+            features: (n_rows, n_features), NaN for missing.
+        """
+        rows = np.asarray(features, dtype=np.float64)
+        if self.float32:
+            with np.errstate(over="ignore"):
+                rows = rows.astype(np.float32).astype(np.float64)
+        return _summed(rows, float(self.base_score), self.comparison == "<", self.float32_sum, *self._flat)
+
+    @cached_property
+    def _flat(self) -> tuple[NDArray[Any], ...]:
+        """Where each tree begins, and the arrays of all trees one after the other."""
+        sizes = [tree.feature.size for tree in self.trees]
+        starts = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+        shift = np.repeat(starts, sizes)
+
+        def joined(name: str, kind: Any) -> NDArray[Any]:
+            return np.concatenate([np.empty(0, kind), *(getattr(tree, name) for tree in self.trees)]).astype(
+                kind
+            )
+
+        return (
+            starts,
+            joined("feature", np.int32),
+            joined("threshold", np.float64),
+            joined("left", np.int64) + shift,
+            joined("right", np.int64) + shift,
+            joined("missing_left", np.bool_),
+            joined("missing_type", np.int8),
+            joined("value", np.float64),
+        )
+
+
+@compiled
+def _summed(
+    features: NDArray[np.float64],
+    base: float,
+    strict: bool,
+    single: bool,
+    roots: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    missing_left: NDArray[np.bool_],
+    missing_type: NDArray[np.int8],
+    value: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    out = np.empty(features.shape[0])
+    for row in range(features.shape[0]):
+        total = base
+        for root in roots:
+            node = root
+            while feature[node] >= 0:
+                x = features[row, feature[node]]
+                kind = missing_type[node]
+                if np.isnan(x) and kind != 2:
+                    x = 0.0
+                if np.isnan(x) or (kind == 1 and abs(x) <= _ZERO):
+                    goes_left = missing_left[node]
+                elif strict:
+                    goes_left = x < threshold[node]
+                else:
+                    goes_left = x <= threshold[node]
+                node = left[node] if goes_left else right[node]
+            total += value[node]
+            if single:
+                total = np.float64(np.float32(total))
+        out[row] = total
+    return out

@@ -1,0 +1,14 @@
+"""The forms that models are written in: one file each, one line in `FORMATS` each."""
+
+from ltr_harness.catalog import Catalog
+from ltr_harness.export.formats.model_format import ModelFormat as ModelFormat
+
+FORMATS = {
+    "json": "ltr_harness.export.formats.dump:Dump",
+}
+
+catalog = Catalog(
+    "format", FORMATS, "ltr_harness.formats", "ltr_harness.export.formats.model_format:ModelFormat"
+)
+
+__all__ = ["FORMATS", "ModelFormat", "catalog"]

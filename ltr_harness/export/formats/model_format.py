@@ -1,0 +1,51 @@
+"""What a form of models is: how one is written, and what the engine that reads the file computes from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.export.forest import Forest
+from ltr_harness.rankers.ranker import FittedModel
+
+Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From float64 (n_rows, n_features), NaN for missing, to float64 (n_rows,)."""
+
+
+class ModelFormat(ABC):
+    """One form. Its two halves know nothing of each other, so that the second can find the first in the wrong."""
+
+    name: ClassVar[str]
+
+    rules: ClassVar[tuple[str, ...]]
+    """How the engine evaluates, in plain lines: thresholds, comparison, missing values, arithmetic."""
+
+    @abstractmethod
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        """Write the file, and beside it, in the same folder, what the engine wants besides.
+
+        Args:
+            forest: the model's trees.
+            model: the same, with the library's own object, for forms that the library writes.
+            path: of the file; whatever else is written stands beside it.
+
+        Raises:
+            DataError: the form has no place for something that the model needs.
+        """
+
+    @abstractmethod
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        """What the engine computes from the written file alone.
+
+        Args:
+            path: of the file.
+            feature_names: of the columns that are handed to the result, as in the data.
+
+        Raises:
+            DataError: the engine would not read it.
+        """

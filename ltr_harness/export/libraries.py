@@ -1,0 +1,188 @@
+"""What LightGBM, XGBoost and CatBoost say of their trees, as a `Forest` that scores to the bit as they do."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.export.forest import LEAF, NAN, Forest, Split, Tree
+from ltr_harness.rankers.ranker import FittedModel
+
+_ONE_SCORE = "a ranking objective or squared error, whose score is a sum over trees"
+
+
+def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
+    """A fitted model's trees.
+
+    Args:
+        model: of LightGBM, XGBoost or CatBoost.
+        feature_names: of its columns.
+
+    Raises:
+        DataError: it has no trees, or is more than a sum of trees on numbers: of classes, with categorical splits or
+            with linear models in the leaves.
+    """
+    from ltr_harness.rankers.catboost_model import CatBoostModel
+    from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
+    from ltr_harness.rankers.xgboost.ranker import XGBoostModel
+
+    names = tuple(feature_names)
+    if isinstance(model, LightGBMModel):
+        return _of_lightgbm(model.booster.model_to_string(num_iteration=-1), names)
+    if isinstance(model, XGBoostModel):
+        return _of_xgboost(json.loads(model.booster.save_raw("json"))["learner"], names)
+    if isinstance(model, CatBoostModel):
+        return _of_catboost(model.booster, names)
+    raise _refused(f"a {type(model).__name__} has no trees", "a model of LightGBM, XGBoost or CatBoost")
+
+
+def _refused(found: str, expected: str = "", cure: str = "") -> DataError:
+    return DataError(Problem("export model", found, expected, cure))
+
+
+def _refuse_classes(n_scores: int) -> None:
+    if n_scores > 1:
+        found = f"the model has trees for each of {n_scores} classes, and its score is the expected grade"
+        raise _refused(found, _ONE_SCORE)
+
+
+def _refuse_categories(names: Sequence[str], columns: Sequence[int]) -> None:
+    if columns:
+        listed = ", ".join(repr(names[column]) for column in columns)
+        cure = "train without them (`exclude:`), or with columns of numbers in their place"
+        raise _refused(f"the model splits on categories of {listed}", "splits on numbers", cure)
+
+
+def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
+    head, *parts = text.partition("\nend of trees")[0].split("\nTree=")
+    about = dict(line.partition("=")[::2] for line in head.splitlines())
+    _refuse_classes(int(about["num_tree_per_iteration"]))
+    trees = [dict(line.partition("=")[::2] for line in part.splitlines()) for part in parts]
+    if any(tree.get("is_linear") == "1" for tree in trees):
+        raise _refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
+    return Forest(names, tuple(_lightgbm_tree(tree, names) for tree in trees))
+
+
+def _lightgbm_tree(tree: Mapping[str, str], names: Sequence[str]) -> Tree:
+    """Inner nodes first, then the leaves; LightGBM's number for leaf i is ~i."""
+
+    def column(name: str) -> NDArray[np.float64]:
+        return np.array(tree.get(name, "").split(), dtype=np.float64)
+
+    values = column("leaf_value")
+    if values.size == 1:  # a tree that never split says no more than its value
+        return Tree.of([LEAF], [0.0], [-1], [-1], [False], [NAN], values)
+    decision = column("decision_type").astype(np.int8)
+    feature = column("split_feature").astype(np.int64)
+    _refuse_categories(names, np.unique(feature[(decision & 1) != 0]).tolist())
+    n_inner, leaves = feature.size, np.full(values.size, -1)
+
+    def child(name: str) -> NDArray[np.int64]:
+        at = column(name).astype(np.int64)
+        return np.concatenate([np.where(at < 0, n_inner + ~at, at), leaves])
+
+    return Tree.of(
+        np.concatenate([feature, leaves]),
+        np.concatenate([column("threshold"), np.zeros(values.size)]),
+        child("left_child"),
+        child("right_child"),
+        np.concatenate([(decision & 2) != 0, np.zeros(values.size, bool)]),
+        np.concatenate([(decision >> 2) & 3, np.full(values.size, NAN)]),
+        np.concatenate([np.zeros(n_inner), values]),
+    )
+
+
+_LOGIT: Final = ("binary:logistic", "reg:logistic")
+_LOG: Final = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
+
+
+def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
+    booster = learner["gradient_booster"]
+    if booster["name"] == "gblinear":
+        raise _refused("gblinear has no trees", "booster gbtree or dart")
+    about = learner["learner_model_param"]
+    _refuse_classes(max(int(about["num_class"]), int(about.get("num_target", 1))))
+    stated = json.loads(about["base_score"])  # since 3.1 a list
+    base, objective = float(stated[0] if isinstance(stated, list) else stated), learner["objective"]["name"]
+    if objective in _LOGIT:
+        base = -math.log(1 / base - 1)
+    elif objective in _LOG:
+        base = math.log(base)
+    grown = booster.get("gbtree", booster)["model"]["trees"]
+    weights = booster.get("weight_drop") or [1.0] * len(grown)
+    trees = [_xgboost_tree(tree, names, weight) for tree, weight in zip(grown, weights, strict=True)]
+    return Forest(names, tuple(trees), float(np.float32(base)), "<", float32=True, float32_sum=True)
+
+
+def _xgboost_tree(tree: Mapping[str, Any], names: Sequence[str], weight: float) -> Tree:
+    left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
+    is_leaf = left == -1
+    coded = np.asarray(tree["split_type"], dtype=bool) & ~is_leaf
+    _refuse_categories(names, np.unique(split[coded]).tolist())
+    numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
+    return Tree.of(
+        np.where(is_leaf, LEAF, split),
+        np.where(is_leaf, 0, numbers),
+        left,
+        tree["right_children"],
+        tree["default_left"],
+        np.full(left.size, NAN),
+        np.where(is_leaf, numbers * np.float32(weight), 0),
+    )
+
+
+def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
+    _refuse_classes(len(booster.classes_))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        booster.save_model(str(path), format="json")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    about = content["features_info"]
+    numeric = about.get("float_features") or []
+    coded = [one["flat_feature_index"] for one in about.get("categorical_features") or ()]
+    _refuse_categories(names, coded)
+    scale, [bias] = content["scale_and_bias"]
+    columns = [
+        (one["flat_feature_index"], one["nan_value_treatment"] != "AsTrue") for one in numeric
+    ]  # true is to the right
+
+    def split(node: Mapping[str, Any], left: Any, right: Any) -> Split:
+        return Split(*_at(columns, node), left, right)
+
+    def of_symmetric(tree: Mapping[str, Any]) -> Tree:
+        splits, values = tree.get("splits") or [], tree["leaf_values"]
+
+        def node_of(place: tuple[int, int]) -> Split | float:
+            level, leaf = place
+            if level == len(splits):
+                return float(values[leaf] * scale)
+            return split(splits[level], (level + 1, leaf), (level + 1, leaf | 1 << level))
+
+        return Tree.grown((0, 0), node_of)
+
+    def of_other(tree: Mapping[str, Any]) -> Tree:
+        def node_of(node: Mapping[str, Any]) -> Split | float:
+            if "split" not in node:
+                return float(node["value"] * scale)
+            return split(node["split"], node["left"], node["right"])
+
+        return Tree.grown(tree, node_of)
+
+    symmetric = content.get("oblivious_trees")
+    trees = [of_symmetric(tree) for tree in symmetric or ()] or [
+        of_other(tree) for tree in content.get("trees") or ()
+    ]
+    return Forest(names, tuple(trees), float(bias), float32=True)
+
+
+def _at(columns: Sequence[tuple[int, bool]], node: Mapping[str, Any]) -> tuple[int, float, bool]:
+    column, missing_left = columns[node["float_feature_index"]]
+    return column, float(node["border"]), missing_left

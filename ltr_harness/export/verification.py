@@ -1,0 +1,208 @@
+"""Does the engine that reads an exported file rank as the model does? The file is read back and asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import GateError, Problem
+from ltr_harness.export.formats.model_format import ModelFormat, Scores
+from ltr_harness.export.libraries import forest_of
+from ltr_harness.files import unfinished
+from ltr_harness.groups import QueryGroups
+from ltr_harness.metrics import Binding, Metric, bind
+from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.paired import paired_differences
+
+Floats = NDArray[np.float64]
+
+_SHARE = 0.1  # of the values that are taken away on the copy with missing values
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The model's own scores beside those of the written file, on the same rows.
+
+    Attributes:
+        n_queries: that were scored.
+        n_same_order: of these, in which all rows stand in the same order; rows of equal scores stand as in the data.
+        largest_difference: of a row's two scores.
+        offset: the median of file less model, such as a constant that the form leaves out; moves no row.
+        largest_beside_offset: of a row's two scores once the offset is taken away.
+        here: the metric's mean by the model's scores.
+        there: by the file's.
+        difference: mean over queries of there less here.
+        low, high: its 95 % interval over queries.
+        loss: how much worse the metric is there; negative where it is better.
+    """
+
+    n_queries: int
+    n_same_order: int
+    largest_difference: float
+    offset: float
+    largest_beside_offset: float
+    here: float
+    there: float
+    difference: float
+    low: float
+    high: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first two rows that stand in each other's place.
+
+    Attributes:
+        query: its id.
+        rows: two rows of it, from 0: what stands there by the model, and what by the file.
+        here: their scores by the model.
+        there: by the file.
+    """
+
+    query: str
+    rows: tuple[int, int]
+    here: tuple[float, float]
+    there: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What an exported file is worth.
+
+    Attributes:
+        metric: that was evaluated.
+        agreement: on the rows.
+        n_missing: values that are missing in the rows.
+        with_missing: the agreement on the queries that have missing values; None where there are none.
+        if_missing: on a copy of the rows without a tenth of their values, drawn at random.
+        first: where the order first differs; None where it nowhere does.
+    """
+
+    metric: str
+    agreement: Agreement
+    n_missing: int
+    with_missing: Agreement | None
+    if_missing: Agreement
+    first: Disagreement | None
+
+
+def export_model(
+    model: FittedModel,
+    split: RankingDataset,
+    metric: Metric,
+    form: ModelFormat,
+    path: Path,
+    max_loss: float | None = None,
+) -> Verification:
+    """Write a model in some form, read the file back, and put it in place once it is known what it is worth.
+
+    Args:
+        model: of trees.
+        split: labelled rows with the model's columns, which it was not trained on.
+        metric: whose loss counts.
+        form: to write.
+        path: of the file.
+        max_loss: what the metric may lose; if it loses more, no file is put in place and one from before stays.
+
+    Raises:
+        DataError: the form has no place for something that the model needs, or the engine would not read the file.
+        GateError: the metric loses more than `max_loss`.
+        OSError: the file cannot be written.
+    """
+    forest = forest_of(model, split.feature_names)
+    with unfinished(path.parent) as folder:
+        written = folder / path.name
+        form.write(forest, model, written)
+        verification = verified(model, form.read(written, split.feature_names), split, metric)
+        loss = verification.agreement.loss
+        if max_loss is not None and not loss <= max_loss:
+            found = f"{metric} loses {loss:.6f} in the form {form.name}, and {path} is not written"
+            cure = "without the option it is written and what differs is shown"
+            raise GateError(Problem(f"--max-loss {max_loss:g}", found, cure=cure))
+        companions = [one for one in sorted(folder.iterdir()) if one != written]
+        for one in [*companions, written]:  # the file itself last: it announces the others
+            one.replace(path.parent / one.name)
+    return verification
+
+
+def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:
+    """What a file's scores are worth beside the model's.
+
+    Args:
+        model: that was written.
+        there: what the engine computes from the file.
+        split: labelled rows with the model's columns.
+        metric: to evaluate both ways.
+    """
+    binding = bind([metric], split.judgments)
+    missing = np.isnan(split.features)
+    of_query = np.add.reduceat(missing.sum(axis=1), split.groups.boundaries[:-1]) > 0
+    drawn = np.random.Generator(np.random.Philox(key=[0, 0])).random(missing.shape) < _SHARE
+    fewer = np.where(drawn, np.float32(np.nan), split.features)
+    scores = model.score(split.features), there(split.features.astype(np.float64))
+    without = model.score(fewer), there(fewer.astype(np.float64))
+    every = np.ones(split.n_queries, dtype=bool)
+    return Verification(
+        metric=str(metric),
+        agreement=_agreement(*scores, binding, metric, every),
+        n_missing=int(missing.sum()),
+        with_missing=_agreement(*scores, binding, metric, of_query) if of_query.any() else None,
+        if_missing=_agreement(*without, binding, metric, every),
+        first=_first(*scores, split.groups),
+    )
+
+
+def _agreement(
+    here: Floats, there: Floats, binding: Binding, metric: Metric, chosen: NDArray[np.bool_]
+) -> Agreement:
+    """Of the chosen queries."""
+    groups, weights = binding.judgments.groups, binding.judgments.query_weights
+    values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)
+    differences = paired_differences(values[1], values[0])
+    weight = np.ones(groups.n_queries) if weights is None else weights
+    weight = weight / np.mean(weight, where=~np.isnan(differences))
+    low, high = t_interval(differences * weight)
+    mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
+    apart = (there - here)[np.repeat(chosen, groups.sizes)]
+    offset = float(np.median(apart))
+    moved = _order(here, groups) != _order(there, groups)
+    return Agreement(
+        n_queries=int(chosen.sum()),
+        n_same_order=int((chosen & ~np.logical_or.reduceat(moved, groups.boundaries[:-1])).sum()),
+        largest_difference=float(np.abs(apart).max()),
+        offset=offset,
+        largest_beside_offset=float(np.abs(apart - offset).max()),
+        here=mean_here,
+        there=mean_there,
+        difference=difference,
+        low=float(low),
+        high=float(high),
+        loss=-difference if metric.higher_is_better else difference,
+    )
+
+
+def _order(scores: Floats, groups: QueryGroups) -> NDArray[np.intp]:
+    """The rows of each query, the highest score first, equal scores as in the data."""
+    return np.lexsort((-scores, np.repeat(np.arange(groups.n_queries), groups.sizes)))
+
+
+def _first(here: Floats, there: Floats, groups: QueryGroups) -> Disagreement | None:
+    orders = _order(here, groups), _order(there, groups)
+    places = np.flatnonzero(orders[0] != orders[1])
+    if not places.size:
+        return None
+    a, b = (int(order[places[0]]) for order in orders)
+    query = int(np.searchsorted(groups.boundaries, a, side="right")) - 1
+    start = int(groups.boundaries[query])
+    return Disagreement(
+        str(groups.ids[query]),
+        (a - start, b - start),
+        (float(here[a]), float(here[b])),
+        (float(there[a]), float(there[b])),
+    )

@@ -1,0 +1,239 @@
+"""`export model`: what is written is read back, and what it loses is found, said and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, GateError
+from ltr_harness.export.formats import FORMATS, ModelFormat, catalog
+from ltr_harness.export.formats.dump import Dump
+from ltr_harness.export.libraries import forest_of
+from ltr_harness.export.verification import export_model, verified
+from ltr_harness.metrics import parse_metric
+from ltr_harness.rankers.ranker import FittedModel
+
+Trained = Callable[..., FittedModel]
+Rows = Callable[..., RankingDataset]
+
+FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+NDCG = parse_metric("ndcg@10")
+
+
+class Altered(Dump):
+    """The dump with one threshold changed after it was written, as a wrong converter would."""
+
+    name: ClassVar[str] = "altered"
+
+    def write(self, forest: Any, model: Any, path: Path) -> None:
+        super().write(forest, model, path)
+        content = json.loads(path.read_text())
+        content["tree_info"][0]["tree_structure"]["threshold"] = 1e9
+        path.write_text(json.dumps(content))
+        (path.parent / "companion.txt").write_text("what the engine wants besides")
+
+
+def test_the_same_scores_agree(trained: Trained, rows: Rows) -> None:
+    split, model = rows(1), trained("lightgbm")
+    found = verified(model, model.score, split, NDCG)
+    assert found.agreement.n_same_order == found.agreement.n_queries == 30
+    assert found.agreement.largest_difference == found.agreement.offset == found.agreement.loss == 0
+    assert found.first is None
+    assert found.n_missing == np.isnan(split.features).sum() > 0
+    assert found.with_missing is not None
+    assert found.if_missing.n_same_order == 30
+    assert verified(model, model.score, rows(1, missing=0.0), NDCG).with_missing is None
+
+
+def test_what_differs_is_counted_by_hand(trained: Trained, rows: Rows) -> None:
+    split, model = rows(1), trained("lightgbm")
+    here = model.score(split.features)
+    order = np.argsort(-here[20:40], kind="stable")
+    there = here + 0.5
+    there[20 + order[0]], there[20 + order[1]] = there[20 + order[1]], there[20 + order[0]] + 0.25
+    split = replace(split, features=np.nan_to_num(split.features))
+    model_scores = {id(here): here}
+
+    class Fixed:
+        def score(self, features: Any) -> Any:
+            return model_scores[id(here)]
+
+    found = verified(Fixed(), lambda features: there, split, NDCG)  # type: ignore[arg-type]
+    gap = here[20 + order[0]] - here[20 + order[1]]
+    assert found.agreement.n_same_order == 29
+    assert found.agreement.offset == 0.5
+    assert found.agreement.largest_difference == pytest.approx(0.75 + gap)
+    assert found.agreement.largest_beside_offset == pytest.approx(0.25 + gap)
+    assert found.first is not None
+    assert found.first.query == str(split.groups.ids[1])
+    assert found.first.rows == (order[0], order[1])
+    assert found.with_missing is None
+
+
+def test_a_worse_file_is_not_put_in_place(trained: Trained, rows: Rows, tmp_path: Path) -> None:
+    model, path = trained("lightgbm", num_leaves=2, rounds=1), tmp_path / "model.json"
+    path.write_text("from before")
+    with pytest.raises(GateError, match=r"ndcg@10 loses 0\.\d+ in the form altered, and .* is not written"):
+        export_model(model, rows(1), NDCG, Altered(), path, max_loss=0.001)
+    assert path.read_text() == "from before"
+    assert [one.name for one in tmp_path.iterdir()] == ["model.json"]
+    found = export_model(model, rows(1), NDCG, Altered(), path)
+    assert found.agreement.loss > 0.001
+    assert found.agreement.n_same_order < 30
+    assert found.first is not None
+    assert json.loads(path.read_text())["name"] == "tree"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["companion.txt", "model.json"]
+
+
+def test_a_metric_that_is_better_when_lower_loses_by_rising(trained: Trained, rows: Rows) -> None:
+    split, model = rows(1), trained("lightgbm")
+    tau = parse_metric("kendall_tau_distance")
+    found = verified(model, lambda features: -model.score(features), split, tau)
+    assert not tau.higher_is_better
+    assert found.agreement.loss == found.agreement.difference > 0
+
+
+def test_query_weights_weigh_the_difference(trained: Trained, rows: Rows) -> None:
+    split, model = rows(1), trained("lightgbm")
+    weights = np.where(np.arange(30) == 3, 1.0, 0.0)
+    weighed = replace(split, judgments=replace(split.judgments, query_weights=weights))
+    alone = split.take(np.array([3]))
+
+    def worse(features: Any) -> Any:
+        return -model.score(features)
+
+    assert verified(model, worse, weighed, NDCG).agreement.loss == pytest.approx(
+        verified(model, worse, alone, NDCG).agreement.loss
+    )
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_says_its_rules(name: str) -> None:
+    form = catalog.load(name)
+    assert issubclass(form, ModelFormat)
+    assert form.name == name
+    assert form.rules
+
+
+class TestDump:
+    """By the rules of Vespa's importers."""
+
+    @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+    def test_what_was_learned_from_missing_values_ranks_the_same(
+        self, library: str, trained: Trained, rows: Rows, tmp_path: Path
+    ) -> None:
+        found = export_model(trained(library), rows(1), NDCG, Dump(), tmp_path / "model.json", max_loss=0)
+        for one in (found.agreement, found.with_missing, found.if_missing):
+            assert one is not None
+            assert one.largest_beside_offset < 1e-6
+        content = json.loads((tmp_path / "model.json").read_text())
+        assert isinstance(content, dict if library == "lightgbm" else list)
+
+    def test_xgboosts_base_score_is_not_in_the_file_and_moves_nothing(
+        self, trained: Trained, rows: Rows, tmp_path: Path
+    ) -> None:
+        model = trained("xgboost", objective="rank:pairwise", base_score=0.75)
+        found = export_model(model, rows(1), NDCG, Dump(), tmp_path / "model.json").agreement
+        assert found.offset == pytest.approx(-0.75)
+        assert found.n_same_order > 25  # sums in float32 here tie where float64 does not
+        assert found.loss == 0
+
+    def test_vespa_sends_a_missing_value_elsewhere_if_training_had_none(
+        self, trained: Trained, rows: Rows, tmp_path: Path
+    ) -> None:
+        split = rows(1, missing=0.0)
+        found = export_model(trained("lightgbm", missing=0.0), split, NDCG, Dump(), tmp_path / "model.json")
+        assert found.agreement.largest_difference == 0
+        assert found.if_missing.n_same_order < 30
+
+    def test_zero_as_missing_is_not_heeded(self, trained: Trained, rows: Rows, tmp_path: Path) -> None:
+        model = trained("lightgbm", zero_as_missing=True)
+        found = export_model(model, rows(1), NDCG, Dump(), tmp_path / "model.json")
+        assert found.agreement.n_same_order < 30
+        assert found.first is not None
+
+    def test_a_value_on_a_threshold_goes_right_where_lightgbm_goes_left(
+        self, trained: Trained, rows: Rows, tmp_path: Path
+    ) -> None:
+        model, split = trained("lightgbm"), rows(1)
+        forest = forest_of(model, split.feature_names)
+        Dump().write(forest, model, tmp_path / "model.json")
+        tree = forest.trees[0]
+        features = np.zeros((1, 5))
+        features[0, tree.feature[0]] = tree.threshold[0]
+        there = Dump().read(tmp_path / "model.json", split.feature_names)(features)
+        features[0, tree.feature[0]] = np.nextafter(tree.threshold[0], np.inf)
+        assert there == forest.scores(features)
+
+    def test_catboost_has_no_such_dump(self, trained: Trained, rows: Rows, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="Vespa reads dumps of LightGBM and XGBoost"):
+            export_model(trained("catboost"), rows(1), NDCG, Dump(), tmp_path / "model.json")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestCommand:
+    @pytest.fixture
+    def run(self) -> Path:
+        [path] = FROZEN.glob("lgbm--*")
+        return path
+
+    def test_it_writes_the_file_and_says_what_it_is_worth(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        code, out, err = ltr("export", "model", run, "--to", "json", "-o", tmp_path / "model.json")
+        assert code == 0, err
+        assert "24 of 24" in out
+        assert "if a tenth were missing" in out
+        assert "Vespa compares with <" in err
+        assert (tmp_path / "model.json").is_file()
+
+    def test_json(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        path = tmp_path / "model.json"
+        code, out, err = ltr("export", "model", run, "--to", "json", "-o", path, "-m", "mrr@5", "--json")
+        assert code == 0, err
+        content = json.loads(out)
+        assert content["metric"] == "mrr@5"
+        assert content["agreement"]["n_same_order"] == content["agreement"]["n_queries"] == 24
+        assert content["with_missing"] is content["first"] is None
+        assert len(content["rules"]) == 4
+
+    def test_other_rows(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        rows = pd.read_csv(FROZEN / "rows.csv").assign(
+            query_id=np.repeat([0, 1], 30), label=np.arange(60) % 3
+        )
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        arguments = ["--to", "json", "-o", tmp_path / "m", "--data", tmp_path / "rows.csv"]
+        code, out, err = ltr("export", "model", run, *arguments)
+        assert code == 0, err
+        assert "2 of 2" in out
+
+    def test_a_loss_is_exit_3(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        own = tmp_path / "own.py"
+        own.write_text(
+            "from ltr_harness.export.formats.dump import Dump\n\n\n"
+            "class Reversed(Dump):\n"
+            "    def read(self, path, feature_names):\n"
+            "        scores = super().read(path, feature_names)\n"
+            "        return lambda features: -scores(features)\n"
+        )
+        path = tmp_path / "model.json"
+        arguments = ["export", "model", run, "--to", f"{own}:Reversed", "-o", path]
+        code, out, err = ltr(*arguments, "--max-loss", "0.01")
+        assert code == 3
+        assert out == ""
+        assert "--max-loss 0.01: ndcg@10 loses 0." in err
+        assert not path.exists()
+        code, out, _ = ltr(*arguments)
+        assert code == 0
+        assert "for example query" in out
+
+    def test_an_unknown_format_is_met_with_the_nearest(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        code, _, err = ltr("export", "model", run, "--to", "jsno", "-o", tmp_path / "m")
+        assert code == 2
+        assert "unknown format 'jsno'; did you mean 'json'?" in err
