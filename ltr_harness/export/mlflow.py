@@ -1,4 +1,4 @@
-"""Finished runs into an MLflow store: parameters, history, means, every file of the run, the report."""
+"""Finished runs into an MLflow store: parameters, history, means, every file, the report, a model that loads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
+from ltr_harness.export.mlflow_model import log_model, why_none
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.packages import requirements
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 _AT_ONCE = {"metrics": 1000, "params": 100}  # what MLflow takes in one call
 _LONGEST_VALUE = 6000
+_MODEL = "ltr_harness.model"
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,28 @@ class Exported:
         experiment: its name there.
         added: folders of runs that were not there yet.
         present: folders of runs that were there already, by their identity.
+        models: folder of a run to the URI of its model there.
+        without_model: folder of a run to why it has none.
     """
 
     uri: str
     experiment: str
     added: tuple[str, ...]
     present: tuple[str, ...]
+    models: dict[str, str] = field(default_factory=dict)
+    without_model: dict[str, str] = field(default_factory=dict)
 
 
-def export(folder: Path, *, uri: str | None = None, experiment: str | None = None) -> Exported:
+def export(
+    folder: Path, *, uri: str | None = None, experiment: str | None = None, models: bool = True
+) -> Exported:
     """Log stored runs to MLflow, each once however often this is called.
 
     Args:
         folder: a run folder, or an experiment's folder: then its runs stand below one that carries the report.
         uri: the tracking store; by default what MLflow itself would take (``MLFLOW_TRACKING_URI``).
         experiment: what it is called in MLflow; by default as here.
+        models: log each run's model, too, as a pyfunc.
 
     Raises:
         DataError: there are no runs.
@@ -70,6 +79,8 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
     name = experiment or runs[0].record.experiment
     added: list[str] = []
     present: list[str] = []
+    logged: dict[str, str] = {}
+    without: dict[str, str] = {}
     with _failures(used, added):
         to = _experiment(client, name, used)
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
@@ -80,12 +91,31 @@ def export(folder: Path, *, uri: str | None = None, experiment: str | None = Non
                 # models of one configuration are the same but for their name
                 "ltr_harness.folder": folder_name(record.model, record.fold, record.seed, record.identity),
             }
-            if _found(client, to, identity):
-                present.append(run.path.name)
-            else:
-                _log(client, to, run, identity, parent)
-                added.append(run.path.name)
-    return Exported(used, name, tuple(added), tuple(present))
+            there = _found(client, to, identity)
+            (present if there else added).append(run.path.name)
+            run_id = there or _log(client, to, run, identity, parent)
+            if models and (why := why_none(record)):
+                without[run.path.name] = why
+            elif models:
+                logged[run.path.name] = _model(client, used, run, run_id)
+    return Exported(used, name, tuple(added), tuple(present), logged, without)
+
+
+def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
+    """The URI of a run's model, logged unless it is there already."""
+    import mlflow
+
+    stored = client.get_run(run_id).data.tags.get(_MODEL)
+    if stored is not None:
+        return str(stored)
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)  # models are logged to no other
+    try:
+        model = log_model(client, run, run_id)
+    finally:
+        mlflow.set_tracking_uri(before)
+    client.set_tag(run_id, _MODEL, model)
+    return model
 
 
 def _refuse_links(paths: Iterable[Path]) -> None:
@@ -199,7 +229,8 @@ def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
 
 def _log(
     client: MlflowClient, experiment: str, run: Run, identity: Mapping[str, str], parent: str | None
-) -> None:
+) -> str:
+    """The MLflow run that a run became."""
     from mlflow.entities import Param
 
     record = run.record
@@ -215,7 +246,7 @@ def _log(
     }
     name = f"{record.model}, {record.fold}, seed {record.seed}"
     created = client.create_run(experiment, start_time=began, tags=tags, run_name=name)
-    to = created.info.run_id
+    to = str(created.info.run_id)
     params = parameters(record)
     legal = legal_names(params)
     for part in _parts([Param(legal[key], value) for key, value in params.items()], _AT_ONCE["params"]):
@@ -226,6 +257,7 @@ def _log(
     if record.packages:
         client.log_text(to, requirements([run]), "requirements.txt")
     client.set_terminated(to, "FINISHED" if record.status == "complete" else "FAILED", ended)
+    return to
 
 
 def parameters(record: Record) -> dict[str, str]:

@@ -72,6 +72,23 @@ def requirements(runs: Sequence[Run]) -> str:
     return "\n".join([*map(printable, _heading(runs)), *pins]) + "\n"
 
 
+def pins(run: Run, names: Iterable[str]) -> list[str]:
+    """Some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``.
+
+    Args:
+        run: whose record lists them.
+        names: of distributions; what it did not use is left out.
+
+    Raises:
+        DataError: the record lists what is no package and its version.
+    """
+    used = run.record.packages
+    wanted = [one for name in names for one in (name, f"{name}-cpu") if one in used]
+    for name in wanted:
+        _check(run, name, used[name])
+    return [f"{name}=={used[name]}" for name in wanted]
+
+
 def _check(run: Run, name: str, version: str) -> None:
     """Refuses what pip would take for an option, an address or another line.
 

@@ -59,19 +59,23 @@ def to_requirements(runs: Path, output: Path | None) -> int:
     "--to", "uri", help="Tracking store, such as sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
 @click.option("--experiment", help="Its name in MLflow; default: as here.")
+@click.option(
+    "--models/--no-models", default=True, help="Log each run's model, too; the default is to do so."
+)
 @options.as_json
-def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool) -> int:
+def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool, as_json: bool) -> int:
     """Log stored runs to MLflow, each once however often it is called.
 
     RUNS is a run folder, or an experiment's folder: then its runs stand below one that carries the report. Logged
-    are parameters, the history round by round, means on test, and every file of the run, per_query.parquet among
-    them. In names, `ndcg@10` becomes `ndcg_at_10`. Needs the extra `mlflow`.
+    are parameters, the history round by round, means on test, every file of the run, per_query.parquet among
+    them, and its model, which `mlflow.pyfunc.load_model` loads where nothing of the harness is installed. In names,
+    `ndcg@10` becomes `ndcg_at_10`. Needs the extra `mlflow`.
     """
     from dataclasses import asdict
 
     from ltr_harness.export.mlflow import export
 
-    exported = export(runs, uri=uri, experiment=experiment)
+    exported = export(runs, uri=uri, experiment=experiment, models=models)
     if as_json:
         say(json.dumps(asdict(exported), indent=2))
     else:
@@ -83,4 +87,8 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, as_json: bool
         say(
             f"{count_of(len(exported.added), 'run')} to the experiment {exported.experiment!r} of {exported.uri}{there}"
         )
+        for name, model in exported.models.items():
+            say(f"{name}: {model}")
+        for name, why in exported.without_model.items():
+            say(f"{name}: no model, {why}")
     return 0

@@ -1,0 +1,138 @@
+"""Scores rows with a model that `ltr-harness export mlflow` stored; a copy of this file stands beside each model.
+
+It needs NumPy, pandas and the library that trained the model, and nothing of the harness. Its scores are those of the
+harness to the bit: values are rounded to float32, and the score of a model of classes is the expected grade.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Score = Callable[[NDArray[np.float32]], Any]
+
+ABOUT = "ranker.json"
+
+
+def _load_pyfunc(path: str) -> StoredModel:
+    """What MLflow calls: the model in a folder."""
+    return StoredModel(Path(path))
+
+
+class StoredModel:
+    """A model and the columns that it scores."""
+
+    def __init__(self, folder: Path) -> None:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        self._features: list[str] = about["features"]
+        self._codes = {
+            name: {text: float(code) for code, text in enumerate(texts)}
+            for name, texts in about["categories"].items()
+        }
+        self._score = _READERS[about["ranker"]](folder / about["file"])
+
+    def predict(self, rows: pd.DataFrame, params: dict[str, Any] | None = None) -> NDArray[np.float64]:
+        """Scores, higher ranks first.
+
+        Args:
+            rows: a column for each feature, missing values NaN; texts where training had texts.
+            params: none are known.
+
+        Returns:
+            float64 (n_rows,).
+        """
+        matrix = np.empty((len(rows), len(self._features)), dtype=np.float32)
+        for column, name in enumerate(self._features):
+            codes = self._codes.get(name)
+            matrix[:, column] = rows[name] if codes is None else rows[name].map(codes)
+        if not len(matrix):
+            return np.empty(0)
+        return np.asarray(self._score(matrix), dtype=np.float64)
+
+
+def _lightgbm(path: Path) -> Score:
+    import lightgbm
+
+    booster = lightgbm.Booster(model_file=path)
+    rounds = booster.current_iteration()
+    if booster.num_model_per_iteration() > 1:
+        return lambda matrix: _expected_grade(booster.predict(matrix, num_iteration=rounds))
+    return lambda matrix: booster.predict(matrix, raw_score=True, num_iteration=rounds)
+
+
+def _xgboost(path: Path) -> Score:
+    import xgboost
+
+    booster = xgboost.Booster(model_file=path)
+    learner = json.loads(booster.save_config())["learner"]
+    if int(learner["learner_model_param"]["num_class"]) > 1:
+        return lambda matrix: _expected_grade(booster.inplace_predict(matrix))
+    return lambda matrix: booster.inplace_predict(matrix, predict_type="margin")
+
+
+def _catboost(path: Path) -> Score:
+    import catboost
+    import pandas as pd
+
+    booster = catboost.CatBoost()
+    booster.load_model(str(path))
+    coded, names, grades = (
+        booster.get_cat_feature_indices(), booster.feature_names_, list(booster.classes_),
+    )  # fmt: skip
+
+    def score(matrix: NDArray[np.float32]) -> Any:
+        table: Any = matrix
+        if coded:
+            table = pd.DataFrame(matrix, columns=names)
+            for column in coded:
+                codes = matrix[:, column]
+                table[names[column]] = np.where(np.isnan(codes), -1, codes).astype(np.int64)
+        if grades:
+            return _expected_grade(booster.predict(table, prediction_type="Probability"), grades)
+        return booster.predict(table, prediction_type="RawFormulaVal")
+
+    return score
+
+
+def _linear(path: Path) -> Score:
+    model = json.loads(path.read_text())
+    columns, centre, weights = model["columns"], np.array(model["centre"]), np.array(model["weights"])
+
+    def score(matrix: NDArray[np.float32]) -> Any:
+        values = matrix[:, columns].astype(np.float64) - centre
+        return (np.where(np.isnan(values), 0, values) * weights).sum(axis=1)
+
+    return score
+
+
+def _feature(path: Path) -> Score:
+    model = json.loads(path.read_text())
+
+    def score(matrix: NDArray[np.float32]) -> Any:
+        values = matrix[:, model["column"]].astype(np.float64)
+        values = -values if model["ascending"] else values
+        return np.where(np.isnan(values), -np.inf, values)
+
+    return score
+
+
+def _expected_grade(probabilities: Any, grades: list[float] | None = None) -> Any:
+    shares = np.ascontiguousarray(probabilities, dtype=np.float64)
+    return (shares * (np.arange(shares.shape[1]) if grades is None else grades)).sum(axis=1)
+
+
+_READERS = {
+    "catboost": _catboost,
+    "feature": _feature,
+    "lightgbm": _lightgbm,
+    "linear": _linear,
+    "xgboost": _xgboost,
+}

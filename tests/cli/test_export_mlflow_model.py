@@ -1,0 +1,278 @@
+"""The model that `export mlflow` logs scores as the stored one does, to the bit, without the harness."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness import Run, load_run, run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import HarnessError
+from ltr_harness.export import pyfunc
+from ltr_harness.export.mlflow_model import why_none, write_model
+from ltr_harness.runs import find_runs
+from ltr_harness.runs.packages import pins
+
+FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+
+
+def exported(run: Run, folder: Path) -> pyfunc.StoredModel:
+    folder.mkdir()
+    write_model(run, folder)
+    return pyfunc._load_pyfunc(str(folder))
+
+
+@pytest.mark.parametrize("model", ["lgbm", "xgb"])
+def test_a_stored_model_scores_as_it_did(model: str, tmp_path: Path) -> None:
+    [run] = [run for run in find_runs(FROZEN) if run.record.model == model]
+    rows = pd.read_csv(FROZEN / "rows.csv")
+    expected = json.loads((FROZEN / "expected.json").read_text())["models"][model]["scores"]
+    shuffled = rows.assign(more=1)[["more", *rows.columns[::-1]]]  # columns go by their names
+    loaded = exported(run, tmp_path / "model")
+    assert loaded.predict(shuffled).tolist() == expected == run.score(rows).tolist()
+    assert loaded.predict(rows.iloc[:0]).shape == (0,)
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "model.txt" if model == "lgbm" else "model.ubj",
+        "ranker.json",
+    ]
+
+
+def test_a_changed_model_is_not_exported(tmp_path: Path) -> None:
+    run = find_runs(Path(shutil.copytree(FROZEN, tmp_path / "v1")))[0]
+    path = run.path / "model.txt"
+    path.write_text(path.read_text().replace("leaf_value=", "leaf_value=1", 1))
+    (tmp_path / "model").mkdir()
+    with pytest.raises(HarnessError, match="not the file its record"):
+        write_model(run, tmp_path / "model")
+    assert not list((tmp_path / "model").iterdir())
+
+
+def test_a_model_that_would_score_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = find_runs(FROZEN)[0]
+    monkeypatch.setitem(pyfunc._READERS, run.record.ranker, lambda path: lambda matrix: matrix[:, 0])
+    with pytest.raises(HarnessError, match=r"scores rows otherwise once it is exported; use --no-models"):
+        exported(run, tmp_path / "model")
+
+
+def test_which_runs_have_no_model_and_why() -> None:
+    record = find_runs(FROZEN)[0].record
+    assert why_none(record) == ""
+    assert why_none(record.model_copy(update={"status": "failed"})) == "it failed"
+    assert why_none(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
+        "the ranker ./mine.py:Mine scores no features, or by code of your own"
+    )
+    assert why_none(record.model_copy(update={"features": []})).endswith("older version, lists no features")
+    assert why_none(record.model_copy(update={"packages": {}})).endswith("older version, lists no packages")
+
+
+def test_packages_are_pinned_to_what_the_run_used() -> None:
+    run = find_runs(FROZEN)[0]
+    packages = {"xgboost-cpu": "3.2.0", "numpy": "2.0", "scipy": "1.15"}
+    run = dataclasses.replace(run, record=run.record.model_copy(update={"packages": packages}))
+    assert pins(run, ["numpy", "xgboost", "pandas"]) == ["numpy==2.0", "xgboost-cpu==3.2.0"]
+
+
+# --- every ranker, on rows with texts, missing values and numbers that float32 does not hold ---
+
+TREES: dict[str, Any] = {"preset": "small"}
+MODELS: dict[str, dict[str, Any]] = {
+    "lightgbm": {"ranker": "lightgbm", "objective": "lambdarank", **TREES},
+    "xgboost": {"ranker": "xgboost", "objective": "rank:ndcg", **TREES},
+    "catboost": {"ranker": "catboost", "objective": "YetiRank"},
+    "lightgbm-classes": {"ranker": "lightgbm", "objective": "multiclass", **TREES},
+    "xgboost-classes": {"ranker": "xgboost", "objective": "multi:softprob", **TREES},
+    "catboost-classes": {"ranker": "catboost", "objective": "MultiClass"},
+    "linear": {"ranker": "linear", "weights": {"match": 0.7, "price": -0.1}, "standardise": True},
+    "feature": {"ranker": "feature", "feature": "price", "ascending": True},
+    "random": {"ranker": "random"},
+}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment's folder of runs; its test rows are in test.csv beside it."""
+    pytest.importorskip("catboost", reason="needs ltr-harness[catboost]")
+    folder = tmp_path_factory.mktemp("export")
+    random = np.random.default_rng(21)
+    for split, n_queries in (("train", 60), ("valid", 20), ("test", 30)):
+        n = 8 * n_queries
+        match, price = random.random(n), np.round(random.lognormal(3, 1, n), 2)
+        colour = random.choice(["red", "green", "blue", ""], n)
+        grade = np.clip(3 * match + (colour == "red") - 0.01 * price + random.normal(0, 0.3, n), 0, 3)
+        rows = {
+            "query_id": np.repeat([f"q{i}" for i in range(n_queries)], 8),
+            "label": grade.round().astype(int),
+            "match": match,
+            "price": np.where(random.random(n) < 0.2, np.nan, price),
+            "colour": colour,
+            "stock": random.integers(0, 9, n),
+        }
+        pd.DataFrame(rows).to_csv(folder / f"{split}.csv", index=False)
+    run_experiment(
+        {
+            "name": "shop",
+            "data": {
+                "reader": "csv",
+                "root": str(folder),
+                "categorical": ["colour"],
+                "splits": {"all": {name: [f"{name}.csv"] for name in ("train", "valid", "test")}},
+            },
+            "metrics": {"report": ["ndcg"], "primary": "ndcg@5"},
+            "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 12},
+            "models": MODELS,
+        },
+        runs=folder / "runs",
+    )
+    return folder
+
+
+def named(experiment: Path, model: str) -> Run:
+    [run] = [run for run in find_runs(experiment / "runs" / "shop") if run.record.model == model]
+    return run
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "random"])
+def test_every_ranker_scores_to_the_bit(experiment: Path, model: str, tmp_path: Path) -> None:
+    run, rows = named(experiment, model), pd.read_csv(experiment / "test.csv")
+    assert (rows["match"] != rows["match"].astype(np.float32)).any()
+    scores = exported(run, tmp_path / "model").predict(rows)
+    assert np.array_equal(scores, run.test_scores["score"])
+    assert len(np.unique(scores)) > 10
+    if model in ("lightgbm", "xgboost"):  # the best round is not the last
+        assert run.record.best_round < run.record.rounds_trained
+
+
+@pytest.fixture(scope="module")
+def logged(experiment: Path) -> dict[str, Any]:
+    """What `export mlflow --json` says."""
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", "runs/shop", "--json"]
+    done = subprocess.run(
+        [*command, "--to", "sqlite:///mlflow.db"], cwd=experiment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_mlflow_loads_each_model(
+    experiment: Path, logged: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    monkeypatch.chdir(experiment)
+    before, path = mlflow.get_tracking_uri(), list(sys.path)
+    rows = pd.read_csv("test.csv", dtype={"stock": "float64"})  # MLflow refuses whole numbers for doubles
+    random = next(name for name in logged["added"] if name.startswith("random--"))
+    assert logged["without_model"] == {random: "the ranker random scores no features, or by code of your own"}
+    assert {*logged["models"], random} == set(logged["added"])
+    mlflow.set_tracking_uri("sqlite:///mlflow.db")
+    try:
+        for name, uri in logged["models"].items():
+            run = load_run(Path("runs/shop") / name)
+            model = mlflow.pyfunc.load_model(uri)
+            assert np.array_equal(model.predict(rows), run.test_scores["score"])
+            assert model.metadata.signature.inputs.input_names() == ["match", "price", "colour", "stock"]
+            assert [str(kind) for kind in model.metadata.signature.inputs.input_types()] == [
+                "DataType.double", "DataType.double", "DataType.string", "DataType.double",
+            ]  # fmt: skip
+            assert model.predict(model.input_example).shape == (2,)
+            files = Path(mlflow.artifacts.download_artifacts(uri, dst_path=str(tmp_path / name)))
+            needs = (files / "requirements.txt").read_text().split()
+            library = {"feature": [], "linear": []}.get(run.record.ranker, [run.record.ranker])
+            assert [need.partition("==")[0] for need in needs] == [
+                "numpy",
+                "pandas",
+                *library,
+                "mlflow-skinny",
+            ]
+        with pytest.raises(mlflow.exceptions.MlflowException, match="missing inputs"):
+            model.predict(rows.drop(columns="price"))
+        # logged once: exported again from here, where nothing of it may be left behind
+        uri = "sqlite:///mlflow.db"
+        assert run_command(cli, ["export", "mlflow", "runs/shop", "--to", uri]) == 0
+        [at] = {run.experiment_id for run in mlflow.search_experiments(filter_string="name = 'shop'")}
+        assert len(mlflow.search_logged_models([at], output_format="list")) == len(logged["models"])
+    finally:
+        mlflow.set_tracking_uri(before)
+        sys.path[:] = path
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_runs_exported_without_a_model_get_theirs_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    monkeypatch.chdir(tmp_path)
+    before, path = mlflow.get_tracking_uri(), list(sys.path)
+    command = ["export", "mlflow", str(FROZEN), "--to", "sqlite:///mlflow.db"]
+    said = []
+    for more in ("--no-models", "--models", "--models"):
+        assert run_command(cli, [*command, more]) == 0
+        said.append(capsys.readouterr().out.splitlines())
+    assert len(said[0]) == 1
+    assert said[1][0].endswith("; 2 were there already")
+    assert [line.partition(": ")[0] for line in said[1][1:]] == [run.path.name for run in find_runs(FROZEN)]
+    assert all(": models:/m-" in line for line in said[1][1:])
+    assert said[2] == said[1]
+    assert (mlflow.get_tracking_uri(), sys.path) == (before, path)
+    [run] = [run for run in find_runs(FROZEN) if run.record.model == "lgbm"]
+    mlflow.set_tracking_uri("sqlite:///mlflow.db")
+    try:
+        [found] = mlflow.search_runs(
+            search_all_experiments=True, filter_string="params.model = 'lgbm'", output_format="list"
+        )
+        rows = pd.read_csv(FROZEN / "rows.csv").astype("float64")
+        model = mlflow.pyfunc.load_model(f"runs:/{found.info.run_id}/model")
+        assert np.array_equal(model.predict(rows), run.score(rows))
+    finally:
+        mlflow.set_tracking_uri(before)
+        sys.path[:] = path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["lightgbm", "linear"])
+def test_it_loads_in_a_fresh_environment(
+    experiment: Path, logged: dict[str, Any], model: str, tmp_path: Path
+) -> None:
+    """In one made of the model's own requirements: nothing of the harness is there."""
+    run = named(experiment, model)
+    fetch = "import mlflow, sys; mlflow.set_tracking_uri('sqlite:///mlflow.db'); "
+    fetch += "mlflow.artifacts.download_artifacts(sys.argv[1], dst_path=sys.argv[2])"
+    stored = tmp_path / "stored"
+    stored.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", fetch, logged["models"][run.path.name], stored], cwd=experiment, check=True
+    )
+    [folder] = {path.parent for path in stored.rglob("MLmodel")}
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "-r", folder / "requirements.txt"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    program = """
+import sys, importlib.util, numpy, pandas, mlflow.pyfunc
+assert importlib.util.find_spec("ltr_harness") is None
+model = mlflow.pyfunc.load_model(sys.argv[1])
+numpy.save("scores.npy", model.predict(pandas.read_csv(sys.argv[2], dtype={"stock": "float64"})))
+"""
+    command = [python, "-c", program, folder, experiment / "test.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "scores.npy"), run.test_scores["score"])
