@@ -138,6 +138,8 @@ class QueryGroups:
         """
         sizes = self.sizes[queries]
         groups = QueryGroups.from_sizes(sizes, self.ids[queries])
+        if _are_neighbours(queries):
+            return groups, np.arange(groups.n_rows) + self.boundaries[queries[0]]
         rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
         return groups, rows
 
@@ -148,6 +150,10 @@ class QueryGroups:
     def query_of(self, row: int) -> int:
         """The query a row belongs to."""
         return int(np.searchsorted(self.boundaries, row, side="right")) - 1
+
+
+def _are_neighbours(queries: NDArray[np.int64]) -> bool:
+    return queries.size > 0 and bool((queries == np.arange(queries[0], queries[0] + queries.size)).all())
 
 
 def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
@@ -284,19 +290,36 @@ class Judgments:
         """The labels in a byte each; None where they do not fit."""
         return Grades.of(self.labels)
 
+    @property
+    def distinct_labels(self) -> NDArray[np.float64]:
+        """Each different one, ascending."""
+        if self.grades is None:
+            return np.unique(self.labels)
+        by_grade = np.arange(self.grades.example.size, dtype=np.float64)
+        return np.asarray(by_grade[self.labels[self.grades.example] == by_grade])
+
+    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+        """The ids of the given rows; None where rows have none.
+
+        Args:
+            rows: int64 (n,).
+        """
+        return None if self.document_ids is None else self.document_ids[rows]
+
     def take(self, queries: NDArray[np.int64]) -> Judgments:
-        """The given queries alone.
+        """The given queries alone; of neighbours nothing is copied.
 
         Args:
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         groups, rows = self.groups.take(queries)
+        some = slice(rows[0], rows[-1] + 1) if _are_neighbours(queries) else rows
         return Judgments(
-            self.labels[rows],
+            self.labels[some],
             groups,
             None if self.query_weights is None else self.query_weights[queries],
-            None if self.document_ids is None else self.document_ids[rows],
-            None if self.judged is None else self.judged[rows],
+            None if self.document_ids is None else self.document_ids[some],
+            None if self.judged is None else self.judged[some],
             None if self.subtopics is None else self.subtopics.take(rows),
         )
 

@@ -128,3 +128,20 @@ def test_scores_are_checked_against_the_groups() -> None:
 def test_a_column_has_one_dimension() -> None:
     with pytest.raises(DataError, match=r"labels has shape \(\); expected one value per row"):
         as_column(3, "labels")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("labels", [[0, 3, 3, 1], [0.5, 0, 0.5], [300, 0, 7], [2, 2]])
+def test_distinct_labels_are_told_whether_or_not_they_fit_a_byte(labels: list[float]) -> None:
+    judgments = Judgments.checked(labels, QueryGroups.from_sizes([len(labels)]))
+    assert judgments.distinct_labels.tolist() == sorted(set(labels))
+
+
+@pytest.mark.parametrize("kept", [[0, 1], [1, 2], [2, 0], [1]])
+def test_neighbouring_queries_are_taken_as_any_others(kept: list[int]) -> None:
+    groups = QueryGroups.from_sizes([2, 1, 3], ids=["a", "b", "c"])
+    some = Judgments.checked(np.arange(6), groups, document_ids=list("uvwxyz")).take(np.array(kept))
+    rows = [row for query in kept for row in ([0, 1], [2], [3, 4, 5])[query]]
+    assert some.groups.ids.tolist() == ["abc"[query] for query in kept]
+    assert some.labels.tolist() == rows
+    assert some.document_ids.tolist() == ["uvwxyz"[row] for row in rows]  # type: ignore[union-attr]
+    assert some.documents_of(np.array([0])).tolist() == ["uvwxyz"[rows[0]]]  # type: ignore[union-attr]

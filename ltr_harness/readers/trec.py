@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Qrels:
         return checked_judgments(
             np.bincount(self.queries.codes),
             self.queries.values,
-            partial(self.documents.of, order),
+            partial(_of_some, self.documents.of, order),
             self.grades[order],
             None if self.subtopics is None else self.subtopics.take(order),
         )
@@ -214,7 +214,7 @@ def read_run(path: str | Path) -> TrecRun:
 def checked_judgments(
     sizes: NDArray[np.int64],
     queries: NDArray[np.str_],
-    documents: Callable[[], NDArray[np.str_]],
+    documents: Callable[[NDArray[np.int64]], NDArray[np.str_]],
     grades: NDArray[Any],
     subtopics: Subtopics | None,
 ) -> Judgments:
@@ -223,7 +223,7 @@ def checked_judgments(
     Args:
         sizes: int64 (n_queries,), documents of each.
         queries: (n_queries,), names.
-        documents: says their names, (n_rows,), which few metrics ask for.
+        documents: says the names of given rows, int64 (n,), which few metrics ask for.
         grades: (n_rows,), used up.
         subtopics: of the rows; None where there are none.
     """
@@ -241,10 +241,18 @@ def checked_judgments(
 class _NamedLater(Judgments):
     """Judgments whose documents get their names when somebody asks for them."""
 
-    names: Callable[[], NDArray[np.str_]] | None = None
+    names: Callable[[NDArray[np.int64]], NDArray[np.str_]] = field(kw_only=True)
 
     def __post_init__(self) -> None:
         del self.__dict__["document_ids"]
+
+    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+        """See `Judgments`; of the others no name is made.
+
+        Args:
+            rows: int64 (n,).
+        """
+        return self.names(rows)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
         """The given queries alone, their documents named as late.
@@ -254,11 +262,11 @@ class _NamedLater(Judgments):
         """
         rows = self.groups.take(queries)[1]
         some = Judgments(self.labels, self.groups, self.query_weights, None, self.judged, self.subtopics)
-        return _NamedLater(**vars(some.take(queries)), names=partial(_names_of_rows, self, rows))
+        return _NamedLater(**vars(some.take(queries)), names=partial(_of_some, self.names, rows))
 
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def document_ids(self) -> NDArray[Any] | None:
-        return None if self.names is None else self.names()
+        return self.documents_of(np.arange(self.groups.n_rows))
 
 
 def lists_of(queries: Names, *subtopics: Names) -> Names:
@@ -268,9 +276,12 @@ def lists_of(queries: Names, *subtopics: Names) -> Names:
     return queries
 
 
-def _names_of_rows(judgments: Judgments, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-    assert judgments.document_ids is not None
-    return judgments.document_ids[rows]
+def _of_some(
+    names: Callable[[NDArray[np.int64]], NDArray[np.str_]],
+    some: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> NDArray[np.str_]:
+    return names(some[rows])
 
 
 def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:

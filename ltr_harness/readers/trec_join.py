@@ -109,8 +109,11 @@ def join(
     return Joined(judgments, scores, retrieved, notes)
 
 
-def _documents(listed: Names | Texts, judged: Names | Texts, rows: NDArray[np.int32]) -> NDArray[np.str_]:
-    """Their names: of what a run lists, and of judgments, -1 - line."""
+def _documents(
+    listed: Names | Texts, judged: Names | Texts, sources: NDArray[np.int32], wanted: NDArray[np.int64]
+) -> NDArray[np.str_]:
+    """The names of the wanted rows, whose sources are rows of a run, or -1 - line of judgments."""
+    rows = sources[wanted]
     is_listed = rows >= 0
     some, others = (
         listed.of(rows[is_listed].astype(np.int64)),

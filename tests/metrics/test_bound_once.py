@@ -62,12 +62,14 @@ def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int
 @pytest.mark.long
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_slices_are_whole_queries_once_each(seed: int, n_queries: int) -> None:
-    judgments = made(seed, n_queries)[0]
-    parts = list(slices_of(judgments))
-    assert np.concatenate([part.labels for _, _, part in parts]).tolist() == judgments.labels.tolist()
-    assert [queries.stop for queries, _, _ in parts][-1] == n_queries
-    for _, rows, part in parts:
-        assert part.labels.size == rows.stop - rows.start
+    judgments, scores, retrieved = made(seed, n_queries)
+    parts = list(slices_of(judgments, scores, retrieved))
+    assert np.concatenate([part.labels for _, part, _, _ in parts]).tolist() == judgments.labels.tolist()
+    assert np.concatenate([own for _, _, own, _ in parts]).tolist() == scores.tolist()
+    assert np.concatenate([listed for _, _, _, listed in parts]).tolist() == retrieved.tolist()  # type: ignore[arg-type]
+    assert [queries.stop for queries, _, _, _ in parts][-1] == n_queries
+    for _, part, own, _ in parts:
+        assert part.labels.size == own.size
         assert part.groups.n_queries == 1 or len(parts) == 1 or part.labels.size <= 10
 
 

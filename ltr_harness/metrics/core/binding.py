@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -151,39 +152,47 @@ class BoundOnce(Binding):
         groups = self.judgments.groups
         if groups.n_rows <= 2 * _ROWS_AT_ONCE:
             return super().per_query(scores, retrieved)
-        column = as_column(scores, "scores")
-        if column.size != groups.n_rows:
-            return check_scores(column, groups)  # which says so
-        listed = None if retrieved is None else as_row_flags(retrieved, "retrieved", groups)
         out = np.empty((len(self.metrics), groups.n_queries))
-        for queries, rows, part in slices_of(self.judgments):
+        for queries, part, own, listed in slices_of(self.judgments, scores, retrieved):
             try:
                 binding = Binding(self.metrics, part)
             except MetricError:
                 return Binding(self.metrics, self.judgments).per_query(
                     scores, retrieved
                 )  # which says it of all rows
-            out[:, queries] = binding.per_query(column[rows], None if listed is None else listed[rows])
+            out[:, queries] = binding.per_query(own, listed)
         return out
 
 
-def slices_of(judgments: Judgments) -> Iterator[tuple[slice, slice, Judgments]]:
-    """Neighbouring queries, their rows and their judgments, some hundred thousand rows at a time.
+def slices_of(
+    judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
+) -> Iterator[tuple[slice, Judgments, NDArray[Any], NDArray[np.bool_] | None]]:
+    """Neighbouring queries with their judgments, scores and what is listed, some hundred thousand rows at a time.
 
     Args:
         judgments: of any number of rows.
+        scores: (n_rows,).
+        retrieved: bool (n_rows,), or None.
+
+    Raises:
+        DataError: a wrong length.
     """
     groups = judgments.groups
+    column = as_column(scores, "scores")
+    if column.size != groups.n_rows:
+        check_scores(column, groups)  # which says so
+    listed = None if retrieved is None else as_row_flags(retrieved, "retrieved", groups)
     if groups.n_rows <= 2 * _ROWS_AT_ONCE:
-        yield slice(0, groups.n_queries), slice(0, groups.n_rows), judgments
+        yield slice(0, groups.n_queries), judgments, column, listed
         return
     first = 0
     while first < groups.n_queries:
         start = int(groups.boundaries[first])
         last = int(np.searchsorted(groups.boundaries, start + _ROWS_AT_ONCE, side="right")) - 1
         last = min(max(last, first + 1), groups.n_queries)
+        rows = slice(start, int(groups.boundaries[last]))
         part = judgments.take(np.arange(first, last))
-        yield slice(first, last), slice(start, int(groups.boundaries[last])), part
+        yield slice(first, last), part, column[rows], None if listed is None else listed[rows]
         first = last
 
 

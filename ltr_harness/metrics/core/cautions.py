@@ -61,7 +61,7 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
 
 
 def _fine_grades(judgments: Judgments) -> list[Caution]:
-    grades = np.unique(judgments.labels)
+    grades = judgments.distinct_labels
     if grades.size <= MANY_GRADES:
         return []
     return [
@@ -76,14 +76,15 @@ def _fine_grades(judgments: Judgments) -> list[Caution]:
 
 def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     steep = [metric for metric in metrics if getattr(metric, "gain", None) in EXPONENTIAL_GAINS]
-    grades = np.unique(judgments.labels)
+    grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
+        return []
+    positive = np.exp2(judgments.labels[judgments.labels > 0.0]) - 1.0
+    ratio = positive.max() / np.median(positive)
+    if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
         return []
     first: Any = steep[0]
     gain = gains_of(judgments, first.gain, first.name)
-    ratio = gain.max() / np.median(gain[gain > 0.0])
-    if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
-        return []
     return [
         Caution(
             "steep gain",
@@ -149,7 +150,7 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
 
 
 def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    grades = np.unique(judgments.labels)
+    grades = judgments.distinct_labels
     cautions = []
     binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
     for relevant in sorted({metric.relevant for metric in binary}):

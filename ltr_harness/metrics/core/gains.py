@@ -80,6 +80,9 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
     labels = judgments.labels
     if gain == "linear":
         return labels
+    if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
+        by_grade: NDArray[np.float64] = np.exp2(np.arange(judgments.grades.example.size)) - 1.0
+        return by_grade[judgments.grades.of_row]
     whole = labels == np.floor(labels)
     if not whole.all() and gain != "exp_real":
         cure = "use gain=linear or gain=exp_real" if gain == "exp" else "use gain=linear"

@@ -90,8 +90,13 @@ class RowRanker:
         self._offsets = np.zeros(listed.size + 1, dtype=np.int64)
         np.cumsum(listed, out=self._offsets[1:])
         self._no_ties = np.arange(1, self._offsets[-1] + 1) - np.repeat(self._offsets[:-1], listed)
-        self._key = _key(judgments, ties)
-        self._tie_order: NDArray[np.int64] | None = None
+        if ties == "id" and judgments.documents_of(np.empty(0, dtype=np.int64)) is None:
+            raise MetricError(
+                "ties=id orders tied documents by document id; expected document_ids, one per row, or ties=stable"
+            )
+        # rows, query by query, in the order they take when they tie: of the queries that had a tie so far
+        self._tie_order = np.empty(judgments.groups.n_rows, dtype=np.int64)
+        self._ordered = np.zeros(sizes.size, dtype=bool)
 
     def rank(self, scores: NDArray[np.float64]) -> Ranking:
         """Rank by score, descending.
@@ -106,8 +111,7 @@ class RowRanker:
         lanes = lanes_for(self._depth)
         if not select(scores, boundaries, offsets, lanes, self._longest, rows, last, beyond):
             return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
-        if self._tie_order is None:
-            self._tie_order = self._order_of_ties()
+        self._order_ties(beyond >= 0)
         longer = offsets
         if self._ties == "expected" and (beyond > 0).any():
             longer = offsets.copy()
@@ -131,24 +135,26 @@ class RowRanker:
             tie_end = self._no_ties
         return Ranking(longer, listed, tie_end, scores, self._judgments)
 
-    def _order_of_ties(self) -> NDArray[np.int64]:
-        """All rows, query by query, in the order they take when they tie."""
-        if self._ties == "stable":
-            return np.arange(self._key.size)
-        return RowRanker(self._judgments, "stable", None).rank(-self._key).rows
+    def _order_ties(self, tied: NDArray[np.bool_]) -> None:
+        """Have an order for the rows of these queries; most have no ties, and sorting all takes longer than ranking."""
+        new = np.flatnonzero(tied & ~self._ordered)
+        if not new.size:
+            return
+        groups, rows = self._judgments.groups.take(new)
+        self._tie_order[rows] = rows
+        if self._ties != "stable":
+            key = _key(self._judgments, self._ties, rows)
+            self._tie_order[rows] = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
+        self._ordered[new] = True
 
 
-def _key(judgments: Judgments, ties: Ties) -> NDArray[np.float64]:
+def _key(judgments: Judgments, ties: Ties, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """A key per row, ascending within a tie. ``expected`` needs one too: sums must not depend on row order."""
-    if ties == "best":
-        return -judgments.labels
     if ties != "id":
-        return judgments.labels
-    if judgments.document_ids is None:
-        raise MetricError(
-            "ties=id orders tied documents by document id; expected document_ids, one per row, or ties=stable"
-        )
-    ids = judgments.document_ids
+        labels = judgments.labels[rows]
+        return -labels if ties == "best" else labels
+    ids = judgments.documents_of(rows)
+    assert ids is not None  # or there would be no ranker
     texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
     key = np.empty(texts.size, dtype=np.float64)
     key[np.argsort(texts, kind="stable")] = -np.arange(texts.size, dtype=np.float64)

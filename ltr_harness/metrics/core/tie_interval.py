@@ -71,7 +71,7 @@ def tie_audit(
     """
     own = parse_metric(metric).resolved(judgments)
     rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
-    share_tied = _share_tied(own, judgments, checked_scores(scores, judgments.groups, retrieved))
+    share_tied = _share_tied(own, judgments, scores, retrieved)
     if not (share_tied or own.whole_order):  # nothing that counts ties: every order is the same one
         rules = rules[:1]
     binding = BoundOnce(rules, judgments)
@@ -94,8 +94,13 @@ def tie_audit(
     )
 
 
-def _share_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> float:
-    parts = [_n_tied(metric, part, scores[rows]) for _, rows, part in slices_of(judgments)]
+def _share_tied(
+    metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
+) -> float:
+    parts = [
+        _n_tied(metric, part, checked_scores(own, part.groups, listed))
+        for _, part, own, listed in slices_of(judgments, scores, retrieved)
+    ]
     tied, listed = np.sum(parts, axis=0)
     return float(tied / listed) if listed else 0.0
 
