@@ -26,6 +26,7 @@ SECTIONS = {
     "tuning": "ltr_harness.report.sections.tuning:section",
     "sweep": "ltr_harness.report.sections.sweep:section",
     "features": "ltr_harness.report.sections.features:section",
+    "cost": "ltr_harness.report.sections.cost:section",
     "position_bias": "ltr_harness.report.sections.position_bias:section",
     "partial_feedback": "ltr_harness.report.sections.partial_feedback:section",
     "data": "ltr_harness.report.sections.data:section",

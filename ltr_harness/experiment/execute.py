@@ -35,8 +35,9 @@ from ltr_harness.rankers.training import Training, Workers
 from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment
+from ltr_harness.runs.latency import of_training
 from ltr_harness.runs.packages import stood_on
-from ltr_harness.runs.record import MetricSummary, OwnMetric, Record, StoppingFacts
+from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, StoppingFacts
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
 
 OnRound = Callable[[int, Mapping[str, float]], None]
@@ -168,6 +169,7 @@ def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) 
     if isinstance(fitted, TreeModel):
         write_table(folder / IMPORTANCE, importance_table(fold.train, fitted))
     (folder / LOG).write_text(_log(task, job, fitted, evaluation), encoding="utf-8")
+    took = trained.seconds["fit"]
     rule = job.stopping if fitted.best_round is not None else None
     return {
         "status": "complete",
@@ -180,7 +182,24 @@ def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) 
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         "learned": dict(fitted.learned),
         "seconds": trained.seconds,
+        "latency": _latency(type(fitted), folder, task, job, fold, evaluation, took),
     }
+
+
+def _latency(
+    kind: type[FittedModel],
+    folder: Path,
+    task: Task,
+    job: Job,
+    fold: Fold,
+    evaluation: Evaluation,
+    seconds: float,
+) -> list[Latency]:
+    """Of the stored model; one seed's stands for all, whose models are about as large."""
+    if task.seed != job.experiment.seeds[0] or not issubclass(kind, TreeModel):
+        return []
+    mean = evaluation[str(job.primary)].mean
+    return of_training(kind.load(folder, 1), fold.test, job.primary, mean, seconds)
 
 
 def _failed(problem: Exception, folder: Path, seconds: float) -> dict[str, Any]:
@@ -205,7 +224,8 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     run = load_run(task.folder)
     started = time.perf_counter()
     config = config_of(job.experiment, task.model, task.choice)
-    scores = run.loaded_by(type(config.ranker)).score_split(fold.test)
+    fitted = run.loaded_by(type(config.ranker))
+    scores = fitted.score_split(fold.test)
     scored = time.perf_counter()
     evaluation = evaluate_bound(bind(job.metrics, fold.test.judgments), scores)
 
@@ -214,11 +234,13 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
         write_table(folder / PER_QUERY, per_query_table(fold.test, evaluation))
 
     seconds = {"score": scored - started, "evaluate": time.perf_counter() - scored}
+    took = run.record.seconds["fit"]
     record = run.record.model_copy(
         update={
             **_evaluation_facts(task, job, fold),
             "metrics": _summaries(evaluation),
             "seconds": {**run.record.seconds, **seconds},
+            "latency": _latency(type(fitted), task.folder, task, job, fold, evaluation, took),
         }
     )
     replace_files(task.folder, write, record)

@@ -14,8 +14,10 @@ from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.printable import printable
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.numbers.serving import list_times
 from ltr_harness.report.sections.conventions import means
-from ltr_harness.report.sections.features import cost, importance
+from ltr_harness.report.sections.cost import cost, front
+from ltr_harness.report.sections.features import importance
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import changes
 from ltr_harness.runs.record import Record
@@ -68,6 +70,25 @@ class Cost(_Row):
     leaves: int | None
     microseconds_per_row: float | None
     threads: int
+
+
+class Serving(_Row):
+    """Microseconds of one call that scores a list of documents, on one thread."""
+
+    model: str
+    documents: int
+    p50: float
+    p99: float | None
+
+
+class FirstRounds(_Row):
+    """A model's first rounds alone: the primary metric's mean, microseconds for 100 documents."""
+
+    model: str
+    rounds: int
+    mean: float
+    p50: float
+    on_front: bool
 
 
 class OtherTool(_Row):
@@ -157,6 +178,10 @@ class Document(BaseModel):
     ties: list[Ties] = Field(description="What the order of equal scores decides at the primary metric.")
     importance: list[Importance] = Field(description="A feature's share of a model, averaged over its runs.")
     cost: list[Cost] = Field(description="What training and scoring cost, medians over runs.")
+    serving: list[Serving] = Field(description="What ranking a query costs, by the length of its list.")
+    first_rounds: list[FirstRounds] = Field(
+        description="Models cut after fewer rounds; on the front, no other is as cheap and as good."
+    )
     runs: list[RunRecord] = Field(description="Records of the runs, with their `folder`.")
     failures: list[Record]
     config_sha256: str | None
@@ -215,10 +240,10 @@ def document(data: ReportData) -> dict[str, Any]:
             for model in data.models
             for feature, share in importance(data.runs_of(model)).items()
         ],
-        cost=[
-            Cost(model=model, **cost(records)._asdict())
-            for model in data.models
-            if (records := data.records_of(model))
+        cost=_costs(data),
+        serving=_serving(data),
+        first_rounds=[
+            FirstRounds(model=one.model, on_front=one.on_front, **one.cut._asdict()) for one in front(data)
         ],
         runs=[RunRecord(**{**run.record.model_dump(), "folder": run.path.name}) for run in data.ordered_runs],
         failures=list(data.failures),
@@ -227,6 +252,22 @@ def document(data: ReportData) -> dict[str, Any]:
     # as text, where NaN is null
     read: dict[str, Any] = json.loads(body.model_dump_json(by_alias=True, fallback=_plain, warnings="none"))
     return read
+
+
+def _costs(data: ReportData) -> list[Cost]:
+    return [
+        Cost(model=model, **cost(records)._asdict())
+        for model in data.models
+        if (records := data.records_of(model))
+    ]
+
+
+def _serving(data: ReportData) -> list[Serving]:
+    return [
+        Serving(model=model, **one._asdict())
+        for model in data.models
+        for one in list_times(data.records_of(model))
+    ]
 
 
 def _published(data: ReportData) -> list[PublishedFigure]:

@@ -141,7 +141,8 @@ def _table(table: Table) -> str:
 
 
 def _heading(column: Column) -> str:
-    return escape(f"{column.group}{column.label}" if column.group else column.label)
+    space = "" if column.label.startswith("@") else " "  # ndcg@10 is one name
+    return escape(f"{column.group}{space}{column.label}" if column.group else column.label)
 
 
 def _plain_cell(table: Table, at: int, cell: Cell) -> str:

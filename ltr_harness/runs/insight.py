@@ -158,7 +158,10 @@ class FirstRounds(NamedTuple):
 
 
 def quality_by_trees(
-    model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], points: int = _POINTS
+    model: FittedModel,
+    split: RankingDataset,
+    metrics: Sequence[Metric],
+    rounds: Sequence[int] | None = None,
 ) -> list[FirstRounds]:
     """How good the first trees alone would be: where a cheaper model is as good.
 
@@ -166,23 +169,22 @@ def quality_by_trees(
         model: of trees.
         split: labelled rows.
         metrics: to evaluate.
-        points: numbers of rounds looked at, evenly spaced on a logarithmic scale; all of them where it is as many.
+        rounds: numbers of rounds to look at; unless given 40, evenly spaced on a logarithmic scale, all where there
+            are no more.
 
     Raises:
         DataError: the model has no trees.
     """
     if not isinstance(model, TreeModel) or not model.best_round:
         raise DataError("only models of trees can be cut; expected a boosted ranker")
-    last = model.best_round
-    at = (
-        np.unique(np.geomspace(1, last, min(points, last)).round().astype(int)).tolist()
-        if points < last
-        else range(1, last + 1)
-    )
+    if rounds is None:
+        last = model.best_round
+        spaced = np.geomspace(1, last, _POINTS) if last > _POINTS else np.arange(1, last + 1)
+        rounds = np.unique(spaced.round().astype(int)).tolist()
     binding = bind(metrics, split.judgments)
     return [
-        FirstRounds(rounds, tuple(binding.means(model.score_after(split.features, rounds)).tolist()))
-        for rounds in at
+        FirstRounds(cut, tuple(binding.means(model.score_after(split.features, cut)).tolist()))
+        for cut in rounds
     ]
 
 

@@ -86,6 +86,17 @@ class TuningFacts(Stored):
     seed: int
 
 
+class Latency(Stored):
+    """What one call that scores a list of documents took, in microseconds, on one thread."""
+
+    documents: int
+    calls: int  # that were timed
+    p50: float  # what half of the calls did not exceed
+    p99: float | None  # what 99 of 100 calls did not exceed; None where fewer than 100 were timed
+    rounds: int | None = None  # from the first on; None where the model has none
+    mean: float | None = None  # of the primary metric by these rounds alone
+
+
 class Record(Stored):
     """`record.json`: one model, one fold, one seed."""
 
@@ -132,5 +143,6 @@ class Record(Stored):
         default_factory=list
     )  # what the reader must know: regrouped rows, constant model …
     seconds: dict[str, float]  # "fit", "score", "evaluate"
+    latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
     packages: dict[str, str] = Field(default_factory=dict)  # all that it stood on: distribution -> version

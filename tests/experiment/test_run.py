@@ -142,6 +142,25 @@ def test_an_added_metric_scores_again_and_does_not_train(small: dict[str, Any], 
     assert [run.record.metrics for run in second.runs] == [run.record.metrics for run in fresh.runs]
 
 
+def test_the_first_seed_of_a_model_of_trees_is_timed(small: dict[str, Any], tmp_path: Path) -> None:
+    def means(runs: tuple[Run, ...], metric: str) -> dict[tuple[str, int], float]:
+        timed = {(run.record.model, run.record.seed): run.record for run in runs if run.record.latency}
+        for record in timed.values():
+            assert [one.documents for one in record.latency[:3]] == [10, 100, 1000]
+            assert {one.rounds for one in record.latency[:3]} == {record.best_round}
+            assert {one.mean for one in record.latency[:3]} == {record.metrics[metric].mean}
+            assert all(one.documents == 100 for one in record.latency[3:])
+        return {of: record.latency[-1].mean or 0.0 for of, record in timed.items()}
+
+    first = means(run_experiment(small, runs=tmp_path).runs, "ndcg@10")
+    assert {seed for _, seed in first} == {small["seeds"][0]}
+    assert {model for model, _ in first} == {"lgbm", "xgb"}
+    small["metrics"] |= {"report": ["ndcg", "err", "mrr(relevant=2)"], "primary": "mrr(relevant=2)@10"}
+    again = means(run_experiment(small, runs=tmp_path).runs, "mrr(relevant=2)@10")
+    assert again.keys() == first.keys()
+    assert again != first
+
+
 def test_what_can_move_a_tree_lands_in_another_folder(small: dict[str, Any], tmp_path: Path) -> None:
     first = run_experiment(small, runs=tmp_path)
     small["models"]["lgbm"]["params"]["num_leaves"] = 5

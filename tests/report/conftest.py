@@ -138,7 +138,21 @@ def run(model: str, quality: float, *, seed: int = 1, rounds: int = 151) -> Made
         }
     )
     path = Path("runs/made") / f"model-{abs(hash(quality)) % 10}--all--s{seed}--id{seed}"
-    return MadeRun(path, record(model, seed=seed), history)
+    times = [(10, 80.0), (100, 400.0 + 1000 * quality), (1000, 3000.0)]
+    whole = [
+        {
+            "rounds": 100 + seed,
+            "documents": n,
+            "calls": 120,
+            "p50": p50,
+            "p99": 3 * p50,
+            "mean": 0.5 + quality,
+        }
+        for n, p50 in times
+    ]
+    cut = {"rounds": 25, "documents": 100, "calls": 9, "p50": 150.0, "p99": None, "mean": 0.45 + quality}
+    latency = [*whole, cut]
+    return MadeRun(path, record(model, seed=seed, latency=latency), history)
 
 
 MODELS = {

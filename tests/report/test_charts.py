@@ -29,7 +29,7 @@ def test_the_charts_of_a_full_report(charts: dict[str, Chart]) -> None:
         "value_distribution",
         "slices",
         "learning_curves",
-        "cost",
+        "pareto_front",
     ]
 
 

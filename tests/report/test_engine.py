@@ -88,7 +88,7 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     assert caplog.messages == [
         f"report.html has descriptions in place of its charts: {why}",
         "7 of 7 charts not drawn (paired_differences, difference_distribution, metric_over_k, value_distribution, "
-        f"slices, learning_curves, cost): {why}",
+        f"slices, learning_curves, pareto_front): {why}",
     ]
 
 

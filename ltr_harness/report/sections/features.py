@@ -1,21 +1,18 @@
-"""What do the models look at, and what does a score cost?"""
+"""What do the models look at?"""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.charts import fade, model_colour, placed, small_multiples, spec
+from ltr_harness.report.charts import fade, model_colour, small_multiples
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.formats import metric as metric_text
 from ltr_harness.report.formats import percent
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.runs import Run
-    from ltr_harness.runs.record import Record
 
 DRAWN = 10
 """Features drawn per model, most important first."""
@@ -33,22 +30,17 @@ class Share(NamedTuple):
 
 def section(data: ReportData) -> list[Block]:
     shares = {model: by_feature for model in data.models if (by_feature := importance(data.runs_of(model)))}
-    costs = {model: cost(data.records_of(model)) for model in data.models if data.records_of(model)}
-    if not costs:
+    if not shares:
         return []
-    blocks: list[Block] = [Heading("Features and cost" if shares else "Cost")]
-    if shares:
-        blocks += [
-            Paragraph(
-                "A feature's share of the loss that a model's splits took away, averaged over its runs. Features that "
-                "say the same thing divide their share between them by chance; a share is not an effect."
-            ),
-            _importance_chart(data, shares),
-            Details("The shares as a table", (_importance_table(data, shares),)),
-        ]
-    if len(costs) > 1:
-        blocks.append(_cost_chart(data, costs))
-    return [*blocks, _cost_table(data, costs)]
+    return [
+        Heading("Features"),
+        Paragraph(
+            "A feature's share of the loss that a model's splits took away, averaged over its runs. Features that "
+            "say the same thing divide their share between them by chance; a share is not an effect."
+        ),
+        _importance_chart(data, shares),
+        Details("The shares as a table", (_importance_table(data, shares),)),
+    ]
 
 
 def importance(runs: Sequence[Run]) -> dict[str, Share]:
@@ -136,136 +128,4 @@ def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
         + (f"; {count_of(left, 'more feature')}." if left else "."),
         columns=tuple(columns),
         rows=tuple(rows),
-    )
-
-
-# ---- cost -----------------------------------------------------------------------------------------------
-
-
-class MedianCost(NamedTuple):
-    """Medians over a model's runs; None where a model has no such thing."""
-
-    fit_seconds: float | None
-    trees: int | None
-    leaves: int | None
-    microseconds_per_row: float | None
-    threads: int
-
-
-def cost(records: Sequence[Record]) -> MedianCost:
-    per_row = [
-        1e6 * record.seconds["score"] / record.data["test"].n_rows
-        for record in records
-        if "score" in record.seconds and "test" in record.data and record.data["test"].n_rows
-    ]
-    fit = [record.seconds["fit"] for record in records if "fit" in record.seconds]
-    trees = [record.best_round for record in records if record.best_round is not None]
-    leaves = [record.n_leaves for record in records if record.n_leaves is not None]
-    return MedianCost(
-        statistics.median(fit) if fit else None,
-        statistics.median_low(trees) if trees else None,
-        statistics.median_low(leaves) if leaves else None,
-        statistics.median(per_row) if per_row else None,
-        max(record.threads for record in records),
-    )
-
-
-def _cost_table(data: ReportData, costs: dict[str, MedianCost]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            data.model_name(model),
-            data.summary(model, data.primary).mean,
-            one.fit_seconds,
-            one.trees,
-            one.leaves,
-            one.microseconds_per_row,
-            one.threads,
-        )
-        for model, one in costs.items()
-    ]
-    return Table(
-        name="cost",
-        caption="What training and scoring cost, medians over folds and seeds.",
-        columns=(
-            Column("Model"),
-            Column(data.primary, "metric", best="max" if data.higher_is_better(data.primary) else "min"),
-            Column("Fit, s", "seconds", hint="Evaluation of every round on validation data included."),
-            Column("Trees", "count"),
-            Column("Leaves", "count", hint="Of all trees together."),
-            Column("Score, µs per row", "number", hint="One pass over the test rows in one call."),
-            Column("Threads", "count"),
-        ),
-        rows=tuple(rows),
-        notes=("Times are of this machine and what else it did meanwhile; trees and leaves are not.",),
-    )
-
-
-def _cost_rows(data: ReportData, costs: dict[str, MedianCost]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A point each, and the same in words."""
-    rows: list[dict[str, Any]] = []
-    words = []
-    for model, cost in costs.items():
-        micro, summary = cost.microseconds_per_row, data.summary(model, data.primary)
-        if not micro or summary.mean != summary.mean:
-            continue
-        rows.append(
-            {
-                "model": model,
-                "cost": round(micro, 4),
-                "mean": round(summary.mean, 6),
-                "low": round(summary.ci_low, 6) if summary.ci_low == summary.ci_low else None,
-                "high": round(summary.ci_high, 6) if summary.ci_high == summary.ci_high else None,
-            }
-        )
-        words.append(f"{model}: {micro:.2f} µs per row, {metric_text(summary.mean)}.")
-    return rows, words
-
-
-def _cost_chart(data: ReportData, costs: dict[str, MedianCost]) -> Chart:
-    rows, words = _cost_rows(data, costs)
-    names = [str(row["model"]) for row in rows]
-    x = {
-        "field": "cost",
-        "type": "quantitative",
-        "title": "microseconds per row",
-        "scale": {"type": "log", "nice": False, "padding": 30},
-        "axis": {"tickCount": 4, "format": "~g", "grid": False},
-    }
-    y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
-    colour = model_colour(data, names)
-    tooltip = [
-        {"field": "model"},
-        {"field": "cost", "type": "quantitative", "format": ".3~g", "title": "µs per row"},
-        {"field": "mean", "type": "quantitative", "format": ".4f"},
-    ]
-    body: dict[str, Any] = {
-        "width": "container",
-        "height": 220,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": placed(rows, names)},
-        "encoding": {"x": x, "color": colour},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": fade(0.5)},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 70},
-                "encoding": {"y": {**y, "field": "mean"}, "opacity": fade(), "tooltip": tooltip},
-            },
-            *(  # names above and below in turn: neighbours are often close
-                {
-                    "transform": [{"filter": f"datum.place % 2 === {odd}"}],
-                    "mark": {"type": "text", "align": "left", "dx": 7, "dy": dy, "limit": 180},
-                    "encoding": {"y": {**y, "field": "mean"}, "text": {"field": "model"}, "opacity": fade()},
-                }
-                for odd, dy in ((0, -9), (1, 11))
-            ),
-        ],
-    }
-    return Chart(
-        name="cost",
-        title=f"{data.primary} with {data.confidence_label} intervals over the cost of scoring a row",
-        spec=spec(body),
-        text=" ".join(words),
     )

@@ -1,0 +1,145 @@
+"""What training and scoring cost, and what a cheaper model is worth, by hand and as runs stored it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness.report import ReportData, build_report
+from ltr_harness.report.blocks import Badge, Table, walk
+from ltr_harness.report.numbers.serving import Cut, ListTime, cuts, list_times, pareto_front
+from ltr_harness.report.sections import cost as section
+from ltr_harness.report.sections.cost import cost, front
+from ltr_harness.runs.record import MetricSummary, Record
+
+
+def test_cost_is_what_the_records_say(stored: ReportData) -> None:
+    records = stored.records_of("lgbm")
+    found = cost(records)
+    seconds = sorted(record.seconds["score"] / record.data["test"].n_rows for record in records)
+    assert found.microseconds_per_row == pytest.approx(1e6 * sum(seconds) / 2)
+    assert found.leaves in [record.n_leaves for record in records]
+    assert found.trees in [record.best_round for record in records]
+    assert cost(stored.records_of("z-random")).leaves is None
+
+
+def timed(
+    rounds: int, documents: int, p50: float, mean: float | None, p99: float | None = None
+) -> dict[str, Any]:
+    return {"rounds": rounds, "documents": documents, "calls": 9, "p50": p50, "p99": p99, "mean": mean}
+
+
+@pytest.fixture
+def folds(make_record: Callable[..., Record]) -> list[Record]:
+    """Two folds of seed 1 with 10 and 30 defined queries, and a seed that was not timed."""
+
+    def of(fold: str, best: int, queries: int, latency: list[dict[str, Any]], seed: int = 1) -> Record:
+        found = MetricSummary(mean=0.5, n_queries=queries + 2, n_undefined=2, higher_is_better=True)
+        return make_record(
+            "m", fold=fold, seed=seed, best_round=best, latency=latency, metrics={"ndcg@10": found}
+        )
+
+    return [
+        of("a", 40, 10, [timed(40, 10, 8.0, 0.6, 20.0), timed(40, 100, 60.0, 0.6), timed(10, 100, 20.0, 0.4)]),
+        of(
+            "b", 60, 30,
+            [
+                timed(60, 10, 10.0, 0.8, 50.0), timed(60, 100, 80.0, 0.8),
+                timed(15, 100, 30.0, 0.6), timed(3, 100, 9.0, 0.1),
+            ],
+        ),
+        of("a", 41, 10, [], seed=2),
+        of("a", 42, 10, [timed(42, 10, 999.0, 0.9)], seed=3),
+    ]  # fmt: skip
+
+
+def test_folds_are_pooled_by_hand(folds: list[Record]) -> None:
+    assert list_times(folds) == [ListTime(10, 9.0, 35.0), ListTime(100, 70.0, None)]
+    # (0.6 * 10 + 0.8 * 30) / 40 and (0.4 * 10 + 0.6 * 30) / 40; the third cut has one fold alone
+    assert cuts(folds) == [
+        Cut(40, pytest.approx(0.75), 70.0),
+        Cut(10, pytest.approx(0.55), 25.0),
+    ]
+
+
+def test_runs_of_an_earlier_version_were_not_timed(make_record: Callable[..., Record]) -> None:
+    assert list_times([make_record("m")]) == cuts([make_record("m")]) == []
+
+
+def test_the_front_by_hand() -> None:
+    points = [(1.0, 0.5), (2.0, 0.5), (2.0, 0.7), (3.0, 0.6), (2.0, 0.7), (9.0, 0.8)]
+    assert pareto_front(points) == [True, False, True, False, True, True]
+    losses = [(cost, -quality) for cost, quality in points]
+    assert pareto_front(losses, higher_is_better=False) == pareto_front(points)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
+def test_whatever_is_not_on_the_front_is_beaten_by_what_is(points: list[tuple[int, int]]) -> None:
+    marks = pareto_front(points)
+    on_front = [point for point, mark in zip(points, marks, strict=True) if mark]
+    assert on_front
+    for point in points:
+        beaten = any(c <= point[0] and q >= point[1] and (c, q) != point for c, q in on_front)
+        assert beaten != (point in on_front)
+
+
+def blocks(data: ReportData) -> dict[str, Any]:
+    return {block.name: block for block in walk(tuple(section.section(data))) if hasattr(block, "name")}
+
+
+def test_the_section(data: ReportData) -> None:
+    found = blocks(data)
+    assert list(found) == ["cost", "serving", "pareto_front"]
+    serving = found["serving"]
+    assert [column.group for column in serving.columns][1::2] == [
+        "10 documents",
+        "100 documents",
+        "1,000 documents",
+    ]
+    by_model = {row[0].name: row[1:] for row in serving.rows}
+    assert by_model["xgb-ndcg"] == (80.0, 240.0, pytest.approx(530.0), pytest.approx(1590.0), 3000.0, 9000.0)
+    names = {(row[0].name, row[1]) for row in found["pareto_front"].rows if row[4] == Badge("front", "good")}
+    # one cheap cut is worth most; whole models cost the more the better they are
+    assert names == {("xgb-ndcg", 25), ("lgbm-lambdarank", 101), ("lgbm-xendcg", 101), ("xgb-ndcg", 101)}
+
+
+def test_p99_is_no_column_where_nobody_has_one(data: ReportData) -> None:
+    def without(run: Any) -> Any:
+        latency = [one.model_copy(update={"p99": None}) for one in run.record.latency]
+        return dataclasses.replace(run, record=run.record.model_copy(update={"latency": latency}))
+
+    serving = blocks(dataclasses.replace(data, runs=[without(run) for run in data.runs]))["serving"]
+    assert [column.label for column in serving.columns] == ["Model", "p50, µs", "p50, µs", "p50, µs"]
+    assert {len(row) for row in serving.rows} == {4}
+
+
+def test_cuts_by_another_metric_than_the_comparisons_are_not_drawn(
+    make_data: Callable[..., ReportData],
+) -> None:
+    data = make_data()
+    other = [
+        dataclasses.replace(run, record=run.record.model_copy(update={"primary": "mrr@10"}))  # type: ignore[type-var]
+        for run in data.runs
+    ]
+    assert list(blocks(dataclasses.replace(data, runs=other))) == ["cost", "serving"]
+
+
+def test_a_stored_experiment_has_the_front_of_its_boosters(stored: ReportData) -> None:
+    points = front(stored)
+    assert {point.model for point in points} == {"lgbm"}
+    first = next(record for record in stored.records_of("lgbm") if record.latency)
+    assert first.seed == 1
+    assert points[0].cut.rounds == first.best_round
+    assert points[0].cut.mean == pytest.approx(first.metrics["ndcg@10"].mean)
+    assert any(point.on_front for point in points)
+
+
+@pytest.mark.long
+def test_the_table_of_costs_has_every_model(stored: ReportData) -> None:
+    tables: dict[str, Table] = {table.name: table for table in build_report(stored).tables}
+    assert [row[0].name for row in tables["cost"].rows] == list(stored.models)  # type: ignore[union-attr]
