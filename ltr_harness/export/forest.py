@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.errors import DataError, Problem
 
 LEAF = -1
 NEVER, ZERO, NAN = 0, 1, 2
@@ -114,6 +115,52 @@ class Forest:
     @property
     def n_leaves(self) -> int:
         return sum(tree.n_leaves for tree in self.trees)
+
+    def by_nan(self) -> Self:
+        """The same scores with no node but such at which NaN alone is missing.
+
+        Raises:
+            DataError: zeros are missing at a node and do not go where they would by their value.
+        """
+        return replace(self, trees=tuple(self._by_nan(tree) for tree in self.trees))
+
+    def _by_nan(self, tree: Tree) -> Tree:
+        zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
+        turned = (tree.missing_type == ZERO) & (tree.missing_left != zero_left) & (tree.feature != LEAF)
+        if turned.any():
+            name = self.feature_names[tree.feature[np.argmax(turned)]]
+            found = f"a split on {name!r} sends 0 where missing values go, and the form knows no such split"
+            raise DataError(Problem("export model", found, cure="train without `zero_as_missing`"))
+        missing_left = np.where(tree.missing_type == NEVER, zero_left, tree.missing_left)
+        return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
+
+    def in_float32(self) -> Self:
+        """The same sides for float32 features by thresholds that are float32, rounded away from what goes right.
+
+        The nearest float32 may lie beyond the neighbour that the threshold was to tell from the one below it.
+        """
+
+        towards = np.float32(np.inf if self.comparison == "<" else -np.inf)
+
+        def rounded(tree: Tree) -> Tree:
+            exact = tree.threshold
+            with np.errstate(over="ignore"):
+                nearest = exact.astype(np.float32)
+                beyond = nearest < exact if self.comparison == "<" else nearest > exact
+                moved = np.where(beyond, np.nextafter(nearest, towards), nearest)
+            return replace(tree, threshold=moved.astype(np.float64))
+
+        return replace(self, trees=tuple(rounded(tree) for tree in self.trees), float32=True)
+
+    def with_base_in_first_tree(self) -> Self:
+        """The same scores to the bit where `base_score` is what sums begin with: engines may add it last."""
+        if not self.trees:
+            return self
+        first = self.trees[0]
+        values = np.where(first.feature == LEAF, first.value + self.base_score, 0.0)
+        if self.float32_sum:
+            values = values.astype(np.float32).astype(np.float64)
+        return replace(self, trees=(replace(first, value=values), *self.trees[1:]), base_score=0.0)
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`.

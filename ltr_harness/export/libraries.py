@@ -36,12 +36,16 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
 
     names = tuple(feature_names)
     if isinstance(model, LightGBMModel):
-        return _of_lightgbm(model.booster.model_to_string(num_iteration=-1), names)
-    if isinstance(model, XGBoostModel):
-        return _of_xgboost(json.loads(model.booster.save_raw("json"))["learner"], names)
-    if isinstance(model, CatBoostModel):
-        return _of_catboost(model.booster, names)
-    raise _refused(f"a {type(model).__name__} has no trees", "a model of LightGBM, XGBoost or CatBoost")
+        forest = _of_lightgbm(model.booster.model_to_string(num_iteration=-1), names)
+    elif isinstance(model, XGBoostModel):
+        forest = _of_xgboost(json.loads(model.booster.save_raw("json"))["learner"], names)
+    elif isinstance(model, CatBoostModel):
+        forest = _of_catboost(model.booster, names)
+    else:
+        raise _refused(f"a {type(model).__name__} has no trees", "a model of LightGBM, XGBoost or CatBoost")
+    if not forest.trees:
+        raise _refused("the model was trained for no round and has no trees")
+    return forest
 
 
 def _refused(found: str, expected: str = "", cure: str = "") -> DataError:

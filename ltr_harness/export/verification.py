@@ -183,7 +183,7 @@ def _agreement(
         difference=difference,
         low=float(low),
         high=float(high),
-        loss=-difference if metric.higher_is_better else difference,
+        loss=0.0 - difference if metric.higher_is_better else difference,
     )
 
 

@@ -219,7 +219,7 @@ def _extras() -> Iterator[Diagnosis]:
     for line in requires("ltr-harness") or ():
         if match := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
             optional.setdefault(match[2], []).append(match[1])
-    for extra in ("catboost", "tune", "dask", "mlflow"):
+    for extra in ("catboost", "tune", "dask", "mlflow", "onnx", "treelite"):
         missing = [name for name in optional.get(extra, ()) if _version(name) == "not installed"]
         if extra not in optional:
             continue

@@ -5,6 +5,8 @@ from ltr_harness.export.formats.model_format import ModelFormat as ModelFormat
 
 FORMATS = {
     "json": "ltr_harness.export.formats.dump:Dump",
+    "onnx": "ltr_harness.export.formats.onnx_model:Onnx",
+    "treelite": "ltr_harness.export.formats.treelite_model:Treelite",
 }
 
 catalog = Catalog(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import MissingExtraError, Problem
 from ltr_harness.export.forest import Forest
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -49,3 +51,21 @@ class ModelFormat(ABC):
         Raises:
             DataError: the engine would not read it.
         """
+
+
+def package(name: str, extra: str | None = None) -> Any:
+    """A library that a form needs, imported now.
+
+    Args:
+        name: of the package.
+        extra: of ours that brings it; the same name unless given.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        extra = extra or name
+        cure = f"pip install 'ltr-harness[{extra}]'"
+        raise MissingExtraError(Problem(f"--to {extra}", f"needs the package {name}", cure=cure)) from None

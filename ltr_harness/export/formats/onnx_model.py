@@ -1,0 +1,101 @@
+"""`onnx`: a TreeEnsembleRegressor in float32, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.export.forest import LEAF, Forest
+from ltr_harness.export.formats.model_format import ModelFormat, Scores, package
+from ltr_harness.files import write_whole
+from ltr_harness.rankers.ranker import FittedModel
+
+_INPUT, _OUTPUT = "features", "score"
+
+
+class Onnx(ModelFormat):
+    """One node, written here: onnxmltools refuses rankers (#382, #435, #580, #623) and has lost base_score (#672).
+
+    Thresholds that lie between two float32 numbers, as LightGBM's do, are rounded to the side that keeps every float32
+    value where it was; the nearest float32 does not.
+    """
+
+    name: ClassVar[str] = "onnx"
+    rules: ClassVar[tuple[str, ...]] = (
+        f"input {_INPUT!r}, float32 (n_rows, n_features) in training's column order; output {_OUTPUT!r}, (n_rows, 1)",
+        "features, thresholds, leaves and sums are float32; no float32 value changes sides by a threshold's rounding",
+        "<= or < as in the library; NaN goes where the library sends it",
+    )
+
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        onnx = package("onnx")
+        plain = forest.by_nan().in_float32().with_base_in_first_tree()
+        helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+        node = helper.make_node(
+            "TreeEnsembleRegressor",
+            [_INPUT],
+            [_OUTPUT],
+            domain="ai.onnx.ml",
+            **_attributes(plain),
+        )
+        graph = helper.make_graph(
+            [node],
+            "ltr_harness",
+            [helper.make_tensor_value_info(_INPUT, kind, [None, len(forest.feature_names)])],
+            [helper.make_tensor_value_info(_OUTPUT, kind, [None, 1])],
+        )
+        written = helper.make_model(
+            graph,
+            producer_name="ltr-harness",
+            opset_imports=[helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)],
+            ir_version=8,
+        )
+        helper.set_model_props(written, {"feature_names": "\n".join(forest.feature_names)})
+        write_whole(path, written.SerializeToString())
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        runtime = package("onnxruntime", extra="onnx")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+        def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                rows = features.astype(np.float32)
+            [found] = session.run([_OUTPUT], {_INPUT: rows})
+            return np.asarray(found[:, 0], dtype=np.float64)
+
+        return scores
+
+
+def _attributes(forest: Forest) -> dict[str, Any]:
+    """Arrays of all nodes of all trees, and of all leaves."""
+    number = np.repeat(np.arange(len(forest.trees)), [tree.feature.size for tree in forest.trees])
+    node = np.concatenate([np.arange(tree.feature.size) for tree in forest.trees])
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in forest.trees])
+
+    feature, leaf = joined("feature"), joined("feature") == LEAF
+    compared = "BRANCH_LT" if forest.comparison == "<" else "BRANCH_LEQ"
+    return {
+        "n_targets": 1,
+        "aggregate_function": "SUM",
+        "base_values": [forest.base_score],
+        "nodes_treeids": number.tolist(),
+        "nodes_nodeids": node.tolist(),
+        "nodes_featureids": np.maximum(feature, 0).tolist(),
+        "nodes_modes": np.where(leaf, "LEAF", compared).tolist(),
+        "nodes_values": joined("threshold").tolist(),
+        "nodes_truenodeids": np.maximum(joined("left"), 0).tolist(),
+        "nodes_falsenodeids": np.maximum(joined("right"), 0).tolist(),
+        "nodes_missing_value_tracks_true": joined("missing_left").astype(int).tolist(),
+        "target_treeids": number[leaf].tolist(),
+        "target_nodeids": node[leaf].tolist(),
+        "target_ids": [0] * int(leaf.sum()),
+        "target_weights": joined("value")[leaf].tolist(),
+    }

@@ -1,0 +1,87 @@
+"""`treelite`: its own file, which its inference library reads, TL2cgen compiles and FIL takes to a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.export.forest import LEAF, Forest, Tree
+from ltr_harness.export.formats.model_format import ModelFormat, Scores, package
+from ltr_harness.rankers.ranker import FittedModel
+
+
+class Treelite(ModelFormat):
+    """Built node by node, of whatever library the trees are.
+
+    Its importers know no CatBoost, and that of LightGBM sends zeros the wrong way where they are missing (#376).
+    """
+
+    name: ClassVar[str] = "treelite"
+    rules: ClassVar[tuple[str, ...]] = (
+        "float64 thresholds, leaves and sums for LightGBM and CatBoost, float32 for XGBoost, as in the library",
+        "<= or < as in the library; NaN goes where the library sends it",
+        "what a sparse matrix leaves out is missing and not 0: hand over dense rows",
+    )
+
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        build = package("treelite").model_builder
+        plain = forest.by_nan().with_base_in_first_tree()
+        n_trees = len(plain.trees)
+        kind = "float32" if plain.float32_sum else "float64"
+        builder = build.ModelBuilder(
+            threshold_type=kind,
+            leaf_output_type=kind,
+            metadata=build.Metadata(
+                num_feature=len(plain.feature_names),
+                task_type="kRegressor",
+                average_tree_output=False,
+                num_target=1,
+                num_class=[1],
+                leaf_vector_shape=(1, 1),
+            ),
+            tree_annotation=build.TreeAnnotation(
+                num_tree=n_trees, target_id=[0] * n_trees, class_id=[0] * n_trees
+            ),
+            postprocessor=build.PostProcessorFunc(name="identity"),
+            base_scores=[plain.base_score],
+        )
+        for tree in plain.trees:
+            _add(builder, tree, plain.comparison)
+        builder.commit().serialize(path)
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        treelite = package("treelite")
+        model = treelite.Model.deserialize(path)
+
+        def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                rows = features.astype(model.input_type)
+            return np.asarray(treelite.gtil.predict(model, rows, nthread=1), dtype=np.float64).reshape(-1)
+
+        return scores
+
+
+def _add(builder: Any, tree: Tree, comparison: str) -> None:
+    builder.start_tree()
+    columns = (tree.feature, tree.threshold, tree.left, tree.right, tree.missing_left, tree.value)
+    for node, (feature, threshold, left, right, missing_left, value) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        builder.start_node(node)
+        if feature == LEAF:
+            builder.leaf(value)
+        else:
+            builder.numerical_test(
+                feature,
+                threshold,
+                default_left=missing_left,
+                opname=comparison,
+                left_child_key=left,
+                right_child_key=right,
+            )
+        builder.end_node()
+    builder.end_tree()
