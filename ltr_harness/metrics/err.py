@@ -217,8 +217,9 @@ def _expected_utility(
                 # unsatisfied[j]: mean over subsets of j documents of the group of the product of (1 - R)
                 size = end - i
                 reach = min(end, n) - i
-                unsatisfied = np.zeros(reach + 1)
-                unsatisfied[0] = 1.0
+                unsatisfied = np.empty(reach + 1, dtype=np.float64)
+                for j in range(reach + 1):
+                    unsatisfied[j] = j == 0
                 for t in range(1, size + 1):
                     miss = 1.0 - stops[rows[at + i + t - 1]]
                     for j in range(min(t, reach), 0, -1):

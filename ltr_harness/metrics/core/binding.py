@@ -307,7 +307,7 @@ def _as_slices(
 @compiled
 def _weighted_means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Means that do not depend on the order of the queries: sums carry their rounding errors along."""
-    means = np.empty(values.shape[0])
+    means = np.empty(values.shape[0], dtype=np.float64)
     for metric in range(values.shape[0]):
         total = 0.0
         lost = 0.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.selection import lanes_for, list_ties, select
+from ltr_harness.metrics.core.selection import CROWDS, TIES, lanes_for, list_ties, select, sort_crowds
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]
 
@@ -109,7 +109,10 @@ class RowRanker:
         last = np.empty(offsets.size - 1, dtype=np.float64)
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
         lanes = lanes_for(self._depth)
-        if not select(scores, boundaries, offsets, lanes, self._longest, rows, last, beyond):
+        found = select(scores, boundaries, offsets, lanes, self._longest, rows, last, beyond)
+        if found & CROWDS:
+            found |= sort_crowds(scores, boundaries, offsets, self._longest, rows, last, beyond)
+        if not found & TIES:
             return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
         self._order_ties(beyond >= 0)
         longer = offsets

@@ -8,7 +8,8 @@ How a query's best K rows are found, without a branch that the processor could m
 3. Place each of them by counting those that score at least as much.
 
 The count is also the end of the row's tie group; only queries in which a tie shows up take the second,
-slower way, where ties are put in the order that the tie rule asks for.
+slower way, where ties are put in the order that the tie rule asks for. Where counting would not pay, for deep
+lists of long queries, they are sorted. Each of the three ways is compiled when a query first takes it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _WIDTH = 16
 _DEEPEST_BOUND = 256
 # Up to this many rows counting beats any other way to sort; longer lists are merged from such runs.
 _RUN = 128
+TIES = 1
+CROWDS = 2
+_NO_TIE = -1
+_CROWD = -2
 
 
 def lanes_for(depth: int) -> int:
@@ -41,11 +46,12 @@ def select(
     rows: NDArray[np.int64],
     last: NDArray[np.float64],
     beyond: NDArray[np.int64],
-) -> bool:
-    """Each query's best rows into `rows`; True if any query has ties among the candidates.
+) -> int:
+    """Each query's best rows into `rows`; whether there are `TIES` among candidates, or `CROWDS` left to `sort_crowds`.
 
-    For such a query `rows` is left for `list_ties`: `last` is its last listed score, and `beyond` the number
-    of rows that tie with it past the list's end. Without ties `beyond` is -1.
+    A query with ties is left for `list_ties`: `last` is its last listed score, and `beyond` the number
+    of rows that tie with it past the list's end. Without ties `beyond` is -1. Of the `CROWDS`, `beyond` is -2 and
+    `last` the bound.
 
     Args:
         scores: float64 (n_rows,) without NaN.
@@ -60,11 +66,10 @@ def select(
     maxima = np.empty(lanes, dtype=np.float64)
     reaching = np.empty(longest + _WIDTH, dtype=np.float64)  # scores of the candidates
     reaching_rows = np.empty(longest + _WIDTH, dtype=np.int64)
-    spare = np.empty(longest, dtype=np.float64)
-    spare_rows = np.empty(longest, dtype=np.int64)
     crowd = 3 * lanes if lanes > 0 else _RUN
-    place = np.empty(max(_RUN, crowd), dtype=np.int64)
-    any_tie = False
+    placed_rows = np.empty(crowd, dtype=np.int64)
+    place = np.empty(crowd, dtype=np.int64)
+    found = 0
     for query in range(offsets.size - 1):
         start = boundaries[query]
         own = scores[start : boundaries[query + 1]]  # indices from 0 save a sign check at every access
@@ -111,54 +116,97 @@ def select(
             reaching_rows[reach] = start + i
             reach += score >= bound
 
-        beyond[query] = -1
-        if reach <= crowd:
-            padded = -(-reach // _WIDTH) * _WIDTH
-            for i in range(reach, padded):
-                reaching[i] = np.nan  # as good as nothing
-            total = 0
-            for i in range(reach):
-                score = reaching[i]
-                end = 0
-                for j in range(padded):
-                    end += reaching[j] >= score
-                place[i] = end
-                total += end
-                spare_rows[end - 1] = reaching_rows[i]
-            for i in range(want):
-                listed[i] = spare_rows[i]
-            if total > reach * (reach + 1) // 2:
-                any_tie = True
-                end = reach
-                last[query] = -np.inf
-                for i in range(reach):
-                    if want <= place[i] <= end:
-                        end = place[i]
-                        last[query] = reaching[i]
-                beyond[query] = end - want
-            continue
-
-        above = 0
-        for i in range(reach):
-            above += reaching[i] > bound
-        if above < want:  # a crowd ties with the last row
-            any_tie = True
+        if reach > crowd:
+            found |= CROWDS
             last[query] = bound
+            beyond[query] = _CROWD
+            continue
+        beyond[query] = _NO_TIE
+        padded = -(-reach // _WIDTH) * _WIDTH
+        for i in range(reach, padded):
+            reaching[i] = np.nan  # as good as nothing
+        total = 0
+        for i in range(reach):
+            score = reaching[i]
+            end = 0
+            for j in range(padded):
+                end += reaching[j] >= score
+            place[i] = end
+            total += end
+            placed_rows[end - 1] = reaching_rows[i]
+        for i in range(want):
+            listed[i] = placed_rows[i]
+        if total > reach * (reach + 1) // 2:
+            found |= TIES
+            end = reach
+            last[query] = -np.inf
+            for i in range(reach):
+                if want <= place[i] <= end:
+                    end = place[i]
+                    last[query] = reaching[i]
+            beyond[query] = end - want
+    return found
+
+
+@compiled
+def sort_crowds(
+    scores: NDArray[np.float64],
+    boundaries: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    longest: int,
+    rows: NDArray[np.int64],
+    last: NDArray[np.float64],
+    beyond: NDArray[np.int64],
+) -> int:
+    """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`.
+
+    Args:
+        scores: float64 (n_rows,) without NaN.
+        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
+        longest: rows of the longest query.
+        rows: int64 (n_listed,), written: row numbers in rank order.
+        last: float64 (n_queries,), the bounds, written.
+        beyond: int64 (n_queries,), from `select`, written.
+    """
+    reaching = np.empty(longest + 1, dtype=np.float64)
+    reaching_rows = np.empty(longest + 1, dtype=np.int64)
+    spare = np.empty(longest, dtype=np.float64)
+    spare_rows = np.empty(longest, dtype=np.int64)
+    place = np.empty(_RUN, dtype=np.int64)
+    found = 0
+    for query in range(beyond.size):
+        if beyond[query] != _CROWD:
+            continue
+        listed = rows[offsets[query] : offsets[query + 1]]
+        want = listed.size
+        bound = last[query]
+        above = 0
+        reach = 0
+        for i in range(boundaries[query], boundaries[query + 1]):
+            score = scores[i]
+            reaching[reach] = score
+            reaching_rows[reach] = i
+            reach += score >= bound
+            above += score > bound
+        if above < want:  # a crowd ties with the last row
+            found = TIES
             beyond[query] = reach - want
             continue
-        _sort(reaching, reaching_rows, reach, spare, spare_rows, place)
+        _sort(reaching[:reach], reaching_rows, spare, spare_rows, place)
+        beyond[query] = _NO_TIE
         tied = False
         for i in range(want):
             listed[i] = reaching_rows[i]
             tied |= i + 1 < reach and reaching[i] == reaching[i + 1]
         if tied:
-            any_tie = True
+            found = TIES
             last[query] = reaching[want - 1]
             end = want
             while end < reach and reaching[end] == last[query]:
                 end += 1
             beyond[query] = end - want
-    return any_tie
+    return found
 
 
 @compiled
@@ -215,7 +263,7 @@ def list_ties(
             n_above += score > cut
             equal_rows[n_equal] = row
             n_equal += score == cut
-        _sort(above, above_rows, n_above, spare, spare_rows, place)
+        _sort(above[:n_above], above_rows, spare, spare_rows, place)
         i = 0
         while i < n_above:
             end = i + 1
@@ -234,12 +282,12 @@ def list_ties(
 def _sort(
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
-    n: int,
     spare: NDArray[np.float64],
     spare_rows: NDArray[np.int64],
     place: NDArray[np.int64],
 ) -> None:
-    """Sort the first n by score, descending and stable: runs placed by counting, then merged."""
+    """Sort by score, descending and stable: runs placed by counting, then merged."""
+    n = scores.size
     for low in range(0, n, _RUN):
         run = scores[low : min(low + _RUN, n)]
         for i in range(run.size):
