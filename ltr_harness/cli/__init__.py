@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "data": ("ltr_harness.cli.commands.data", "Look at data, convert, divide and fetch it."),
     "list": ("ltr_harness.cli.commands.names", "List metrics, rankers, readers or report sections."),
-    "show": ("ltr_harness.cli.commands.show", "Show a resolved configuration or a run."),
+    "show": ("ltr_harness.cli.commands.show", "Show a resolved configuration, all experiments, or a run."),
     "init": ("ltr_harness.cli.commands.init", "Write a first experiment file, for your data or made up."),
     "doctor": (
         "ltr_harness.cli.commands.doctor",

@@ -60,7 +60,8 @@ def show_page(page: Report) -> None:
                     [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
                     for row in block.rows
                 ]
-                print_table([column.label for column in block.columns], rows)
+                words = [0, *(place for place, column in enumerate(block.columns) if not column.numeric)]
+                print_table([column.label for column in block.columns], rows, words)
                 say()
             elif isinstance(block, Bullets):
                 for item in block.items:

@@ -98,7 +98,15 @@ class ModelName:
     note: str = ""
 
 
-Cell = str | int | float | None | Estimate | Badge | ModelName
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to a file beside the page, in formats that can; `href` is an encoded relative address."""
+
+    text: str
+    href: str
+
+
+Cell = str | int | float | None | Estimate | Badge | ModelName | Link
 
 
 def sort_value(cell: Cell) -> float | str | None:
@@ -106,7 +114,7 @@ def sort_value(cell: Cell) -> float | str | None:
     match cell:
         case Estimate(value=value):
             return none_if_undefined(value)
-        case Badge(text=text):
+        case Badge(text=text) | Link(text=text):
             return text
         case ModelName(name=name):
             return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ltr_harness.numbers import four_decimals
-from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, ModelName
+from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName
 
 MISSING = four_decimals(None)
 
@@ -111,7 +111,7 @@ def cell_text(cell: Cell, form: Format) -> str:
     match cell:
         case None:
             return MISSING
-        case Badge(text=text):
+        case Badge(text=text) | Link(text=text):
             return text
         case ModelName(name=name):
             return name

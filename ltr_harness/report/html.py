@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.report.blocks import Badge, Cell, Estimate, ModelName, Table, plain, sort_value, spans
+from ltr_harness.report.blocks import Badge, Cell, Estimate, Link, ModelName, Table, plain, sort_value, spans
 from ltr_harness.report.charts import colour_of, page_theme
 from ltr_harness.report.engine import EngineError
 from ltr_harness.report.formats import cell_text, interval, value_text
@@ -38,7 +38,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 class CellView:
     """A cell as the template needs it."""
 
-    kind: str  # "value", "model", "badge"
+    kind: str  # "value", "model", "badge", "link"
     text: str
     around: str = ""  # the interval, set smaller
     mark: str = ""
@@ -48,6 +48,7 @@ class CellView:
     tone: str = ""
     colour: str = ""
     note: str = ""
+    href: str = ""
 
 
 def render(report: Report) -> str:
@@ -132,6 +133,8 @@ def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
             return CellView("model", name, sort=sort, best=best, colour=colour_of(colour), note=note)
         case Badge(tone=tone):
             return CellView("badge", text, sort=sort, tone=tone)
+        case Link(href=href):
+            return CellView("link", text, sort=sort, href=href)
         case Estimate():
             signed = column.format == "difference"
             return CellView(
@@ -148,8 +151,8 @@ def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
 
 
 def _minus(text: str) -> str:
-    """A minus sign as wide as the plus, so that signed numbers line up."""
-    return re.sub(r"-(?=\d)", "−", text)
+    """A minus sign as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
+    return re.sub(r"(?<!\d)-(?=\d)", "−", text)
 
 
 # ---- scripts --------------------------------------------------------------------------------------------

@@ -263,10 +263,16 @@ def find_runs(folder: Path) -> list[Run]:
         return [load_run(folder)]
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a run folder or an experiment's folder of runs")
-    folders = sorted(path.parent.name for path in folder.glob(f"*/{RECORD}"))
+    return [load_run(path) for path in planned_runs(folder)[0]]
+
+
+def planned_runs(folder: Path) -> tuple[list[Path], int]:
+    """The run folders that an experiment's folder stands for, see `find_runs`, and how many of its plan are lacking."""
+    there = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{RECORD}"))}
     planned = _planned(folder)
-    names = folders if planned is None else [name for name in planned if name in folders]
-    return [load_run(folder / name) for name in names]
+    names = list(there) if planned is None else planned
+    found = [there[name] for name in names if name in there]
+    return found, len(names) - len(found)
 
 
 def write_plan(folder: Path, names: Sequence[str]) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.report import ReportData, write_report
+from ltr_harness.report import ReportData, experiments_page, html, write_report
+from ltr_harness.report.experiments import read_experiments
 from ltr_harness.report.numbers.test_rows import TestRows
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
@@ -477,18 +478,39 @@ def test_charts_zoom_with_the_key_and_the_page_scrolls_without(
     until(page, f"{labels} === {before!r}", seconds=5)
 
 
+def test_the_page_of_all_experiments(
+    experiment_folder: Path, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    shutil.copytree(experiment_folder, tmp_path / "small")
+    shutil.copytree(experiment_folder, tmp_path / "again")
+    os.utime(next((tmp_path / "again").glob("*/record.json")), (4e9, 4e9))
+    (tmp_path / "<img src=x onerror=alert(1)>").mkdir()
+    path = tmp_path / "index.html"
+    path.write_text(html.render(experiments_page.report(read_experiments(tmp_path), path)))
+    page = open_page(path)
+    assert page.locator("#chart-over_time_1 svg .mark-symbol path").count() == 2
+    assert column(page, "experiments", 1) == ["small", "again"]
+    assert page.locator("img").count() == 0
+    assert serious(page) == []
+    page.locator("#table-experiments a").first.click(trial=True)
+    href = page.locator("#table-experiments a").first.evaluate("link => link.href")
+    assert href == (tmp_path / "small" / "report" / "report.html").as_uri()
+
+
+def serious(page: Any) -> list[str]:
+    """What axe finds that keeps people out."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    return [
+        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} ({len(one['nodes'])} places)"
+        for one in axe.Axe().run(page).response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(stored_path: Path, open_page: Callable[..., Any], scheme: str) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python"
-    ).Axe()
     page = open_page(stored_path, color_scheme=scheme)
     # One of each kind: thirty more tables of two lists teach nothing.
     for details in page.locator("main > section > details, #queries details details >> nth=0").all():
         details.evaluate("element => { element.open = true; }")
-    serious = [
-        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} ({len(one['nodes'])} places)"
-        for one in axe.run(page).response["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious(page) == []

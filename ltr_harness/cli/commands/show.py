@@ -19,6 +19,7 @@ from ltr_harness.wording import count_of
     epilog="""\b
 Examples:
   ltr-harness show config configs/mq2008.yaml --set seeds=[1]
+  ltr-harness show runs runs -o runs/index.html
   ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
   ltr-harness show worst RUN -n 20
   ltr-harness show importance RUN
@@ -27,7 +28,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Show a resolved configuration, a run, or what a stored model looks at."""
+    """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
 
 
 command.add_command(show_model.importance)
@@ -78,6 +79,38 @@ def show_run(run: Path, as_json: bool) -> int:
     for name, value in record.params.items():
         say(f"  {name} = {value}")
     say(f"identity {record.identity}")
+    return 0
+
+
+@command.command("runs")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Page to write, such as runs/index.html."
+)
+@options.as_json
+def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
+    """Print all experiments of a folder: best model, difference to the one before on the same question, size.
+
+    A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
+    is `runs` unless given. What in it cannot be read is listed.
+    """
+    from ltr_harness.cli.tables import show_page
+    from ltr_harness.files import write_whole
+    from ltr_harness.report import experiments_page
+    from ltr_harness.report.experiments import read_experiments
+
+    page = output / "index.html" if output is not None and output.is_dir() else output
+    report = experiments_page.report(read_experiments(folder), page)
+    if page is not None:
+        from ltr_harness.report import html
+
+        write_whole(page, html.render(report).encode("utf-8", "backslashreplace"))
+    if as_json:
+        say(report.document())
+        return 0
+    show_page(report)
+    if page is not None:
+        say(f"page: {page}")
     return 0
 
 
