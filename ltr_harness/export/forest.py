@@ -134,23 +134,28 @@ class Forest:
         missing_left = np.where(tree.missing_type == NEVER, zero_left, tree.missing_left)
         return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
 
-    def in_float32(self) -> Self:
-        """The same sides for float32 features by thresholds that are float32, rounded away from what goes right.
+    def in_float32(self, comparison: Literal["<=", "<"] | None = None) -> Self:
+        """The same sides for float32 features by thresholds that are float32.
 
-        The nearest float32 may lie beyond the neighbour that the threshold was to tell from the one below it.
+        Of ``x <= t`` the last value that goes left is the greatest float32 not above t, of ``x < t`` the greatest
+        below it. That value is the threshold of ``<=``, and the one after it that of ``<``. The nearest float32 may lie
+        beyond the neighbour that the threshold was to tell from the one below it.
+
+        Args:
+            comparison: of the new forest; the same unless given.
         """
-
-        towards = np.float32(np.inf if self.comparison == "<" else -np.inf)
+        written = comparison or self.comparison
 
         def rounded(tree: Tree) -> Tree:
             exact = tree.threshold
             with np.errstate(over="ignore"):
                 nearest = exact.astype(np.float32)
-                beyond = nearest < exact if self.comparison == "<" else nearest > exact
-                moved = np.where(beyond, np.nextafter(nearest, towards), nearest)
+                beyond = nearest >= exact if self.comparison == "<" else nearest > exact
+                last = np.where(beyond, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+                moved = last if written == "<=" else np.nextafter(last, np.float32(np.inf))
             return replace(tree, threshold=moved.astype(np.float64))
 
-        return replace(self, trees=tuple(rounded(tree) for tree in self.trees), float32=True)
+        return replace(self, trees=tuple(map(rounded, self.trees)), comparison=written, float32=True)
 
     def with_base_in_first_tree(self) -> Self:
         """The same scores to the bit where `base_score` is what sums begin with: engines may add it last."""

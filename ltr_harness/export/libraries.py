@@ -42,27 +42,34 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
     elif isinstance(model, CatBoostModel):
         forest = _of_catboost(model.booster, names)
     else:
-        raise _refused(f"a {type(model).__name__} has no trees", "a model of LightGBM, XGBoost or CatBoost")
+        raise refused(f"a {type(model).__name__} has no trees", "a model of LightGBM, XGBoost or CatBoost")
     if not forest.trees:
-        raise _refused("the model was trained for no round and has no trees")
+        raise refused("the model was trained for no round and has no trees")
     return forest
 
 
-def _refused(found: str, expected: str = "", cure: str = "") -> DataError:
+def refused(found: str, expected: str = "", cure: str = "") -> DataError:
+    """The error of a model that a form has no place for.
+
+    Args:
+        found: what the model has.
+        expected: what the form has a place for.
+        cure: how to train one without it.
+    """
     return DataError(Problem("export model", found, expected, cure))
 
 
 def _refuse_classes(n_scores: int) -> None:
     if n_scores > 1:
         found = f"the model has trees for each of {n_scores} classes, and its score is the expected grade"
-        raise _refused(found, _ONE_SCORE)
+        raise refused(found, _ONE_SCORE)
 
 
 def _refuse_categories(names: Sequence[str], columns: Sequence[int]) -> None:
     if columns:
         listed = ", ".join(repr(names[column]) for column in columns)
         cure = "train without them (`exclude:`), or with columns of numbers in their place"
-        raise _refused(f"the model splits on categories of {listed}", "splits on numbers", cure)
+        raise refused(f"the model splits on categories of {listed}", "splits on numbers", cure)
 
 
 def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
@@ -71,7 +78,7 @@ def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     _refuse_classes(int(about["num_tree_per_iteration"]))
     trees = [dict(line.partition("=")[::2] for line in part.splitlines()) for part in parts]
     if any(tree.get("is_linear") == "1" for tree in trees):
-        raise _refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
+        raise refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
     return Forest(names, tuple(_lightgbm_tree(tree, names) for tree in trees))
 
 
@@ -111,7 +118,7 @@ _LOG: Final = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
 def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
-        raise _refused("gblinear has no trees", "booster gbtree or dart")
+        raise refused("gblinear has no trees", "booster gbtree or dart")
     about = learner["learner_model_param"]
     _refuse_classes(max(int(about["num_class"]), int(about.get("num_target", 1))))
     stated = json.loads(about["base_score"])  # since 3.1 a list

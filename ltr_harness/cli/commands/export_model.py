@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0),
     help="What the metric may lose; if it loses more, nothing is written and the exit code is 3.",
 )
+@click.option(
+    "--engine-version",
+    metavar="VERSION",
+    help="Of the search engine that is to read the file, such as 3.5.  [default: the newest]",
+)
 @click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
 @click.option(
     "--data",
@@ -49,6 +54,7 @@ def to_model(
     form: str,
     output: Path,
     max_loss: float | None,
+    engine_version: str | None,
     metric: str | None,
     data: Path | None,
     reader_name: str | None,
@@ -67,6 +73,8 @@ def to_model(
     from ltr_harness.numbers import json_value
 
     chosen = catalog.load(form)()
+    if engine_version:
+        chosen = chosen.for_engine(engine_version)
     stored, model, split = loaded(run, trust, data, reader_name, reader_options)
     measured = parse_metric(metric or stored.record.primary)
     verification = export_model(model, split, measured, chosen, output, max_loss)

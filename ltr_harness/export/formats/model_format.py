@@ -6,12 +6,12 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import MissingExtraError, Problem
+from ltr_harness.errors import MissingExtraError, Problem, UsageError
 from ltr_harness.export.forest import Forest
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -26,6 +26,16 @@ class ModelFormat(ABC):
 
     rules: ClassVar[tuple[str, ...]]
     """How the engine evaluates, in plain lines: thresholds, comparison, missing values, arithmetic."""
+
+    def for_engine(self, version: str) -> Self:
+        """The form as a version of its engine reads it.
+
+        Raises:
+            UsageError: all versions read it alike, or this is no version.
+        """
+        raise UsageError(
+            Problem("--engine-version", f"all versions read the form {self.name} alike", cure="leave it out")
+        )
 
     @abstractmethod
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:

@@ -1,0 +1,171 @@
+"""What the search engines' forms of trees have in common: float32 throughout, and names that must be accepted."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, Self
+
+import numpy as np
+
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.export.forest import LEAF, Forest, Tree
+from ltr_harness.export.formats.model_format import ModelFormat
+from ltr_harness.export.libraries import refused
+
+FEATURES_RULE: Final = (
+    "the features that it wants stand beside the file, in *.features.json; replace their queries by yours"
+)
+
+Missing = Literal["there", "right", "zero"]
+"""Where an engine sends a missing value: where the file says, always right, or where 0 goes."""
+
+DEEPEST: Final = 300
+"""Levels of a tree. One takes two levels of nested JSON, of which the engines' parsers read 1,000."""
+
+_LARGEST: Final = float(np.finfo(np.float32).max)
+
+
+class EngineFormat(ModelFormat):
+    """A form that a search engine reads, with the history of what its versions do with missing values.
+
+    Attributes:
+        missing: by the version that is written for.
+    """
+
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
+    """From which version on which rule holds, the newest first."""
+
+    def __init__(self, version: tuple[int, int] | None = None) -> None:
+        self.missing = next(
+            rule for since, rule in self.missing_since.items() if version is None or version >= since
+        )
+
+    def for_engine(self, version: str) -> Self:
+        if len(self.missing_since) == 1:
+            return super().for_engine(version)
+        found = re.match(r"(\d+)\.(\d+)(\.|$)", version)
+        if not found:
+            raise UsageError(Problem("--engine-version", f"{version!r} is not a version", "one such as 8.11"))
+        return type(self)((int(found[1]), int(found[2])))
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """What the engine would not read is an error of the file.
+
+        Raises:
+            DataError: it would not.
+        """
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
+            raise DataError(
+                Problem(
+                    str(path),
+                    f"{self.name} would not read it ({problem})",
+                    f"a model of the form {self.name}",
+                )
+            ) from None
+
+
+def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
+    """The model as an engine computes it that has every direction of missing values: what is then written as it is.
+
+    There is no infinity in JSON: the largest finite number stands for it.
+
+    Args:
+        forest: the model.
+        written: what goes left in the engine.
+        engine: its name.
+
+    Raises:
+        DataError: a threshold is NaN, a leaf is beyond float32, or 0 is missing and goes elsewhere than by its value.
+    """
+    form = forest.by_nan().in_float32(written).with_base_in_first_tree()
+    trees = []
+    for tree in form.trees:
+        with np.errstate(over="ignore"):
+            values = tree.value.astype(np.float32)
+        if np.isnan(tree.threshold).any() or not np.isfinite(values).all():
+            raise refused("a threshold is NaN, or a leaf beyond float32", f"finite numbers, as {engine} has")
+        thresholds = np.clip(tree.threshold, -_LARGEST, _LARGEST)
+        trees.append(replace(tree, threshold=thresholds, value=values.astype(np.float64)))
+    return replace(form, trees=tuple(trees))
+
+
+def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callable[[int], Any]) -> Any:
+    """What stands for the root, made of what stands for the nodes below; the opposite of `Tree.grown`.
+
+    Args:
+        tree: whose nodes are gone through.
+        split: from a node, its level and what stands for the nodes below.
+        leaf: from a leaf.
+
+    Raises:
+        DataError: it has more levels than an engine reads.
+    """
+    order, waiting = [], [(0, 0)]
+    while waiting:
+        node, level = waiting.pop()
+        order.append((node, level))
+        if tree.feature[node] != LEAF:
+            waiting += [(int(tree.right[node]), level + 1), (int(tree.left[node]), level + 1)]
+    deepest = max(level for _, level in order)
+    if deepest > DEEPEST:
+        raise refused(
+            f"a tree has {deepest} levels", f"at most {DEEPEST}, which search engines read", "limit max_depth"
+        )
+    built: dict[int, Any] = {}
+    for node, level in reversed(order):
+        below = built.pop(int(tree.left[node]), None), built.pop(int(tree.right[node]), None)
+        built[node] = leaf(node) if tree.feature[node] == LEAF else split(node, level, *below)
+    return built[0]
+
+
+def used_features(forest: Forest) -> list[int]:
+    """The columns that some split looks at, in order; the first one where there is no split."""
+    looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
+    return [int(column) for column in looked_at if column != LEAF] or [0]
+
+
+def features_path(path: Path) -> Path:
+    """Of the features' file beside a model's.
+
+    Example:
+        >>> features_path(Path("ranker.json")).name
+        'ranker.features.json'
+    """
+    return path.with_suffix(".features.json")
+
+
+def model_name(stem: str) -> str:
+    """The file's name without its ending, which is what the model is called.
+
+    Raises:
+        DataError: it has characters that addresses and queries of the engines would read as their own.
+    """
+    if not re.fullmatch(r"[\w.-]{1,200}", stem, re.ASCII):
+        cure = "name the file so"
+        raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
+    return stem
+
+
+def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:
+    """Raise for the names that an engine would reject or misread.
+
+    Args:
+        names: of the features.
+        wrong: whether it would.
+        expected: what it takes.
+
+    Raises:
+        DataError: there are any.
+    """
+    found = [name for name in names if wrong(name)]
+    if found:
+        listed = ", ".join(repr(name[:60]) for name in found[:5]) + (", …" if len(found) > 5 else "")
+        raise refused(f"features named {listed}", expected, "rename the columns and train again")

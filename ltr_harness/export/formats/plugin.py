@@ -1,0 +1,150 @@
+"""`opensearch`, `elasticsearch`: the learning-to-rank plugins' JSON of trees, as XGBoost dumps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree
+from ltr_harness.export.formats.engine import (
+    FEATURES_RULE,
+    EngineFormat,
+    Missing,
+    engine_forest,
+    features_path,
+    model_name,
+    nested,
+    refuse_names,
+    used_features,
+)
+from ltr_harness.export.formats.model_format import Scores
+from ltr_harness.files import write_whole
+from ltr_harness.rankers.ranker import FittedModel
+
+_LONGEST = 504
+"""Bytes of a feature's name. A stored one's id is ``feature-NAME``, and an id has 512 at most."""
+
+_ARITHMETIC = (
+    "the plugin compares with < and sums in float32; thresholds are those that part float32 values as here"
+)
+
+
+class OpenSearch(EngineFormat):
+    """``model/xgboost+json`` of OpenSearch's plugin: the body of ``_createmodel``.
+
+    Source:
+        `XGBoostJsonParser` and `NaiveAdditiveDecisionTree` of opensearch-project/opensearch-learning-to-rank-base and
+        of o19s/elasticsearch-learning-to-rank; issues #200, #286 and #378, changes #206 and #379 of the former.
+    """
+
+    name: ClassVar[str] = "opensearch"
+    rules: ClassVar[tuple[str, ...]] = (
+        _ARITHMETIC,
+        "a value is missing where the feature's query does not match: it goes where `missing` says since 3.8, always "
+        "right from 3.2 to 3.7, and is 0 before",
+        FEATURES_RULE,
+    )
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {
+        (3, 8): "there",
+        (3, 2): "right",
+        (0, 0): "zero",
+    }
+
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        refuse_feature_names(forest.feature_names)
+        form = engine_forest(forest, "<", self.name)
+        trees = [_written(tree, form.feature_names) for tree in form.trees]
+        definition = {"type": "model/xgboost+json", "definition": trees}
+        body = {"model": {"name": model_name(path.stem), "model": definition}}
+        write_whole(path, json.dumps(body))
+        write_feature_set(path, [form.feature_names[column] for column in used_features(form)])
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        with self.reading(path):
+            trees = json.loads(path.read_text(encoding="utf-8"))["model"]["model"]["definition"]
+            column = {name: at for at, name in enumerate(feature_names)}
+
+            def node_of(node: Mapping[str, Any]) -> Split | float:
+                if "leaf" in node:
+                    return float(np.float32(node["leaf"]))
+                yes, no = node["children"]
+                if [node["yes"], node["no"]] != [yes["nodeid"], no["nodeid"]]:
+                    raise ValueError("yes and no are not the children, in this order")
+                missing_left = self.missing == "there" and node["missing"] == node["yes"]
+                kind = NEVER if self.missing == "zero" else NAN
+                threshold = float(np.float32(node["split_condition"]))
+                return Split(column[node["split"]], threshold, missing_left, yes, no, kind)
+
+            grown = tuple(Tree.grown(tree, node_of) for tree in trees)
+        return Forest(tuple(feature_names), grown, 0.0, "<", float32=True, float32_sum=True).scores
+
+
+class Elasticsearch(OpenSearch):
+    """``model/xgboost+json`` of the plugin for Elasticsearch: the same file, and another history.
+
+    Source:
+        as of `OpenSearch`; issue #481, changes #480 and #482 of o19s/elasticsearch-learning-to-rank.
+    """
+
+    name: ClassVar[str] = "elasticsearch"
+    rules: ClassVar[tuple[str, ...]] = (
+        _ARITHMETIC,
+        "a value is missing where the feature's query does not match: it goes where `missing` says since 8.11 (plugin "
+        "1.5.9), and is 0 before",
+        FEATURES_RULE,
+    )
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(8, 11): "there", (0, 0): "zero"}
+
+
+def _written(tree: Tree, names: Sequence[str]) -> Any:
+    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "nodeid": node,
+            "depth": level,
+            "split": names[tree.feature[node]],
+            "split_condition": float(tree.threshold[node]),
+            "yes": yes["nodeid"],
+            "no": no["nodeid"],
+            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
+            "children": [yes, no],
+        }
+
+    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
+
+
+def refuse_feature_names(names: Sequence[str]) -> None:
+    """Raise for names that the plugins do not store.
+
+    Raises:
+        DataError: there are any.
+    """
+    refuse_names(
+        names,
+        lambda name: not name.strip() or len(name.encode()) > _LONGEST,
+        f"names of 1 to {_LONGEST} bytes, which the plugin can store",
+    )
+
+
+def write_feature_set(path: Path, names: Sequence[str]) -> None:
+    """The body of ``_ltr/_featureset/NAME``: each feature is the number in the document's field of the same name.
+
+    A document without the field does not match, which is what missing means. Where the index has no such field, the
+    engine says so at the first search: this template is there to be replaced.
+
+    Args:
+        path: of the model.
+        names: of the features, in order.
+    """
+
+    def feature(name: str) -> dict[str, Any]:
+        query = {"exists": {"field": name}}
+        score = {"query": query, "field_value_factor": {"field": name}, "boost_mode": "replace"}
+        template = {"function_score": score}
+        return {"name": name, "params": [], "template_language": "mustache", "template": template}
+
+    body = {"featureset": {"features": [feature(name) for name in names]}}
+    write_whole(features_path(path), json.dumps(body, indent=1))

@@ -1,0 +1,150 @@
+"""`solr`: the additive trees of Solr's module for learning to rank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
+from ltr_harness.export.formats.engine import (
+    FEATURES_RULE,
+    EngineFormat,
+    Missing,
+    engine_forest,
+    features_path,
+    model_name,
+    nested,
+    refuse_names,
+    used_features,
+)
+from ltr_harness.export.formats.model_format import Scores
+from ltr_harness.files import write_whole
+from ltr_harness.rankers.ranker import FittedModel
+
+_SLACK = np.float32(1e-6)
+"""What Solr adds to every threshold, in float32."""
+
+
+class Solr(EngineFormat):
+    """A ``MultipleAdditiveTreesModel``: the body for ``schema/model-store``.
+
+    Source:
+        `MultipleAdditiveTreesModel`, `SolrPluginUtils.invokeSetters`, `FieldValueFeature` and `CSVFeatureLogger` of
+        apache/solr; SOLR-16596.
+    """
+
+    name: ClassVar[str] = "solr"
+    rules: ClassVar[tuple[str, ...]] = (
+        "Solr compares with <= in float32, after 0.000001 is added to every threshold, which is written lower for it; "
+        "it sums in float32",
+        "a missing value goes where `missing` says since 9.2, where the features' defaultValue is NaN, and is 0 before",
+        FEATURES_RULE,
+    )
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(9, 2): "there", (0, 0): "zero"}
+
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        refuse_names(
+            forest.feature_names,
+            lambda name: not name.strip() or "=" in name or "," in name,
+            "names without = and , which part names and values where Solr logs features",
+        )
+        form, name = engine_forest(forest, "<=", self.name), model_name(path.stem)
+        apart = self.missing == "there" and any(_zero_is_not_missing(tree) for tree in form.trees)
+        used = [form.feature_names[column] for column in used_features(form)]
+        trees = [{"weight": "1", "root": _written(tree, form.feature_names, apart)} for tree in form.trees]
+        body = {
+            "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
+            "name": name,
+            "store": name,
+            "features": [{"name": one} for one in used],
+            "params": {**({"isNullSameAsZero": False} if apart else {}), "trees": trees},
+        }
+        write_whole(path, json.dumps(body))
+        kind, default = (
+            "org.apache.solr.ltr.feature.FieldValueFeature",
+            {"defaultValue": "NaN"} if apart else {},
+        )
+        features = [
+            {"store": name, "name": one, "class": kind, "params": {"field": one, **default}} for one in used
+        ]
+        write_whole(features_path(path), json.dumps(features, indent=1))
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        with self.reading(path):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            params = content["params"]
+            apart = params.get("isNullSameAsZero") is False
+            if apart and self.missing == "zero":
+                raise ValueError("No setter corrresponding to 'isNullSameAsZero'")
+            known = {one["name"] for one in content["features"]}
+            column = {name: at for at, name in enumerate(feature_names) if name in known}
+
+            def grown(tree: Mapping[str, Any]) -> Tree:
+                weight = np.float32(tree["weight"])
+
+                def node_of(node: Mapping[str, Any]) -> Split | float:
+                    if "feature" not in node:
+                        return float(np.float32(node["value"]) * weight)
+                    threshold = float(np.float32(node["threshold"]) + _SLACK)
+                    missing_left = apart and node["missing"] == "left"
+                    kind = NAN if apart else NEVER
+                    return Split(
+                        column[node["feature"]], threshold, missing_left, node["left"], node["right"], kind
+                    )
+
+                return Tree.grown(tree["root"], node_of)
+
+            trees = tuple(grown(tree) for tree in params["trees"])
+        return Forest(tuple(feature_names), trees, 0.0, "<=", float32=True, float32_sum=True).scores
+
+
+def _zero_is_not_missing(tree: Tree) -> bool:
+    """Whether a missing value goes anywhere where 0 does not."""
+    return bool(((tree.feature != LEAF) & (tree.missing_left != (tree.threshold >= 0))).any())
+
+
+def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
+    """Numbers are texts: Solr's setter of a number takes no number of JSON."""
+    thresholds = without_slack(tree.threshold.astype(np.float32))
+
+    def split(node: int, level: int, left: Any, right: Any) -> dict[str, Any]:
+        direction = {"missing": "left" if tree.missing_left[node] else "right"} if apart else {}
+        threshold = repr(float(thresholds[node]))
+        return {
+            "feature": names[tree.feature[node]],
+            "threshold": threshold,
+            **direction,
+            "left": left,
+            "right": right,
+        }
+
+    return nested(tree, split, lambda node: {"value": repr(float(tree.value[node]))})
+
+
+def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What to write so that Solr, which adds 0.000001, has the thresholds, or the nearest below that it can have.
+
+    It can have 0, and nearly all that are 0.001 or more in size; closer to 0, what it can have lies up to 2e-13 apart.
+
+    Args:
+        thresholds: (n,), that Solr is to have.
+
+    Example:
+        >>> text = without_slack(np.float32([0.0, 0.5]))
+        >>> text.tolist(), (text + np.float32(1e-6)).tolist()
+        ([-9.999999974752427e-07, 0.4999989867210388], [0.0, 0.5])
+    """
+    near = thresholds - _SLACK
+    with np.errstate(over="ignore"):
+        tries = np.stack(
+            [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
+        )
+    reached = tries + _SLACK
+    best = np.where(reached <= thresholds, reached, -np.inf).argmax(axis=0)
+    chosen: NDArray[np.float32] = np.take_along_axis(tries, best[None], axis=0)[0]
+    return chosen

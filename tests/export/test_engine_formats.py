@@ -1,0 +1,324 @@
+"""Forms that search engines read: models small enough to follow by hand, read as the engine would read them."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.export.forest import LEAF, NAN, NEVER, ZERO, Forest, Split, Tree
+from ltr_harness.export.formats import catalog
+
+ENGINES = ["opensearch", "elasticsearch", "solr", "ranklib"]
+NAMES = ("title", "age")
+
+
+def form(name, version=None):
+    found = catalog.load(name)()
+    return found.for_engine(version) if version else found
+
+
+def tree(root):
+    """Of nested tuples (feature, threshold, missing goes left, left, right[, what is missing]) and numbers."""
+    return Tree.grown(root, lambda node: Split(*node) if isinstance(node, tuple) else node)
+
+
+def forest(*roots, names=NAMES, comparison="<", base=0.0):
+    single = comparison == "<"
+    return Forest(names, tuple(tree(root) for root in roots), base, comparison, single, single)
+
+
+def served(name, model, folder, rows, version=None):
+    """Written in a form, read back, and asked for rows."""
+    path = folder / "ranker.json"
+    engine = form(name, version)
+    engine.write(model, None, path)
+    return engine.read(path, model.feature_names)(np.asarray(rows, dtype=np.float64)).tolist()
+
+
+STUMP = (0, 0.5, True, 3.0, 5.0)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_two_trees_by_hand(name, tmp_path):
+    """title < .5: 3, else age < 10: 1, else 2; and a second tree that says 8 below an age of 20, else 16."""
+    model = forest((0, 0.5, False, 3.0, (1, 10.0, True, 1.0, 2.0)), (1, 20.0, True, 8.0, 16.0), base=0.25)
+    rows = [[0.25, 5], [0.5, 5], [0.5, 10], [0.0, 20]]
+    assert served(name, model, tmp_path, rows) == [3 + 8.25, 1 + 8.25, 2 + 8.25, 3 + 16.25]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("comparison", ["<=", "<"])
+def test_a_value_at_the_threshold(name, comparison, tmp_path):
+    at_it = 3.0 if comparison == "<=" else 5.0
+    for threshold in (0.5, 0.0, -2.0):
+        model = forest((0, threshold, True, 3.0, 5.0), comparison=comparison)
+        rows = [[threshold, 0], [threshold - 0.001, 0], [threshold + 0.001, 0]]
+        assert served(name, model, tmp_path, rows) == [at_it, 3.0, 5.0]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_trees_of_one_leaf(name, tmp_path):
+    assert served(name, forest(0.0, base=0.5), tmp_path, [[1, 2]]) == [0.5]
+    assert served(name, forest(0.25, -1.5), tmp_path, [[1, 2]]) == [-1.25]
+
+
+@st.composite
+def worlds(draw):
+    """A forest and rows: float32 features, leaves whose sums are exact, missing values of both kinds."""
+    n_features = draw(st.integers(1, 3))
+    grid = st.sampled_from([-2.0, -1e-3, -0.0, 0.0, 1e-35, 1e-3, 0.1, 0.5, 7.0, 1e30])
+    leaves = st.integers(-64, 64).map(float)
+    thresholds = st.one_of(grid, st.floats(-10, 10))
+    node = st.recursive(
+        leaves,
+        lambda below: st.tuples(
+            st.integers(0, n_features - 1),
+            thresholds,
+            st.booleans(),
+            below,
+            below,
+            st.sampled_from([NEVER, NAN]),
+        ),
+        max_leaves=6,
+    )
+    comparison = draw(st.sampled_from(["<=", "<"]))
+    roots = draw(st.lists(node, min_size=1, max_size=3))
+    model = forest(*roots, names=tuple(f"f{at}" for at in range(n_features)), comparison=comparison)
+    values = st.one_of(grid, st.just(np.nan), st.floats(-10, 10, width=32))
+    rows = draw(st.lists(st.lists(values, min_size=n_features, max_size=n_features), min_size=1, max_size=8))
+    return model, np.array(rows, dtype=np.float32).astype(np.float64)
+
+
+def within_solrs_slack(model):
+    """Whether a threshold is so close to 0, or below it and above -1, that Solr need not have it exactly."""
+    at = np.concatenate([np.empty(0), *(one.threshold for one in model.trees)])
+    return bool(((at != 0) & (at > -1) & (at < 0.001)).any())
+
+
+READERS = [("opensearch", None), ("opensearch", "2.19"), ("ranklib", None), ("solr", None), ("solr", "9.1")]
+
+
+def in_every_form(world, folder):
+    """The scores are the model's, or those of rows with 0 for missing values where the engine reads them so."""
+    model, rows = world
+    of_rows, of_rows_with_0 = model.scores(rows).tolist(), model.scores(np.nan_to_num(rows)).tolist()
+    for name, version in READERS:
+        if name == "solr" and within_solrs_slack(model):
+            continue  # how near it comes is tested with the thresholds
+        tells_missing = name != "ranklib" and version is None
+        assert served(name, model, folder, rows, version) == (of_rows if tells_missing else of_rows_with_0), (
+            name
+        )
+
+
+@given(world=worlds())
+@settings(max_examples=8)
+def test_the_scores_are_the_models_by_the_rules_of_the_engine(world, tmp_path_factory):
+    in_every_form(world, tmp_path_factory.mktemp("world"))
+
+
+@pytest.mark.slow
+@given(world=worlds())
+@settings(max_examples=100)
+def test_the_scores_of_many_models(world, tmp_path_factory):
+    in_every_form(world, tmp_path_factory.mktemp("world"))
+
+
+def test_opensearch_200_a_missing_value_was_0_before_3_2(tmp_path):
+    """A model whose missing values go right, at .5: 0 goes left, so the document gets 3 where XGBoost gives 5."""
+    model = forest((0, 0.5, False, 3.0, 5.0))
+    assert model.scores(np.array([[np.nan, 0]])).tolist() == [5.0]
+    assert served("opensearch", model, tmp_path, [[np.nan, 0]], "2.19") == [3.0]
+    assert served("opensearch", model, tmp_path, [[np.nan, 0]], "3.1.0") == [3.0]
+    assert served("opensearch", model, tmp_path, [[0, 0]], "2.19") == [3.0]
+
+
+def test_opensearch_206_made_it_nan_and_378_is_what_that_did(tmp_path):
+    """NaN is never below a threshold: from 3.2 to 3.7 it went right, whatever direction the model had learned."""
+    right, left = forest((0, 0.5, False, 3.0, 5.0)), forest((0, 0.5, True, 3.0, 5.0))
+    for version in ("3.2", "3.7.9"):
+        assert served("opensearch", right, tmp_path, [[np.nan, 0]], version) == [5.0]
+        assert served("opensearch", left, tmp_path, [[np.nan, 0]], version) == [5.0]
+    assert left.scores(np.array([[np.nan, 0]])).tolist() == [3.0]
+    assert served("opensearch", left, tmp_path, [[np.nan, 0]], "3.8") == [3.0]
+    assert served("opensearch", left, tmp_path, [[np.nan, 0]]) == [3.0]
+
+
+def test_a_model_trained_on_zeros_changed_with_opensearch_206(tmp_path):
+    """#286: where rows had 0 for missing, nothing was learned of missing values; the new rule sends them anywhere."""
+    model = forest((0, 0.5, False, 3.0, 5.0))
+    assert (
+        served("opensearch", model, tmp_path, [[np.nan, 0]], "3.1") == model.scores(np.zeros((1, 2))).tolist()
+    )
+    assert (
+        served("opensearch", model, tmp_path, [[np.nan, 0]], "3.3") != model.scores(np.zeros((1, 2))).tolist()
+    )
+
+
+def test_elasticsearch_reads_missing_values_since_8_11(tmp_path):
+    model = forest((0, 0.5, False, 3.0, 5.0))
+    assert served("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.9.2") == [3.0]
+    assert served("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.11.4") == [5.0]
+
+
+def test_the_plugin_has_the_body_it_wants(tmp_path):
+    path = tmp_path / "my-ranker.json"
+    form("opensearch").write(forest((1, 0.5, True, 3.0, 5.0)), None, path)
+    split = {"nodeid": 0, "depth": 0, "split": "age", "split_condition": 0.5, "yes": 1, "no": 2, "missing": 1}
+    leaves = [{"nodeid": 1, "leaf": 3.0}, {"nodeid": 2, "leaf": 5.0}]
+    definition = {"type": "model/xgboost+json", "definition": [{**split, "children": leaves}]}
+    assert json.loads(path.read_text()) == {"model": {"name": "my-ranker", "model": definition}}
+    [feature] = json.loads((tmp_path / "my-ranker.features.json").read_text())["featureset"]["features"]
+    assert feature["name"] == "age"
+    assert feature["template"]["function_score"]["field_value_factor"] == {"field": "age"}
+
+
+def test_solr_has_the_bodies_it_wants_and_numbers_as_texts(tmp_path):
+    path = tmp_path / "my-ranker.json"
+    form("solr").write(forest((1, 0.5, True, 3.0, 5.0)), None, path)
+    model = json.loads(path.read_text())
+    assert model["params"]["trees"] == [
+        {
+            "weight": "1",
+            "root": {
+                "feature": "age",
+                "threshold": repr(float(np.float32(0.5 - 2.0**-25) - np.float32(1e-6))),
+                "left": {"value": "3.0"},
+                "right": {"value": "5.0"},
+            },
+        }
+    ]
+    assert (model["name"], model["store"], model["features"]) == ("my-ranker", "my-ranker", [{"name": "age"}])
+    kind = "org.apache.solr.ltr.feature.FieldValueFeature"
+    feature = {"store": "my-ranker", "name": "age", "class": kind, "params": {"field": "age"}}
+    assert json.loads((tmp_path / "my-ranker.features.json").read_text()) == [feature]
+
+
+def test_solr_tells_missing_from_0_where_the_model_does_and_only_there(tmp_path):
+    path = tmp_path / "ranker.json"
+    apart = forest((0, 0.5, False, 3.0, 5.0))
+    form("solr").write(apart, None, path)
+    assert json.loads(path.read_text())["params"]["isNullSameAsZero"] is False
+    assert json.loads(path.read_text())["params"]["trees"][0]["root"]["missing"] == "right"
+    [feature] = json.loads((tmp_path / "ranker.features.json").read_text())
+    assert feature["params"] == {"field": "title", "defaultValue": "NaN"}
+    with pytest.raises(DataError, match=r"solr would not read it .*isNullSameAsZero"):
+        form("solr", "9.1").read(path, NAMES)
+    assert served("solr", apart, tmp_path, [[np.nan, 0]], "9.1") == [3.0]
+    assert served("solr", apart, tmp_path, [[np.nan, 0]], "9.2") == [5.0]
+
+
+def test_ranklib_by_its_own_layout(tmp_path):
+    path = tmp_path / "ranker.txt"
+    form("ranklib").write(forest((1, 4.0, True, -1.5, 2.0), comparison="<="), None, path)
+    assert path.read_text() == (
+        "## LambdaMART\n## No. of trees = 1\n## No. of leaves = 2\n\n<ensemble>\n"
+        '<tree id="1" weight="1.0">\n<split>\n<feature> 2 </feature>\n<threshold> 4.0 </threshold>\n'
+        '<split pos="left">\n<output> -1.5 </output>\n</split>\n'
+        '<split pos="right">\n<output> 2.0 </output>\n</split>\n</split>\n</tree>\n</ensemble>\n'
+    )
+    indented = "\n\t".join(path.read_text().replace('weight="1.0"', 'weight="0.5"').splitlines()[4:])
+    path.write_text(f"## LambdaMART\n## Learning rate = 0.5\n\n{indented}")
+    assert form("ranklib").read(path, NAMES)(np.array([[9.0, 4.0], [9.0, 5.0]])).tolist() == [-0.75, 1.0]
+
+
+def test_ranklib_numbers_columns_as_letor_files_do(tmp_path):
+    path = tmp_path / "ranker.txt"
+    form("ranklib").write(forest(STUMP, (1, 0.5, True, 1.0, 2.0), names=("2", "4")), None, path)
+    assert re.findall(r"<feature> (\d) </feature>", path.read_text()) == ["2", "4"]
+    features = json.loads((tmp_path / "ranker.features.json").read_text())["featureset"]["features"]
+    assert [one["name"] for one in features] == ["1", "2", "3", "4"]
+    with pytest.raises(DataError, match=r"a feature has the number 0; expected numbers from 1"):
+        form("ranklib").write(forest(STUMP, names=("0", "1")), None, path)
+
+
+REFUSED = [
+    ("solr", ("a=b", "c,d"), r"features named 'a=b', 'c,d'; expected names without = and ,"),
+    ("solr", (" ", "b"), r"features named ' '; expected names without = and ,"),
+    ("opensearch", ("é" * 253, "b"), r"features named 'é{60}'; expected names of 1 to 504 bytes"),
+    ("elasticsearch", ("", "b"), r"features named ''; expected names of 1 to 504 bytes"),
+]
+
+
+@pytest.mark.parametrize(("name", "names", "message"), REFUSED)
+def test_names_that_an_engine_does_not_take(name, names, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        form(name).write(forest(STUMP, names=names), None, tmp_path / "ranker.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_no_engine_can_hold(name, tmp_path):
+    def refusal(model):
+        with pytest.raises(DataError) as caught:
+            form(name).write(model, None, tmp_path / "ranker.json")
+        assert not list(tmp_path.iterdir())
+        return str(caught.value)
+
+    assert "a threshold is NaN" in refusal(forest((0, np.nan, True, 3.0, 5.0)))
+    assert "a leaf beyond float32" in refusal(forest(1e39, comparison="<="))
+    assert "a leaf beyond float32" in refusal(forest(np.nan))
+    assert "sends 0 where missing values go" in refusal(
+        forest((0, 0.5, False, 3.0, 5.0, ZERO), comparison="<=")
+    )
+    deep = 1.0
+    for _ in range(301):
+        deep = (0, 0.5, True, deep, 2.0)
+    assert "a tree has 301 levels; expected at most 300" in refusal(forest(deep))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_trees_of_300_levels_and_infinite_thresholds_are_held(name, tmp_path):
+    deep = 1.0
+    for _ in range(300):
+        deep = (0, 0.5, True, deep, 2.0)
+    assert served(name, forest(deep), tmp_path, [[0, 0], [1, 0]]) == [1.0, 2.0]
+    infinite = forest((0, np.inf, True, 3.0, (0, -np.inf, True, 4.0, 5.0)))
+    assert served(name, infinite, tmp_path, [[1e38, 0]]) == [3.0]
+
+
+@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "solr"])
+def test_the_file_is_named_as_a_model_may_be(name, tmp_path):
+    with pytest.raises(DataError, match=r"the file's name, 'my ranker', is the model's; expected letters"):
+        form(name).write(forest(STUMP), None, tmp_path / "my ranker.json")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_file_that_the_engine_would_not_read(name, tmp_path):
+    path = tmp_path / "ranker.json"
+    form(name).write(forest(STUMP), None, path)
+    text = path.read_text()
+    reader = form(name)
+    for broken in (text[:-20], "", "[]", "## RankNet\n<ensemble></ensemble>", text.replace("3.0", "three")):
+        path.write_text(broken)
+        with pytest.raises(DataError, match=f"{name} would not read it"):
+            reader.read(path, NAMES)
+    path.write_text(text)
+    with pytest.raises(DataError, match=f"{name} would not read it"):
+        reader.read(path, ["age"] if name != "ranklib" else [])
+
+
+def test_a_version_is_two_numbers():
+    with pytest.raises(
+        UsageError, match=r"--engine-version: 'new' is not a version; expected one such as 8\.11"
+    ):
+        form("solr").for_engine("new")
+    with pytest.raises(
+        UsageError, match=r"--engine-version: all versions read the form ranklib alike; leave it out"
+    ):
+        form("ranklib").for_engine("2.18")
+
+
+def test_a_changed_threshold_changes_what_is_read(tmp_path):
+    path = tmp_path / "ranker.json"
+    form("opensearch").write(forest(STUMP), None, path)
+    path.write_text(path.read_text().replace('"split_condition": 0.5', '"split_condition": 0.25'))
+    assert form("opensearch").read(path, NAMES)(np.array([[0.3, 0.0]])).tolist() == [5.0]
+
+
+def test_leaves_are_never_looked_at_as_splits():
+    assert tree(STUMP).feature.tolist() == [0, LEAF, LEAF]

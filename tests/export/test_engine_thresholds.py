@@ -1,0 +1,87 @@
+"""Thresholds of float64 written for engines of float32: every float32 value must go where it went."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness.export.forest import Forest, Split, Tree
+from ltr_harness.export.formats.engine import engine_forest
+from ltr_harness.export.formats.solr import without_slack
+
+LARGEST = float(np.finfo(np.float32).max)
+GOES_LEFT = {"<=": np.less_equal, "<": np.less}
+
+float32s = st.floats(width=32, allow_nan=False)
+near_float32s = st.builds(
+    lambda value, ulps: value + ulps * np.spacing(abs(value)),
+    float32s.filter(np.isfinite),
+    st.integers(-3, 3),
+)
+thresholds = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False), float32s.filter(np.isfinite), near_float32s
+)
+
+
+def float32_thresholds(threshold, comparison, written="<="):
+    """Of a stump, as an engine gets it."""
+    at = float(threshold[0])
+    stump = Tree.grown(True, lambda root: Split(0, at, True, False, False) if root else 1.0)
+    return (
+        engine_forest(Forest(("x",), (stump,), comparison=comparison), written, "it").trees[0].threshold[:1]
+    )
+
+
+def values_around(threshold: float) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        nearest = np.float32(threshold)
+        below, above = np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))
+    return np.array([below, nearest, above], dtype=np.float32)
+
+
+@pytest.mark.parametrize("written", ["<=", "<"])
+@pytest.mark.parametrize("comparison", ["<=", "<"])
+@given(threshold=thresholds, others=st.lists(float32s, max_size=5))
+def test_every_float32_stays_on_its_side(comparison, written, threshold, others):
+    values = np.concatenate([values_around(threshold), np.array(others, dtype=np.float32)])
+    values = values[np.abs(values) < LARGEST]  # stands for infinity, which JSON lacks
+    there = float32_thresholds([threshold], comparison, written)
+    here = GOES_LEFT[comparison](values.astype(np.float64), threshold)
+    assert GOES_LEFT[written](values.astype(np.float64), there).tolist() == here.tolist()
+
+
+def test_a_threshold_between_two_float32s_by_hand():
+    """0.1 lies between 13421772 and 13421773 of 2**-27."""
+    below, above = 13421772 * 2.0**-27, 13421773 * 2.0**-27
+    tenth = np.array([0.1])
+    assert float32_thresholds(tenth, "<=") == [below]
+    assert float32_thresholds(tenth, "<") == [below]
+    assert float32_thresholds(tenth, "<=", "<") == [above]
+    assert float32_thresholds(np.array([0.5]), "<=") == [0.5]
+    assert float32_thresholds(np.array([0.5]), "<", "<") == [0.5]
+    assert float32_thresholds(np.array([0.5]), "<=", "<") == [0.5 + 2.0**-24]
+    assert float32_thresholds(np.array([0.5]), "<") == [0.5 - 2.0**-25]
+
+
+@pytest.mark.parametrize("written", ["<=", "<"])
+@pytest.mark.parametrize("beyond", [np.inf, 1e308, LARGEST * 2])
+def test_infinity_is_the_largest_number(beyond, written):
+    assert float32_thresholds([beyond], "<=", written) == [LARGEST]
+    assert float32_thresholds([-beyond], "<=", written) == [-LARGEST]
+
+
+@given(float32s.filter(np.isfinite))
+def test_solr_has_the_greatest_threshold_that_it_can_and_none_above(value):
+    threshold = np.float32(value)
+    text = without_slack(threshold[None])[0]
+    reached = text + np.float32(1e-6)
+    assert reached <= threshold
+    for toward in (-np.inf, np.inf):
+        other = text
+        for _ in range(4):
+            with np.errstate(over="ignore"):
+                other = np.nextafter(other, np.float32(toward))
+            had = other + np.float32(1e-6)
+            assert not reached < had <= threshold
+    if value >= 0.001 or value == 0:
+        assert reached == threshold
