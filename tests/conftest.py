@@ -66,6 +66,31 @@ def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that tests start find no scikit-learn, as after ``pip install ltr-harness``.
+
+    LightGBM and XGBoost import it where there is one, which takes as long again as they take themselves. Workers of
+    this process are no programs: they find what it finds, and Dask's need scikit-learn.
+    """
+    from multiprocessing import forkserver
+
+    folder = tmp_path_factory.mktemp("core-alone")
+    (folder / "sklearn.py").write_text("raise ModuleNotFoundError('a core installation', name='sklearn')\n")
+    start = forkserver.ensure_running
+
+    def start_with_all() -> None:
+        with pytest.MonkeyPatch.context() as within:
+            within.setenv("PYTHONPATH", before)
+            start()
+
+    with pytest.MonkeyPatch.context() as patch:
+        before = os.environ.get("PYTHONPATH", "")
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), before])))
+        patch.setattr(forkserver, "ensure_running", start_with_all)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _in_this_process() -> None:
     """Experiments of tests train where they are asked for, unless the test says otherwise."""
     from ltr_harness.experiment.experiment import run_experiment
