@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -194,13 +194,36 @@ class Arms(Part):
         return self
 
 
-AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm"]
+class Parity(Part):
+    """The logged score against that of a stored model for the logged features."""
+
+    model: Name = Field(description="Run folder of the model that serves.")
+    score: Name | None = Field(
+        default=None, description="Column with the score that was served; columns.score unless given."
+    )
+    features: dict[Name, Name] = Field(
+        default={}, description="Feature of the model to the log's column, where their names differ."
+    )
+    tolerance: float = Field(
+        default=1e-5,
+        ge=0,
+        allow_inf_nan=False,
+        description="Scores are equal up to this times the model's score, or times the standard deviation of its "
+        "scores on test rows where that is larger.",
+    )
+    max_share: float = Field(
+        default=0.01, ge=0, lt=1, description="More of the rows with another score are an alert."
+    )
+    trust: bool = Field(default=False, description="Execute code that the run names: a ranker from a file.")
+
+
+AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm", "parity"]
 
 
 class Alerts(Part):
     """What ends in exit code 4."""
 
-    on: tuple[AlertKind, ...] = ("change", "slice", "label_rate", "input", "contract", "arm")
+    on: tuple[AlertKind, ...] = get_args(AlertKind)
 
 
 PLACES: Any = {
@@ -208,6 +231,7 @@ PLACES: Any = {
     "baseline": True,
     "history": True,
     "drift": {"model"},
+    "parity": {"model"},
     "propensity": {"estimate": {"path", "baseline_path"}},
 }
 """Fields that say where files lie: no part of what was asked."""
@@ -250,6 +274,7 @@ class MonitorConfig(Part):
     drift: Drift = Drift()
     propensity: Propensity | None = None
     arms: Arms | None = None
+    parity: Parity | None = None
     ubi: Ubi | None = None
     alerts: Alerts = Alerts()
     seed: int = Field(default=0, ge=0)

@@ -27,7 +27,7 @@ from ltr_harness.monitoring.config import (
 from ltr_harness.monitoring.rule_source import FROM, with_rule
 
 _PATHS = (
-    *(("log",), ("baseline",), ("history",), ("drift", "model")),
+    *(("log",), ("baseline",), ("history",), ("drift", "model"), ("parity", "model")),
     *(
         (*table, key)
         for table in (
@@ -94,6 +94,7 @@ def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
         *_about_ubi(config, place),
         *_about_time(config, str(tree.place), place),
         *_about_adjusting(config, tree),
+        *_about_parity(config, tree),
     ]
 
 
@@ -300,6 +301,15 @@ def _about_adjusting(config: MonitorConfig, tree: Node) -> list[Problem]:
             )
         )
     return problems
+
+
+def _about_parity(config: MonitorConfig, tree: Node) -> list[Problem]:
+    if config.parity is None or config.parity.score or config.columns.score:
+        return []
+    place = str(tree.mapping["parity"].place)
+    return [
+        Problem(place, "parity without a score", "columns.score, or parity.score where rank orders lists")
+    ]
 
 
 def json_schema() -> dict[str, Any]:

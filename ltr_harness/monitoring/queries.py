@@ -36,6 +36,7 @@ class QueryColumns:
         segment: column to (n,) values; categories are sorted.
         feature: column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values.
         online: column to (n,) means over the query's rows.
+        parity: see `parity_of_rows`.
         ips: (n,), IPS-DCG; None without propensities.
         ips_weight, ips_squares: (n,), the sum of gain/propensity, and of its square.
     """
@@ -53,6 +54,7 @@ class QueryColumns:
     segment: Mapping[str, pd.Categorical] | None = None
     feature: Mapping[str, Floats] | None = None
     online: Mapping[str, Floats] | None = None
+    parity: Mapping[str, NDArray[Any]] | None = None
     ips: Floats | None = None
     ips_weight: Floats | None = None
     ips_squares: Floats | None = None
@@ -144,8 +146,8 @@ def with_value(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_pages(table: pd.DataFrame) -> pd.DataFrame:
-    """Without what only label health and presentation look at: a large table is copied more than once."""
-    pages = ("grade:", "event:", "online:", "ips")
+    """Without what no comparison with the baseline looks at: a large table is copied more than once."""
+    pages = ("grade:", "event:", "online:", "parity:", "ips")
     return table.loc[:, [not name.startswith(pages) for name in table.columns]]
 
 
@@ -177,7 +179,11 @@ def digest(table: pd.DataFrame) -> str:
         column_of(table, "n_items"),
         grades_by_rank(table),
         column_of(table, "time"),
-        *(column for name in ("event", "feature", "online") for column in columns_of(table, name).values()),
+        *(
+            column
+            for name in ("event", "feature", "online", "parity")
+            for column in columns_of(table, name).values()
+        ),
         *(
             a
             for c in categories

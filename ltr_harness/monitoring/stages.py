@@ -19,6 +19,7 @@ from ltr_harness.monitoring.analysis import label_health, window_tests
 from ltr_harness.monitoring.analysis.analysis import Analysis, alone, compared
 from ltr_harness.monitoring.analysis.arms import compared_arms
 from ltr_harness.monitoring.analysis.drift import gain_shares
+from ltr_harness.monitoring.analysis.parity import served_scores
 from ltr_harness.monitoring.analysis.summaries import (
     conventions,
     list_lengths,
@@ -27,6 +28,7 @@ from ltr_harness.monitoring.analysis.summaries import (
 from ltr_harness.monitoring.analysis.windows import Cut, cut
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.log.parity import feature_columns
 from ltr_harness.monitoring.log.reading import read_log
 from ltr_harness.monitoring.queries import column_of, columns_of, digest, primary_of
 from ltr_harness.monitoring.results.baselines import is_result, is_run, stored_result, stored_run
@@ -116,6 +118,8 @@ def watch(
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
     if settings.drift.model is not None:
         gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
+    if settings.parity is not None:
+        feature_columns(settings.parity)  # likewise
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     rule = settings.relevance
@@ -140,8 +144,8 @@ def _baseline(
             return stored_result(path, config), "an earlier result of monitor", ()
         if is_run(path):
             return stored_run(path, config), "a run of this harness", ()
-    without_arms = config.model_copy(update={"arms": None})  # they are production's
-    table, findings, _ = read_log(source, without_arms, "baseline", dask)
+    plain = config.model_copy(update={"arms": None, "parity": None})  # they are production's
+    table, findings, _ = read_log(source, plain, "baseline", dask)
     return table, "a log", findings
 
 
@@ -188,7 +192,11 @@ def analysed(
         analysis = compared(production, baseline, whole_cut, counted, windows, past, config)
         baseline_kind = baseline_kind or "a log"
     spent = window_tests.share_to_spend(windows, past, config)
-    analysis = dataclasses.replace(analysis, arms=compared_arms(production, whole_cut, config, spent))
+    analysis = dataclasses.replace(
+        analysis,
+        arms=compared_arms(production, whole_cut, config, spent),
+        parity=served_scores(production, whole_cut, config, spent),
+    )
     result = _result(
         production, baseline, baseline_kind, analysis, _evidence(analysis, whole_cut, findings, config)
     )
@@ -217,6 +225,7 @@ def _evidence(
         days_unknown=analysis.days_unknown,
         adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
         arms=analysis.arms,
+        parity=analysis.parity,
     )
 
 
@@ -270,6 +279,7 @@ def _result(
         labels=analysis.labels,
         online=analysis.online,
         arms=analysis.arms,
+        parity=analysis.parity,
         presentation=analysis.presentation,
         keyed=analysis.keyed,
         adjustment=analysis.adjustment,

@@ -164,6 +164,7 @@ WRONG: dict[str, Any] = {
         "column": 1, "table": 1, "baseline_table": 1, "source": 1, "clip": 0, "estimate": {"design": "swap"},
     },
     "arms": {"column": 1, "control": [], "shares": {"A": 0}},
+    "parity": {"model": 1, "score": 1, "features": 1, "tolerance": -1, "max_share": 2, "trust": "maybe"},
     "ubi": {"impressions": "views", "impression_event": 1, "first_position": 2},
     "alerts": {"on": ["chance"]},
 }  # fmt: skip

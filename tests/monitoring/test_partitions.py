@@ -15,6 +15,7 @@ import pyarrow.parquet as parquet
 import pytest
 import yaml
 
+from ltr_harness import load_run
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -71,6 +72,22 @@ def cluster(quick_workers: None) -> Iterator[Any]:
 
 # What the cluster's own threads and sockets warn of is not ours.
 on_cluster = pytest.mark.filterwarnings("default::ResourceWarning", "default::DeprecationWarning")
+
+
+@on_cluster
+def test_workers_score_with_the_stored_model(cluster: Any) -> None:
+    run = next((Path(__file__).parents[1] / "runs" / "frozen" / "v1").glob("xgb--*"))
+    random = np.random.default_rng(2)
+    model = load_run(run)
+    log = pd.DataFrame(random.normal(size=(800, 12)), columns=model.record.features)
+    log["score"] = model.score(log)
+    log.iloc[::7, 0] = np.nan
+    log = log.assign(query_id=np.repeat(np.arange(100).astype(str), 8), relevance=random.integers(0, 3, 800))
+    config = {"columns": {"score": "score"}, "metrics": ["ndcg@5"], "parity": {"model": str(run)}}
+    found = monitor(config, log=log, dask=cluster)
+    assert found.to_json() == monitor(config, log=log).to_json()
+    assert found.parity is not None
+    assert 0 < found.parity.whole.share.value < 0.2
 
 
 @on_cluster

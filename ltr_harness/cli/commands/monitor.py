@@ -106,6 +106,8 @@ def command(
         say(str(alert))
     if per_query or not result.changes:
         _print_metrics(watched, per_query)
+        if result.parity is not None:
+            say(result.parity.verdict)
     if result.arms is not None and not quiet:
         say(result.arms.verdict)
     if not quiet and (result.alerts or sys.stderr.isatty()):

@@ -34,6 +34,7 @@ from ltr_harness.monitoring.results.answers import (
 )
 from ltr_harness.monitoring.results.arms import ArmComparison
 from ltr_harness.monitoring.results.history import PastWindow
+from ltr_harness.monitoring.results.parity import Parity
 from ltr_harness.monitoring.results.summaries import Online, WorstQuery
 from ltr_harness.wording import count_of, plural
 
@@ -57,6 +58,7 @@ class Analysis:
         cusum_level: what healthy windows' cumulated drops rarely reach.
         online: what users did, before and now.
         arms: of an A/B test; None where there is none.
+        parity: served scores against the model's; None where nobody asked.
         notices: what to change in the configuration.
         days_unknown: whether nobody can tell how much days differ by themselves.
     """
@@ -76,6 +78,7 @@ class Analysis:
     cusum_level: float = float("nan")
     online: tuple[Online, ...] = ()
     arms: ArmComparison | None = None
+    parity: Parity | None = None
     notices: tuple[str, ...] = ()
     days_unknown: bool = False
 

@@ -15,6 +15,7 @@ from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.logs.ubi import Ubi, impressions_and_events
 from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.log.parity import refuse_unlogged
 from ltr_harness.monitoring.log.rows import evaluated, text_columns, wanted_columns
 from ltr_harness.monitoring.queries import columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -50,6 +51,8 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     elif config.ubi is not None:
         source, happened, config = _from_ubi(source, config, config.ubi)
     log = open_log(source, name, text_columns(config))
+    if config.parity is not None:
+        refuse_unlogged(config.parity, log.columns, name)
     log.refuse_missing(wanted_columns(config))
     contract = Contract(which, name)
     events = JoinedEvents.read(

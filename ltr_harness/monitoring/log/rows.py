@@ -17,6 +17,7 @@ from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.log.ips import ips_dcg
+from ltr_harness.monitoring.log.parity import feature_columns, parity_of_rows, served
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.queries import QueryColumns
 from ltr_harness.relevance.estimators import estimated_labels
@@ -48,6 +49,7 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
         *columns.subtopics,
         *config.relevance.columns,
         config.propensity.column if config.propensity else None,
+        *((config.parity.score, *feature_columns(config.parity).values()) if config.parity else ()),
     ]
     return list(dict.fromkeys(name for name in names if name))
 
@@ -57,6 +59,9 @@ def text_columns(config: MonitorConfig) -> list[str]:
     columns = config.columns
     names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
     names += [config.arms.column] if config.arms else []
+    if config.parity:
+        columns_of = feature_columns(config.parity)
+        names += [columns_of[name] for name in served(config.parity).run.record.categories]
     return [name for name in names if name]
 
 
@@ -137,6 +142,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
+        parity=parity_of_rows(rows, judgments, keep, values[0], config),
         **ips,
     ).frame()
 

@@ -18,6 +18,7 @@ MONITOR_SECTIONS = {
     "slices": "ltr_harness.monitoring.report.slices:section",
     "mix": "ltr_harness.monitoring.report.mix:section",
     "drift": "ltr_harness.monitoring.report.drift:section",
+    "parity": "ltr_harness.monitoring.report.parity:section",
     "labels": "ltr_harness.monitoring.report.labels:section",
     "online": "ltr_harness.monitoring.report.online:section",
     "presentation": "ltr_harness.monitoring.report.presentation:section",

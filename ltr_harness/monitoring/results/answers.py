@@ -283,7 +283,7 @@ class Alert:
     """One line on stdout, or, demoted, a notice in the report.
 
     Attributes:
-        kind: change, slice, label_rate, input or contract.
+        kind: change, slice, label_rate, input, contract, arm or parity.
         text: what, by how much, how sure.
         window: the one it is about; empty where it is about all of production.
     """
@@ -301,8 +301,8 @@ class Verdict:
     """Three sentences and a word.
 
     Attributes:
-        cause: healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract or
-            none.
+        cause: healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract,
+            serving or none.
     """
 
     cause: str

@@ -63,6 +63,7 @@ def write_provenance(
         "propensities": experiment and experiment.path,
         "propensities of the baseline": experiment and experiment.baseline_path,
         "model": settings.drift.model,
+        "served model": settings.parity and settings.parity.model,
     }
     files = {
         role: {str(file): file_digest(file) for file in _input_files(Path(source))}

@@ -22,6 +22,7 @@ from ltr_harness.monitoring.results.answers import (
     Window,
 )
 from ltr_harness.monitoring.results.arms import ArmComparison
+from ltr_harness.monitoring.results.parity import Parity
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
 from ltr_harness.numbers import json_value
 from ltr_harness.printable import printable
@@ -71,6 +72,7 @@ class MonitorResult:
     family: str
     season: str
     arms: ArmComparison | None = None
+    parity: Parity | None = None
     schema_version: int = SCHEMA_VERSION
     config: dict[str, Any] = field(default_factory=dict)
 

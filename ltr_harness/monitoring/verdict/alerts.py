@@ -34,6 +34,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     for text in evidence.broken_inputs:
         lines.add("input", text)
     _add_arms(lines, evidence)
+    _add_parity(lines, evidence)
     for finding in evidence.warnings:
         lines.add("contract", f"{finding.check} {finding}")
     if seen is not None and seen.changed:
@@ -108,6 +109,22 @@ def _add_arms(lines: _Lines, evidence: Evidence) -> None:
         small = d.measure in metrics and abs(d.difference.value) < evidence.config.compare.min_drop
         text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
         lines.add("arm", f"{text}, less than min_drop" if small else text, but=small)
+
+
+def _add_parity(lines: _Lines, evidence: Evidence) -> None:
+    """Other scores than the model's: over all of production, or in the worst window where only some are at fault."""
+    parity = evidence.parity
+    if parity is None or not parity.alerts:
+        return
+    windows = [window.label for window in parity.alerts if window is not parity.whole]
+    worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
+    text = (
+        f"{worst.share_text} of rows have another score than by {parity.model}, {100 * worst.reordered:.1f} % of "
+        f"queries another order, {_p(worst.p_corrected)}"
+    )
+    lines.add(
+        "parity", f"{text} in {count_of(len(windows), 'window')}, first {windows[0]}" if windows else text
+    )
 
 
 def _change_lines(evidence: Evidence) -> list[Alert]:

@@ -17,6 +17,7 @@ from ltr_harness.monitoring.results.answers import (
     Window,
 )
 from ltr_harness.monitoring.results.arms import ArmComparison
+from ltr_harness.monitoring.results.parity import Parity
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Evidence:
     days_unknown: bool = False
     adjusted_for: Sequence[str] = ()
     arms: ArmComparison | None = None
+    parity: Parity | None = None
 
     @property
     def label_alerts(self) -> list[LabelTest]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
 from ltr_harness.monitoring.results.answers import LabelTest, Presentation, Verdict
@@ -11,7 +13,16 @@ from ltr_harness.wording import count_of, plural
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """The three sentences."""
+    """The three sentences; what was served is the first suspect where it was not what the model says."""
+    verdict = _without_parity(evidence)
+    if evidence.parity is None or not evidence.parity.alerts:
+        return verdict
+    cause = "serving" if verdict.cause in ("none", "healthy", "improved", "everywhere") else verdict.cause
+    where = f"{evidence.parity.verdict} {verdict.where}".rstrip()
+    return replace(verdict, cause=cause, where=where)
+
+
+def _without_parity(evidence: Evidence) -> Verdict:
     change, config = evidence.change, evidence.config
     primary = str(config.primary)
     if change is None:
