@@ -107,6 +107,6 @@ class FetchError(HarnessError):
 
 
 class GateError(HarnessError):
-    """A gate given with --fail-if or --max-loss does not hold."""
+    """A gate given with --fail-if, --max-loss or --budget does not hold."""
 
     exit_code = 3

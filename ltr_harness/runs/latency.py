@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.metrics import Metric
 from ltr_harness.numbers import none_if_undefined
+from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.runs.insight import quality_by_trees
 from ltr_harness.runs.record import Latency
 
-Score = Callable[[NDArray[np.float32]], Any]
+Score = Callable[[NDArray[Any]], Any]
 
 DOCUMENTS = (10, 100, 1000)
 """Lengths of the lists that are looked at."""
@@ -59,6 +60,7 @@ def latency(
     calls: int = 500,
     seconds: float = 1.0,
     least: int = _LEAST,
+    budget: float = math.inf,
 ) -> Latency:
     """Time calls one by one, each with another list; a twentieth more warm up and do not count.
 
@@ -69,21 +71,36 @@ def latency(
         calls: to be timed.
         seconds: after which no more are.
         least: calls that are made all the same, those that warm up included.
+        budget: microseconds; it ends when so many calls were slower that p99 cannot be within.
     """
     draw = np.random.Generator(np.random.Philox(documents))
     warm_up = max(calls // 20, 1)
     taken: list[float] = []
+    too_slow = 0
     started = time.perf_counter()
     for call in range(calls + warm_up):
         rows = features[draw.integers(len(features), size=documents)]
         before = time.perf_counter_ns()
         score(rows)
         taken.append((time.perf_counter_ns() - before) / 1000)
-        if call + 1 >= least and time.perf_counter() - started > seconds:
+        too_slow += call >= warm_up and taken[-1] > budget
+        if too_slow > calls // 100 or (call + 1 >= least and time.perf_counter() - started > seconds):
             break
     timed = taken[min(warm_up, len(taken) // _LEAST) :]
     p99 = percentile(timed, 99) if len(timed) >= ENOUGH else None
     return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
+
+
+def first_rounds(model: FittedModel, rounds: int | None) -> Score:
+    """What scores by the model's first rounds alone.
+
+    Args:
+        model: of trees, where there are rounds.
+        rounds: how many; None for the whole of any model.
+    """
+    if rounds is None or not isinstance(model, TreeModel):
+        return model.score
+    return partial(model.score_after, rounds=rounds)
 
 
 def of_training(

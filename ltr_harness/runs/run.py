@@ -96,7 +96,7 @@ class Run:
         Raises:
             UsageError: its ranker is from a file, which is not executed unless the run is trusted.
         """
-        return self._load(self.record.threads)
+        return self.model_on(self.record.threads)
 
     def loaded_by(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
         """The stored model, by a class that the caller has, whatever the record names."""
@@ -105,7 +105,12 @@ class Run:
                 self._intact(name)
         return ranker.load(self.path, threads or self.record.threads)
 
-    def _load(self, threads: int) -> FittedModel:
+    def model_on(self, threads: int) -> FittedModel:
+        """The stored model, to score on so many threads.
+
+        Raises:
+            UsageError: as for `model`.
+        """
         from ltr_harness.rankers import catalog
 
         name = admitted(self.record.ranker, self.path, self.trust)
@@ -163,7 +168,7 @@ class Run:
             DataError: a feature that the model was trained on is missing; or, in a format that only numbers its
                 features, there is one that training never saw.
         """
-        model = self.model if threads is None else self._load(threads)
+        model = self.model if threads is None else self.model_on(threads)
         return model.score_split(self.with_its_columns(split))
 
     def with_its_columns(self, split: RankingDataset) -> RankingDataset:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,8 @@ import pytest
 from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+
+RUNTIMES = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -218,10 +222,132 @@ class TestTrees:
         assert found["leaves"] == record.n_leaves
         assert found["microseconds_per_row"] > 0
 
+    def test_what_a_list_takes_in_every_runtime_that_is_installed(self, folder: Path, ltr: Cli) -> None:
+        path = run_of(folder, "xgb")
+        code, out, _ = ltr("show", "trees", path, "--json", "--documents", 20)
+        found = json.loads(out)
+        assert (code, found["documents"]) == (0, 20)
+        assert all(cut["p50"] > 0 for cut in found["cuts"])
+        names = ["xgboost", *(name for name, needs in RUNTIMES.items() if all(map(find_spec, needs)))]
+        assert [(one["runtime"], one["documents"]) for one in found["latency"]] == [
+            (name, documents) for name in names for documents in (10, 100, 1000)
+        ]
+        assert all(0 < one["p50"] <= one["p99"] for one in found["latency"] if one["p99"] is not None)
+
+    def test_the_tables(self, folder: Path, ltr: Cli) -> None:
+        code, out, err = ltr("show", "trees", run_of(folder, "lgbm"), "-m", "ndcg@3")
+        cuts, times = (part.splitlines() for part in out.split("\n\n"))
+        assert code == 0
+        assert cuts[0].split("  ")[-1] == "p50 of 100 documents, µs"
+        assert times[0].split() == ["runtime", "documents", "p50,", "µs", "p99,", "µs"]
+        assert [line.split()[:2] for line in times[1:4]] == [["lightgbm", n] for n in ("10", "100", "1,000")]
+        assert " µs per row with " in err
+
+    def test_several_runs_need_a_budget(self, folder: Path, ltr: Cli) -> None:
+        code, _, err = ltr("show", "trees", run_of(folder, "lgbm"), run_of(folder, "xgb"))
+        assert code == 2
+        assert "2 runs without --budget; expected one, or the time that a query may take" in err
+
     def test_a_baseline_has_none(self, folder: Path, ltr: Cli) -> None:
         code, _, err = ltr("show", "trees", run_of(folder, "bm25"))
         assert code == 2
         assert "only models of trees can be cut" in err
+
+
+class TestBudget:
+    def test_with_time_enough_it_is_the_best_cut_of_all(self, folder: Path, ltr: Cli) -> None:
+        code, out, err = ltr("show", "trees", folder / "runs" / "model", "--budget", "60s", "--json")
+        found = json.loads(out)
+        assert code == 0
+        assert found["within"] == found["best"]
+        assert found["paired"] is None
+        assert (found["metric"], found["budget"], found["documents"]) == ("ndcg@3", "60s", 100)
+        assert "note: neural, seed 1 is left out: scores from a file belong to its own rows" in err
+        path = Path(found["best"]["run"])
+        cuts = json.loads(ltr("show", "trees", path, "--json")[1])["cuts"]
+        assert max(cut["ndcg@3"] for cut in cuts) == found["best"]["mean"]
+        assert found["best"]["p99"] >= found["best"]["p50"] > 0
+
+    def test_what_is_lost_is_a_paired_difference_with_its_interval(
+        self, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Of two models the chosen is the worse one, whatever this machine's times are."""
+        from ltr_harness.cli import within_budget
+        from ltr_harness.metrics import parse_metric
+        from ltr_harness.runs.budget import Candidate
+
+        ndcg = parse_metric("ndcg@3")
+        entries = within_budget._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
+        best, worse = (
+            Candidate(0, load_run(run_of(folder, "xgb")).record.best_round, 0.0),
+            Candidate(1, None, 0.0),
+        )
+        pair = within_budget._paired(entries, ndcg, worse, best)
+        assert pair is not None
+        means = [
+            load_run(run_of(folder, name)).record.metrics["ndcg@3"].mean or 0.0 for name in ("xgb", "bm25")
+        ]
+        assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
+        assert pair.ci_low < pair.difference < pair.ci_high
+        chosen = within_budget.Answer("b", "bm25, seed 1", None, means[1], 4.0, 5.0)
+        dear = within_budget.Answer("x", "xgb, seed 1", 12, means[0], 200.0, None)
+        within_budget._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]
+        assert lines[1].split() == ["within", "9us", "bm25,", "seed", "1", "–", f"{means[1]:.4f}", "4", "5"]
+        assert lines[2].split() == [
+            "best",
+            "of",
+            "all",
+            "xgb,",
+            "seed",
+            "1",
+            "12",
+            f"{means[0]:.4f}",
+            "200",
+            "–",
+        ]
+        assert lines[3] == (
+            f"bm25, seed 1 is the best within 9us for 1 document: ndcg@3 {pair.difference:+.4f} (95 % interval "
+            f"{pair.ci_low:+.4f} to {pair.ci_high:+.4f} over {pair.n} queries) against the best of all"
+        )
+
+    def test_nothing_within_is_exit_3(self, folder: Path, ltr: Cli) -> None:
+        code, out, err = ltr(
+            "show", "trees", run_of(folder, "lgbm"), "--budget", "0.001us", "--documents", 1000, "--json"
+        )
+        assert (code, out) == (3, "")
+        assert (
+            "--budget 0.001us: no model's p99 is within it for 1,000 documents; that of the fastest, lgbm, "
+            in err
+        )
+
+    def test_misuse_is_said(self, folder: Path, ltr: Cli) -> None:
+        code, _, err = ltr("show", "trees", run_of(folder, "lgbm"), "--budget", "5")
+        assert (code, "--budget 5: has no unit; expected a time above 0 in us, ms or s" in err) == (2, True)
+        code, _, err = ltr("show", "trees", run_of(folder, "neural"), "--budget", "5ms")
+        assert code == 2
+        assert "no run has a model that scores features; expected a trained one" in err
+
+    def test_runs_of_other_test_queries_are_refused_unless_rows_are_given(
+        self, folder: Path, ltr: Cli, tmp_path: Path
+    ) -> None:
+        other, record = tmp_path / "other", run_of(folder, "xgb") / "record.json"
+        shutil.copytree(run_of(folder, "xgb"), other)
+        content = json.loads(record.read_text())
+        content["data"]["test"]["judgments_fingerprint"] = "0"
+        (other / "record.json").write_text(json.dumps({**content, "primary": "mrr@3", "fold": "b"}))
+        both = (run_of(folder, "xgb"), other)
+        code, _, err = ltr("show", "trees", *both, "--budget", "60s")
+        assert code == 2
+        assert "the runs were tested on different queries (xgb, seed 1; xgb, fold b, seed 1)" in err
+        given = (*both, "--budget", "60s", "--data", folder / "test.csv", "--set", "document_id=doc")
+        code, _, err = ltr("show", "trees", *given)
+        assert code == 2
+        assert "the runs have different primary metrics (ndcg@3, mrr@3); name one with -m" in err
+        code, out, _ = ltr("show", "trees", *given, "-m", "mrr@3")
+        assert code == 0
+        assert "is the best of all and within 60s for 100 documents" in out
 
 
 def test_scores_from_elsewhere_are_in_the_table_and_stay_in_the_run(folder: Path) -> None:

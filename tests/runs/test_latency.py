@@ -70,6 +70,15 @@ def test_time_ends_it_but_not_before_some_calls() -> None:
     assert latency(Lists(), ROWS, seconds=0.0, least=120).calls >= 90
 
 
+def test_a_budget_that_is_out_of_reach_ends_it() -> None:
+    lists = Lists()
+    found = latency(lists, ROWS, calls=300, budget=0.0)
+    assert len(lists.seen) == 15 + 4  # four of three hundred are more than one in a hundred
+    assert found.p99 is None
+    within = latency(Lists(), ROWS, calls=300, budget=1e12)
+    assert (within.calls, within.p99 is None) == (300, False)
+
+
 def made_up(seed: int, n_queries: int) -> RankingDataset:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(3, 9, n_queries)

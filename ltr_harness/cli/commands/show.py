@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.commands import show_model
+from ltr_harness.cli.commands import show_model, show_trees
 from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_table
 from ltr_harness.wording import count_of
@@ -25,6 +25,7 @@ Examples:
   ltr-harness show importance RUN
   ltr-harness show why RUN --query 17 --rows 0 3
   ltr-harness show trees RUN -m ndcg@10 -m mrr@10
+  ltr-harness show trees runs/quickstart --budget 5ms
 """,
 )
 def command() -> None:
@@ -33,7 +34,7 @@ def command() -> None:
 
 command.add_command(show_model.importance)
 command.add_command(show_model.why)
-command.add_command(show_model.trees)
+command.add_command(show_trees.trees)
 
 
 @command.command("config")

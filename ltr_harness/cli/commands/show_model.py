@@ -1,4 +1,4 @@
-"""`ltr-harness show importance|why|trees`: what a stored model looks at, and what it needs."""
+"""`ltr-harness show importance|why`: what a stored model looks at."""
 
 from __future__ import annotations
 
@@ -153,55 +153,6 @@ def why(
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
         say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
-    return 0
-
-
-@click.command("trees")
-@_run
-@_data
-@data_source.reader_option
-@data_source.reader_options
-@click.option(
-    "-m",
-    "--metric",
-    "names",
-    multiple=True,
-    help="May be given several times.  [default: the primary metric]",
-)
-@options.trust
-@options.as_json
-def trees(
-    run: Path,
-    data: Path | None,
-    reader_name: str | None,
-    reader_options: tuple[str, ...],
-    names: tuple[str, ...],
-    trust: bool,
-    as_json: bool,
-) -> int:
-    """How good the model's first trees alone are, and what scoring costs; nothing is trained."""
-    from ltr_harness.metrics import parse_metric
-    from ltr_harness.rankers.tree_model import TreeModel
-    from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
-
-    stored, model, split = loaded(run, trust, data, reader_name, reader_options)
-    metrics = [parse_metric(name) for name in names or (stored.record.primary,)]
-    cuts = quality_by_trees(model, split, metrics)
-    cost = microseconds_per_row(model, split.features)
-    leaves = model.n_leaves if isinstance(model, TreeModel) else 0
-    if as_json:
-        listed = [
-            {"rounds": cut.rounds, **dict(zip(map(str, metrics), cut.means, strict=True))} for cut in cuts
-        ]
-        say(json.dumps({"leaves": leaves, "microseconds_per_row": cost, "cuts": listed}, indent=2))
-        return 0
-    rows = [[str(cut.rounds), *(f"{mean:z.4f}" for mean in cut.means)] for cut in cuts]
-    print_table(["rounds", *map(str, metrics)], rows, left=())
-    say(
-        f"{leaves:,} leaves; {cost:.2f} µs per row with {count_of(stored.record.threads, 'thread')}, all rows in "
-        f"one call",
-        err=True,
-    )
     return 0
 
 
