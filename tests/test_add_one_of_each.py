@@ -1,4 +1,4 @@
-"""A metric, ranker, reader, section and command is one file in its folder and one line in its table."""
+"""A metric, ranker, reader, section, format and command is one file in its folder and one line in its table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import yaml
 
 from ltr_harness import cli, metrics, rankers, readers, report
 from ltr_harness.cli.ending import run_command
+from ltr_harness.export import formats
 from ltr_harness.report import sections
 
 FILES = {
@@ -69,6 +70,15 @@ from ltr_harness.report.blocks import Heading, Paragraph
 def section(data):
     return [Heading("Added"), Paragraph(f"{len(data.models)} models at {data.primary}.")]
 ''',
+    "export/formats/added.py": '''
+"""A dump under another name."""
+
+from ltr_harness.export.formats.dump import Dump
+
+
+class Added(Dump):
+    name = "added"
+''',
     "cli/commands/added.py": '''
 """`ltr-harness added`."""
 
@@ -101,6 +111,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "rankers": rankers,
         "readers": readers,
         "report/sections": sections,
+        "export/formats": formats,
         "cli/commands": importlib.import_module("ltr_harness.cli.commands"),
     }
     for name, text in FILES.items():
@@ -113,6 +124,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setitem(rankers.RANKERS, "added", "ltr_harness.rankers.added:Added")
     monkeypatch.setitem(readers.READERS, "added", "ltr_harness.readers.added:Added")
     monkeypatch.setitem(report.SECTIONS, "added", "ltr_harness.report.sections.added:section")
+    monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.export.formats.added:Added")
     monkeypatch.setitem(cli.COMMANDS, "added", ("ltr_harness.cli.commands.added", "Says hello."))
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("ltr_harness.") and name.endswith(".added")]:
@@ -146,3 +158,12 @@ def test_a_command_is_in_the_help_and_runs(added: Path, capsys: pytest.CaptureFi
     assert "Says hello." in capsys.readouterr().out
     assert run_command(cli.cli, ["added"]) == 0
     assert capsys.readouterr().out == "hello\n"
+
+
+def test_a_format_is_written_and_read(
+    added: Path, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [run] = (repository / "tests" / "runs" / "frozen" / "v1").glob("lgbm--*")
+    command = ["export", "model", str(run), "--to", "added", "-o", str(added / "model.json")]
+    assert run_command(cli.cli, command) == 0
+    assert "24 of 24" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -42,6 +42,8 @@ class Tree:
         missing_left: bool, whether a missing value goes left.
         missing_type: int8, what counts as missing: `NEVER`, `ZERO` or `NAN`.
         value: float64, of leaves; 0 elsewhere.
+        codes: of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
+            value goes where `missing_left` says, and the threshold means nothing.
     """
 
     feature: NDArray[np.int32]
@@ -51,6 +53,7 @@ class Tree:
     missing_left: NDArray[np.bool_]
     missing_type: NDArray[np.int8]
     value: NDArray[np.float64]
+    codes: Mapping[int, Sequence[int]] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
@@ -82,10 +85,13 @@ class Tree:
         return cls.of(*zip(*rows, strict=True))
 
     @classmethod
-    def of(cls, *columns: Any) -> Self:
-        """A tree of its seven columns, whatever types they have."""
+    def of(cls, *columns: Any, codes: Mapping[int, Sequence[int]] | None = None) -> Self:
+        """A tree of its seven columns, whatever types they have, and its codes."""
         kinds = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.int8, np.float64)
-        return cls(*(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+        return cls(
+            *(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)),
+            codes=codes or {},
+        )
 
     @property
     def n_leaves(self) -> int:
@@ -103,6 +109,7 @@ class Forest:
         comparison: what goes left: values ``<=`` the threshold (LightGBM, CatBoost), or ``<`` (XGBoost).
         float32: whether features are rounded to float32 before they are compared (XGBoost, CatBoost).
         float32_sum: whether sums are rounded to float32 after each tree (XGBoost).
+        codes_go: where the listed codes of a split on categories go: left (LightGBM) or right (XGBoost).
     """
 
     feature_names: tuple[str, ...]
@@ -111,6 +118,13 @@ class Forest:
     comparison: Literal["<=", "<"] = "<="
     float32: bool = False
     float32_sum: bool = False
+    codes_go: Literal["left", "right"] = "left"
+
+    @property
+    def coded_features(self) -> list[str]:
+        """Those that some tree splits on as categories."""
+        columns = {int(tree.feature[node]) for tree in self.trees for node in tree.codes}
+        return [self.feature_names[column] for column in sorted(columns)]
 
     @property
     def n_leaves(self) -> int:
@@ -127,11 +141,13 @@ class Forest:
     def _by_nan(self, tree: Tree) -> Tree:
         zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
         turned = (tree.missing_type == ZERO) & (tree.missing_left != zero_left) & (tree.feature != LEAF)
+        coded = np.isin(np.arange(tree.feature.size), list(tree.codes))
+        turned &= ~coded
         if turned.any():
             name = self.feature_names[tree.feature[np.argmax(turned)]]
             found = f"a split on {name!r} sends 0 where missing values go, and the form knows no such split"
             raise DataError(Problem("export model", found, cure="train without `zero_as_missing`"))
-        missing_left = np.where(tree.missing_type == NEVER, zero_left, tree.missing_left)
+        missing_left = np.where((tree.missing_type == NEVER) & ~coded, zero_left, tree.missing_left)
         return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
 
     def in_float32(self, comparison: Literal["<=", "<"] | None = None) -> Self:
@@ -177,7 +193,8 @@ class Forest:
         if self.float32:
             with np.errstate(over="ignore"):
                 rows = rows.astype(np.float32).astype(np.float64)
-        return _summed(rows, float(self.base_score), self.comparison == "<", self.float32_sum, *self._flat)
+        rules = (self.comparison == "<", self.float32_sum, self.codes_go == "right")
+        return _summed(rows, float(self.base_score), *rules, *self._flat)
 
     @cached_property
     def _flat(self) -> tuple[NDArray[Any], ...]:
@@ -191,6 +208,7 @@ class Forest:
                 kind
             )
 
+        listed = [tree.codes.get(node, ()) for tree in self.trees for node in range(tree.feature.size)]
         return (
             starts,
             joined("feature", np.int32),
@@ -200,6 +218,8 @@ class Forest:
             joined("missing_left", np.bool_),
             joined("missing_type", np.int8),
             joined("value", np.float64),
+            np.cumsum([0, *map(len, listed)], dtype=np.int64),
+            np.array([code for codes in listed for code in codes], dtype=np.float64),
         )
 
 
@@ -209,6 +229,7 @@ def _summed(
     base: float,
     strict: bool,
     single: bool,
+    codes_right: bool,
     roots: NDArray[np.int64],
     feature: NDArray[np.int32],
     threshold: NDArray[np.float64],
@@ -217,6 +238,8 @@ def _summed(
     missing_left: NDArray[np.bool_],
     missing_type: NDArray[np.int8],
     value: NDArray[np.float64],
+    first_code: NDArray[np.int64],
+    codes: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     out = np.empty(features.shape[0])
     for row in range(features.shape[0]):
@@ -226,9 +249,15 @@ def _summed(
             while feature[node] >= 0:
                 x = features[row, feature[node]]
                 kind = missing_type[node]
-                if np.isnan(x) and kind != 2:
+                is_coded = first_code[node] < first_code[node + 1]
+                if np.isnan(x) and kind != 2 and not is_coded:
                     x = 0.0
-                if np.isnan(x) or (kind == 1 and abs(x) <= _ZERO):
+                if is_coded and not np.isnan(x):
+                    goes_left = codes_right
+                    for at in range(first_code[node], first_code[node + 1]):
+                        if codes[at] == np.trunc(x):
+                            goes_left = not codes_right
+                elif np.isnan(x) or (kind == 1 and abs(x) <= _ZERO):
                     goes_left = missing_left[node]
                 elif strict:
                     goes_left = x < threshold[node]

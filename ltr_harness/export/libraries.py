@@ -27,8 +27,8 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
         feature_names: of its columns.
 
     Raises:
-        DataError: it has no trees, or is more than a sum of trees on numbers: of classes, with categorical splits or
-            with linear models in the leaves.
+        DataError: it has no trees, or is more than a sum of trees: of classes, with linear models in the leaves, or
+            with CatBoost's statistics of categories.
     """
     from ltr_harness.rankers.catboost_model import CatBoostModel
     from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
@@ -65,13 +65,6 @@ def _refuse_classes(n_scores: int) -> None:
         raise refused(found, _ONE_SCORE)
 
 
-def _refuse_categories(names: Sequence[str], columns: Sequence[int]) -> None:
-    if columns:
-        listed = ", ".join(repr(names[column]) for column in columns)
-        cure = "train without them (`exclude:`), or with columns of numbers in their place"
-        raise refused(f"the model splits on categories of {listed}", "splits on numbers", cure)
-
-
 def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     head, *parts = text.partition("\nend of trees")[0].split("\nTree=")
     about = dict(line.partition("=")[::2] for line in head.splitlines())
@@ -79,10 +72,10 @@ def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     trees = [dict(line.partition("=")[::2] for line in part.splitlines()) for part in parts]
     if any(tree.get("is_linear") == "1" for tree in trees):
         raise refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
-    return Forest(names, tuple(_lightgbm_tree(tree, names) for tree in trees))
+    return Forest(names, tuple(map(_lightgbm_tree, trees)))
 
 
-def _lightgbm_tree(tree: Mapping[str, str], names: Sequence[str]) -> Tree:
+def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     """Inner nodes first, then the leaves; LightGBM's number for leaf i is ~i."""
 
     def column(name: str) -> NDArray[np.float64]:
@@ -92,8 +85,16 @@ def _lightgbm_tree(tree: Mapping[str, str], names: Sequence[str]) -> Tree:
     if values.size == 1:  # a tree that never split says no more than its value
         return Tree.of([LEAF], [0.0], [-1], [-1], [False], [NAN], values)
     decision = column("decision_type").astype(np.int8)
-    feature = column("split_feature").astype(np.int64)
-    _refuse_categories(names, np.unique(feature[(decision & 1) != 0]).tolist())
+    feature, coded = column("split_feature").astype(np.int64), (decision & 1) != 0
+    words = np.array(tree.get("cat_threshold", "").split(), dtype="<u4")
+    ends = column("cat_boundaries").astype(np.int64)
+
+    def codes(node: int) -> list[int]:
+        at = int(threshold[node])
+        bits = np.unpackbits(words[ends[at] : ends[at + 1]].view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits).tolist()
+
+    threshold = column("threshold")
     n_inner, leaves = feature.size, np.full(values.size, -1)
 
     def child(name: str) -> NDArray[np.int64]:
@@ -102,12 +103,13 @@ def _lightgbm_tree(tree: Mapping[str, str], names: Sequence[str]) -> Tree:
 
     return Tree.of(
         np.concatenate([feature, leaves]),
-        np.concatenate([column("threshold"), np.zeros(values.size)]),
+        np.concatenate([threshold, np.zeros(values.size)]),
         child("left_child"),
         child("right_child"),
-        np.concatenate([(decision & 2) != 0, np.zeros(values.size, bool)]),
+        np.concatenate([((decision & 2) != 0) & ~coded, np.zeros(values.size, bool)]),
         np.concatenate([(decision >> 2) & 3, np.full(values.size, NAN)]),
         np.concatenate([np.zeros(n_inner), values]),
+        codes={node: codes(node) for node in np.flatnonzero(coded).tolist()},
     )
 
 
@@ -129,15 +131,21 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
         base = math.log(base)
     grown = booster.get("gbtree", booster)["model"]["trees"]
     weights = booster.get("weight_drop") or [1.0] * len(grown)
-    trees = [_xgboost_tree(tree, names, weight) for tree, weight in zip(grown, weights, strict=True)]
-    return Forest(names, tuple(trees), float(np.float32(base)), "<", float32=True, float32_sum=True)
+    return Forest(
+        names,
+        tuple(map(_xgboost_tree, grown, weights)),
+        float(np.float32(base)),
+        "<",
+        float32=True,
+        float32_sum=True,
+        codes_go="right",
+    )
 
 
-def _xgboost_tree(tree: Mapping[str, Any], names: Sequence[str], weight: float) -> Tree:
+def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
     left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
     is_leaf = left == -1
-    coded = np.asarray(tree["split_type"], dtype=bool) & ~is_leaf
-    _refuse_categories(names, np.unique(split[coded]).tolist())
+    listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
     numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
     return Tree.of(
         np.where(is_leaf, LEAF, split),
@@ -147,6 +155,9 @@ def _xgboost_tree(tree: Mapping[str, Any], names: Sequence[str], weight: float) 
         tree["default_left"],
         np.full(left.size, NAN),
         np.where(is_leaf, numbers * np.float32(weight), 0),
+        codes={
+            node: tree["categories"][start : start + size] for node, start, size in zip(*listed, strict=True)
+        },
     )
 
 
@@ -158,8 +169,12 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
         content = json.loads(path.read_text(encoding="utf-8"))
     about = content["features_info"]
     numeric = about.get("float_features") or []
-    coded = [one["flat_feature_index"] for one in about.get("categorical_features") or ()]
-    _refuse_categories(names, coded)
+    if coded := [names[one["flat_feature_index"]] for one in about.get("categorical_features") or ()]:
+        raise refused(
+            f"CatBoost splits on statistics of the categories of {', '.join(map(repr, coded))}",
+            "splits on numbers or codes",
+            "train without them (`exclude:`)",
+        )
     scale, [bias] = content["scale_and_bias"]
     columns = [
         (one["flat_feature_index"], one["nan_value_treatment"] != "AsTrue") for one in numeric

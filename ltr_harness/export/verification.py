@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import GateError, Problem
+from ltr_harness.errors import DataError, GateError, Problem
 from ltr_harness.export.formats.model_format import ModelFormat, Scores
 from ltr_harness.export.libraries import forest_of
 from ltr_harness.files import unfinished
@@ -22,6 +22,7 @@ from ltr_harness.stats.paired import paired_differences
 Floats = NDArray[np.float64]
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
+_ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,10 @@ def export_model(
         OSError: the file cannot be written.
     """
     forest = forest_of(model, split.feature_names)
+    if forest.coded_features and not form.takes_categories:
+        found = f"the model splits on categories of {', '.join(map(repr, forest.coded_features))}"
+        cure = "use --to treelite, or train without them (`exclude:`)"
+        raise DataError(Problem(f"--to {form.name}", found, "splits on numbers", cure))
     with unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
@@ -141,27 +146,34 @@ def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: M
         metric: to evaluate both ways.
     """
     binding = bind([metric], split.judgments)
-    missing = np.isnan(split.features)
-    of_query = np.add.reduceat(missing.sum(axis=1), split.groups.boundaries[:-1]) > 0
-    drawn = np.random.Generator(np.random.Philox(key=[0, 0])).random(missing.shape) < _SHARE
-    fewer = np.where(drawn, np.float32(np.nan), split.features)
-    scores = model.score(split.features), there(split.features.astype(np.float64))
-    without = model.score(fewer), there(fewer.astype(np.float64))
+    scores, without, missing = (
+        np.empty((2, split.n_rows)),
+        np.empty((2, split.n_rows)),
+        np.empty(split.n_rows),
+    )
+    rng = np.random.Generator(np.random.Philox(key=[0, 0]))
+    for start in range(0, split.n_rows, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        rows = split.features[part]
+        fewer = np.where(rng.random(rows.shape, dtype=np.float32) < _SHARE, np.float32(np.nan), rows)
+        scores[:, part] = model.score(rows), there(rows.astype(np.float64))
+        without[:, part] = model.score(fewer), there(fewer.astype(np.float64))
+        missing[part] = np.isnan(rows).sum(axis=1)
+    of_query = np.add.reduceat(missing, split.groups.boundaries[:-1]) > 0
     every = np.ones(split.n_queries, dtype=bool)
     return Verification(
         metric=str(metric),
-        agreement=_agreement(*scores, binding, metric, every),
+        agreement=_agreement(scores, binding, metric, every),
         n_missing=int(missing.sum()),
-        with_missing=_agreement(*scores, binding, metric, of_query) if of_query.any() else None,
-        if_missing=_agreement(*without, binding, metric, every),
-        first=_first(*scores, split.groups),
+        with_missing=_agreement(scores, binding, metric, of_query) if of_query.any() else None,
+        if_missing=_agreement(without, binding, metric, every),
+        first=_first(scores, split.groups),
     )
 
 
-def _agreement(
-    here: Floats, there: Floats, binding: Binding, metric: Metric, chosen: NDArray[np.bool_]
-) -> Agreement:
+def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray[np.bool_]) -> Agreement:
     """Of the chosen queries."""
+    here, there = scores
     groups, weights = binding.judgments.groups, binding.judgments.query_weights
     values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)
     differences = paired_differences(values[1], values[0])
@@ -192,7 +204,8 @@ def _order(scores: Floats, groups: QueryGroups) -> NDArray[np.intp]:
     return np.lexsort((-scores, np.repeat(np.arange(groups.n_queries), groups.sizes)))
 
 
-def _first(here: Floats, there: Floats, groups: QueryGroups) -> Disagreement | None:
+def _first(scores: Floats, groups: QueryGroups) -> Disagreement | None:
+    here, there = scores
     orders = _order(here, groups), _order(there, groups)
     places = np.flatnonzero(orders[0] != orders[1])
     if not places.size:

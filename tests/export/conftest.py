@@ -85,8 +85,15 @@ def _xgboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
         {} if params.get("booster") == "gblinear" else {"max_depth": 4}
     )
     labels = train.labels > 1 if "logi" in params.get("objective", "") else train.labels
-    names = safe_feature_names(NAMES)
-    data = xgboost.DMatrix(train.features, labels, group=train.groups.sizes, feature_names=names)
+    coded = params.pop("categorical", [])
+    data = xgboost.DMatrix(
+        train.features,
+        labels,
+        group=train.groups.sizes,
+        feature_names=safe_feature_names(NAMES),
+        feature_types=["c" if column in coded else "float" for column in range(len(NAMES))],
+        enable_categorical=True,
+    )
     return XGBoostModel(booster=xgboost.train({**given, **params}, data, 12))
 
 

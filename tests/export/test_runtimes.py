@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -138,6 +139,24 @@ def test_zeros_that_go_where_missing_values_go_are_refused(
     assert harmless.by_nan().scores(values).tolist() == harmless.scores(values).tolist() == [1, 1, 1, 0]
 
 
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_splits_on_categories(library: str, trained: Trained, rows: Rows, tmp_path: Path) -> None:
+    params = {
+        "lightgbm": {"min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60},
+        "xgboost": {"max_depth": 8},
+    }
+    model, split = trained(library, categorical=[2], **params[library]), rows(1, missing=0.3)
+    with pytest.raises(DataError) as refusal:
+        export_model(model, split, NDCG, Onnx(), tmp_path / "model")
+    assert str(refusal.value) == (
+        "--to onnx: the model splits on categories of 'price'; expected splits on numbers; use --to treelite, or train "
+        "without them (`exclude:`)"
+    )
+    pytest.importorskip("treelite", reason="needs treelite (the extra `treelite`)")
+    found = export_model(model, split, NDCG, Treelite(), tmp_path / "model")
+    assert found.agreement.largest_difference == found.if_missing.largest_difference == 0
+
+
 def test_base_score_in_the_first_tree_changes_no_bit(trained: Trained, rows: Rows) -> None:
     split = rows(1)
     forest = forest_of(trained("xgboost", objective="rank:pairwise", base_score=0.3), split.feature_names)
@@ -157,11 +176,9 @@ class Nearest(Onnx):
 
     def write(self, forest: Forest, model: Any, path: Path) -> None:
         def cast(tree: Tree) -> Tree:
-            columns = [getattr(tree, name) for name in Tree.__dataclass_fields__]
-            columns[1] = tree.threshold.astype(np.float32)
-            return Tree.of(*columns)
+            return replace(tree, threshold=tree.threshold.astype(np.float32).astype(np.float64))
 
-        super().write(Forest(forest.feature_names, tuple(map(cast, forest.trees))), model, path)
+        super().write(replace(forest, trees=tuple(map(cast, forest.trees))), model, path)
 
 
 class WithoutBaseScore(Onnx):
@@ -170,7 +187,7 @@ class WithoutBaseScore(Onnx):
     name: ClassVar[str] = "without base_score"
 
     def write(self, forest: Forest, model: Any, path: Path) -> None:
-        super().write(Forest(forest.feature_names, forest.trees, 0.0, "<", float32=True), model, path)
+        super().write(replace(forest, base_score=0.0), model, path)
 
 
 class Imported(Treelite):

@@ -137,6 +137,22 @@ class TestDump:
         content = json.loads((tmp_path / "model.json").read_text())
         assert isinstance(content, dict if library == "lightgbm" else list)
 
+    def test_nine_digits_are_another_number_in_float64(
+        self, trained: Trained, rows: Rows, tmp_path: Path
+    ) -> None:
+        """XGBoost's dump as it is: older versions of Vespa compare float32 features with its decimals."""
+
+        class AsDumped(Dump):
+            def write(self, forest: Any, model: Any, path: Path) -> None:
+                model.booster.dump_model(path, dump_format="json")
+
+        model, split = trained("xgboost"), rows(1)
+        dumped = export_model(model, split, NDCG, AsDumped(), tmp_path / "model.json").agreement
+        written = export_model(model, split, NDCG, Dump(), tmp_path / "model.json").agreement
+        assert dumped.n_same_order < 30
+        assert dumped.largest_difference > 0.01
+        assert written.largest_difference < 1e-6
+
     def test_xgboosts_base_score_is_not_in_the_file_and_moves_nothing(
         self, trained: Trained, rows: Rows, tmp_path: Path
     ) -> None:

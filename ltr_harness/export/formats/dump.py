@@ -29,7 +29,7 @@ class Dump(ModelFormat):
     name: ClassVar[str] = "json"
     rules: ClassVar[tuple[str, ...]] = (
         "Vespa compares with < in float64: a value that equals a threshold goes right, where LightGBM goes left",
-        "thresholds: float64 of LightGBM, rounded to float32 of XGBoost; sums in float64",
+        "thresholds and sums are float64; XGBoost's thresholds have all digits, which older versions of Vespa need",
         "a missing value is NaN and goes where default_left or `missing` says; zero_as_missing is not heeded",
         "XGBoost's dump lacks base_score: all scores are lower by it, and no order changes",
     )
@@ -59,7 +59,8 @@ class Dump(ModelFormat):
 
 def _parsed(tree: str) -> Any:
     try:
-        return json.loads(tree)
+        # nine digits tell a float32 from its neighbours, and are another number to who compares in float64
+        return json.loads(tree, parse_float=lambda digits: float(np.float32(digits)))
     except json.JSONDecodeError as problem:
         at = tree[max(problem.pos - 20, 0) : problem.pos + 20]
         raise DataError(
@@ -71,8 +72,7 @@ def _of_xgboost(node: Mapping[str, Any], column: Mapping[str, int]) -> Split | f
     if "leaf" in node:
         return float(node["leaf"])
     below = {child["nodeid"]: child for child in node["children"]}
-    threshold = float(np.float32(node["split_condition"]))
-    missing_left = node["missing"] == node["yes"]
+    threshold, missing_left = float(node["split_condition"]), node["missing"] == node["yes"]
     return Split(column[node["split"]], threshold, missing_left, below[node["yes"]], below[node["no"]])
 
 

@@ -27,6 +27,9 @@ class ModelFormat(ABC):
     rules: ClassVar[tuple[str, ...]]
     """How the engine evaluates, in plain lines: thresholds, comparison, missing values, arithmetic."""
 
+    takes_categories: ClassVar[bool] = False
+    """Whether it has splits on categories; if not, models that have some are refused before `write`."""
+
     def for_engine(self, version: str) -> Self:
         """The form as a version of its engine reads it.
 

@@ -27,6 +27,8 @@ class Treelite(ModelFormat):
         "what a sparse matrix leaves out is missing and not 0: hand over dense rows",
     )
 
+    takes_categories: ClassVar[bool] = True
+
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         build = package("treelite").model_builder
         plain = forest.by_nan().with_base_in_first_tree()
@@ -50,7 +52,7 @@ class Treelite(ModelFormat):
             base_scores=[plain.base_score],
         )
         for tree in plain.trees:
-            _add(builder, tree, plain.comparison)
+            _add(builder, tree, plain)
         builder.commit().serialize(path)
 
     def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
@@ -65,7 +67,7 @@ class Treelite(ModelFormat):
         return scores
 
 
-def _add(builder: Any, tree: Tree, comparison: str) -> None:
+def _add(builder: Any, tree: Tree, forest: Forest) -> None:
     builder.start_tree()
     columns = (tree.feature, tree.threshold, tree.left, tree.right, tree.missing_left, tree.value)
     for node, (feature, threshold, left, right, missing_left, value) in enumerate(
@@ -75,13 +77,13 @@ def _add(builder: Any, tree: Tree, comparison: str) -> None:
         if feature == LEAF:
             builder.leaf(value)
         else:
-            builder.numerical_test(
-                feature,
-                threshold,
-                default_left=missing_left,
-                opname=comparison,
-                left_child_key=left,
-                right_child_key=right,
-            )
+            below = {"default_left": missing_left, "left_child_key": left, "right_child_key": right}
+            if node in tree.codes:
+                to_right, codes = forest.codes_go == "right", list(tree.codes[node])
+                builder.categorical_test(
+                    feature, category_list=codes, category_list_right_child=to_right, **below
+                )
+            else:
+                builder.numerical_test(feature, threshold, opname=forest.comparison, **below)
         builder.end_node()
     builder.end_tree()
