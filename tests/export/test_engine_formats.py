@@ -236,6 +236,13 @@ def test_ranklib_numbers_columns_as_letor_files_do(tmp_path):
         form("ranklib").write(forest(STUMP, names=("0", "1")), None, path)
 
 
+def test_a_feature_set_of_the_plugins_has_10000_features(tmp_path):
+    path = tmp_path / "ranker.json"
+    form("ranklib").write(forest(STUMP, names=("1", "10000")), None, path)
+    with pytest.raises(DataError, match=r"a feature set of 10,001 features; expected at most 10,000"):
+        form("ranklib").write(forest(STUMP, names=("1", "10001")), None, path)
+
+
 REFUSED = [
     ("solr", ("a=b", "c,d"), r"features named 'a=b', 'c,d'; expected names without = and ,"),
     ("solr", (" ", "b"), r"features named ' '; expected names without = and ,"),

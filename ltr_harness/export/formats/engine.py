@@ -25,7 +25,7 @@ Missing = Literal["there", "right", "zero"]
 """Where an engine sends a missing value: where the file says, always right, or where 0 goes."""
 
 DEEPEST: Final = 300
-"""Levels of a tree. One takes two levels of nested JSON, of which the engines' parsers read 1,000."""
+"""Levels of a tree. One takes two levels of nested JSON, of which the plugins' parsers and Python's read 1,000."""
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 

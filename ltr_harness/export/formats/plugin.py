@@ -22,11 +22,15 @@ from ltr_harness.export.formats.engine import (
     used_features,
 )
 from ltr_harness.export.formats.model_format import Scores
+from ltr_harness.export.libraries import refused
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
 _LONGEST = 504
 """Bytes of a feature's name. A stored one's id is ``feature-NAME``, and an id has 512 at most."""
+
+_MOST_FEATURES = 10_000
+"""In a feature set of the plugins."""
 
 _ARITHMETIC = (
     "the plugin compares with < and sums in float32; thresholds are those that part float32 values as here"
@@ -38,7 +42,8 @@ class OpenSearch(EngineFormat):
 
     Source:
         `XGBoostJsonParser` and `NaiveAdditiveDecisionTree` of opensearch-project/opensearch-learning-to-rank-base and
-        of o19s/elasticsearch-learning-to-rank; issues #200, #286 and #378, changes #206 and #379 of the former.
+        of o19s/elasticsearch-learning-to-rank; issues #200, #286 and #378 of the former, changes #206 in 3.2.0 and
+        #379 in 3.8.0, which #380 to #385 took to the branches 3.2 to 3.7 after these were released.
     """
 
     name: ClassVar[str] = "opensearch"
@@ -138,7 +143,14 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
     Args:
         path: of the model.
         names: of the features, in order.
+
+    Raises:
+        DataError: they are more than a set holds.
     """
+    if len(names) > _MOST_FEATURES:
+        raise refused(
+            f"a feature set of {len(names):,} features", f"at most {_MOST_FEATURES:,}, as the plugin has"
+        )
 
     def feature(name: str) -> dict[str, Any]:
         query = {"exists": {"field": name}}
