@@ -178,16 +178,16 @@ class Grades:
     example: NDArray[np.int64]
 
     @classmethod
-    def of(cls, labels: NDArray[np.float64]) -> Grades | None:
+    def of(cls, labels: NDArray[Any]) -> Grades | None:
         """None if a label does not fit into a byte.
 
         Args:
-            labels: float64 (n_rows,).
+            labels: (n_rows,), float64 or uint8.
         """
         largest = labels.max()
         if largest > 255:
             return None
-        grades = labels.astype(np.uint8)
+        grades = labels.astype(np.uint8, copy=False)
         if not np.array_equal(grades, labels):
             return None
         return cls(grades, np.array([np.argmax(grades == grade) for grade in range(int(largest) + 1)]))
@@ -291,12 +291,17 @@ class Judgments:
         return Grades.of(self.labels)
 
     @property
+    def narrow_labels(self) -> NDArray[Any]:
+        """The labels, in a byte each where they fit."""
+        return self.labels if self.grades is None else self.grades.of_row
+
+    @property
     def distinct_labels(self) -> NDArray[np.float64]:
         """Each different one, ascending."""
         if self.grades is None:
             return np.unique(self.labels)
         by_grade = np.arange(self.grades.example.size, dtype=np.float64)
-        return np.asarray(by_grade[self.labels[self.grades.example] == by_grade])
+        return np.asarray(by_grade[self.grades.of_row[self.grades.example] == by_grade])
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """The ids of the given rows; None where rows have none.

@@ -19,7 +19,7 @@ from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before, lists_of, of_subtopics
-from ltr_harness.readers.trec_columns import Names, names_of
+from ltr_harness.readers.trec_columns import Names, checked_names
 
 Role = Literal["qrels", "run"]
 
@@ -141,7 +141,8 @@ def _shown(value: float) -> str:
 def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
     encoded = texts.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
-    return names_of(encoded.dictionary.to_pylist(), codes, source, column, Bound.of_file(size))
+    values = checked_names(encoded.dictionary.to_pylist(), source, column, Bound.of_file(size))
+    return Names.by_row(values, codes)
 
 
 def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:

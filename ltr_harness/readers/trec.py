@@ -8,18 +8,19 @@ comes from its scores alone. An iteration that is not the same in all lines is t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.readers import trec_hashes as hashes
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec_columns import Names, Texts
+from ltr_harness.readers.trec_judgments import judgments_of, of_some
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.readers.trec_subtopics import by_document
 from ltr_harness.subtopics import Subtopics
@@ -60,12 +61,13 @@ class Qrels:
     def judgments(self) -> Judgments:
         """The pool without any run: the same whatever run is joined to it."""
         order = np.argsort(self.queries.codes, kind="stable")
-        return checked_judgments(
-            np.bincount(self.queries.codes),
-            self.queries.values,
-            partial(_of_some, self.documents.of, order),
-            self.grades[order],
+        grades = self.grades[order].astype(np.float64)
+        return judgments_of(
+            np.maximum(grades, 0),
+            grades >= 0,
+            QueryGroups.from_sizes(np.bincount(self.queries.codes), self.queries.values),
             None if self.subtopics is None else self.subtopics.take(order),
+            partial(of_some, self.documents.of, order),
         )
 
 
@@ -141,8 +143,8 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
         notes = (*notes, f"{each.path}: {said}; metrics that know no subtopics take the highest grade")
     return replace(
         each,
-        queries=Names(each.queries.values, each.queries.codes[judged.lines]),
-        documents=Names(each.documents.values, each.documents.codes[judged.lines]),
+        queries=Names.by_row(each.queries.values, each.queries.codes[judged.lines]),
+        documents=Names.by_row(each.documents.values, each.documents.codes[judged.lines]),
         grades=judged.grades,
         subtopics=judged.subtopics,
         notes=notes,
@@ -208,80 +210,14 @@ def read_run(path: str | Path) -> TrecRun:
             f"{path}: {count_of(tags.values.size, 'run tag')} ({some_of(tags.values)}); the last line's is used"
         )
     notes += _rank_notes(lines, queries, scores)
-    return TrecRun(lines.path, str(tags.values[tags.codes[-1]]), queries, documents, scores, tuple(notes))
-
-
-def checked_judgments(
-    sizes: NDArray[np.int64],
-    queries: NDArray[np.str_],
-    documents: Callable[[NDArray[np.int64]], NDArray[np.str_]],
-    grades: NDArray[Any],
-    subtopics: Subtopics | None,
-) -> Judgments:
-    """What people said, query by query; a grade below 0 says that nobody judged the document.
-
-    Args:
-        sizes: int64 (n_queries,), documents of each.
-        queries: (n_queries,), names.
-        documents: says the names of given rows, int64 (n,), which few metrics ask for.
-        grades: (n_rows,), used up.
-        subtopics: of the rows; None where there are none.
-    """
-    judged = grades >= 0
-    made = Judgments.checked(
-        np.maximum(grades, 0, out=grades),
-        QueryGroups.from_sizes(sizes, queries),
-        judged=judged,
-        subtopics=subtopics,
-    )
-    return _NamedLater(**vars(made), names=documents)
-
-
-@dataclass(frozen=True, eq=False)
-class _NamedLater(Judgments):
-    """Judgments whose documents get their names when somebody asks for them."""
-
-    names: Callable[[NDArray[np.int64]], NDArray[np.str_]] = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        del self.__dict__["document_ids"]
-
-    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
-        """See `Judgments`; of the others no name is made.
-
-        Args:
-            rows: int64 (n,).
-        """
-        return self.names(rows)
-
-    def take(self, queries: NDArray[np.int64]) -> Judgments:
-        """The given queries alone, their documents named as late.
-
-        Args:
-            queries: int64 (n_kept,), numbers of queries in the order wanted.
-        """
-        rows = self.groups.take(queries)[1]
-        some = Judgments(self.labels, self.groups, self.query_weights, None, self.judged, self.subtopics)
-        return _NamedLater(**vars(some.take(queries)), names=partial(_of_some, self.names, rows))
-
-    @cached_property  # type: ignore[misc]  # read only, as the field is
-    def document_ids(self) -> NDArray[Any] | None:
-        return self.documents_of(np.arange(self.groups.n_rows))
+    return TrecRun(lines.path, str(tags.values[tags.of_block[-1]]), queries, documents, scores, tuple(notes))
 
 
 def lists_of(queries: Names, *subtopics: Names) -> Names:
     """The queries, told apart by subtopic too where there are any."""
     for one in subtopics:
-        queries = Names(queries.values, queries.codes * one.values.size + one.codes)
+        queries = Names.by_row(queries.values, queries.codes * one.values.size + one.codes)
     return queries
-
-
-def _of_some(
-    names: Callable[[NDArray[np.int64]], NDArray[np.str_]],
-    some: NDArray[np.int64],
-    rows: NDArray[np.int64],
-) -> NDArray[np.str_]:
-    return names(some[rows])
 
 
 def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
@@ -300,10 +236,9 @@ def by_query(queries: Names) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     Args:
         queries: of the rows.
     """
+    if queries.of_block.size == queries.values.size:
+        return np.empty(0, dtype=np.int64), queries.starts
     codes = queries.codes
-    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-    if starts.size + 1 == queries.values.size:
-        return np.empty(0, dtype=np.int64), np.concatenate([[0], starts, [codes.size]])
     boundaries = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=queries.values.size))])
     return np.argsort(codes, kind="stable"), boundaries
 
@@ -312,7 +247,7 @@ def _refuse_twice(
     lines: Lines, queries: Names, documents: Texts, what: str, subtopics: Names | None = None
 ) -> None:
     """Report every document that is listed again for the same query, or the same subtopic of one."""
-    if subtopics is None and not kernels.has_twice(*by_query(queries), documents.packed, documents.offsets):
+    if subtopics is None and not hashes.has_twice(*by_query(queries), documents.packed, documents.offsets):
         return
     before = line_before(lists_of(queries, *([] if subtopics is None else [subtopics])), documents)
 
@@ -332,7 +267,7 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
     ranks = lines.numbers_if_all_are("rank")
     if ranks is None:
         return [f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"]
-    n = kernels.contrary_queries(queries.codes, scores, ranks, queries.values.size)
+    n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, queries.values.size)
     if n < 0:
         n = _contrary_queries(queries, scores, ranks)
     if not n:

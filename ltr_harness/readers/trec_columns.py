@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.readers import trec_hashes as hashes
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.cost import Bound
 
@@ -24,11 +25,29 @@ class Names:
 
     Attributes:
         values: (n_distinct,), in the order they first appear.
-        codes: int64 (n_rows,), which of them each row has.
+        of_block: int64 (n_blocks,), which of them each block of neighbouring rows has.
+        starts: int64 (n_blocks + 1,), where each block begins and the last ends.
     """
 
     values: NDArray[np.str_]
-    codes: NDArray[np.int64]
+    of_block: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Names:
+        """Names of rows.
+
+        Args:
+            values: (n_distinct,).
+            codes: int64 (n_rows,), which of them each row has.
+        """
+        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        return cls(values, codes[starts], np.append(starts, codes.size))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """int64 (n_rows,), which name each row has."""
+        return np.repeat(self.of_block, np.diff(self.starts))
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
         """The names of the given rows.
@@ -42,8 +61,13 @@ class Names:
     def spans(self) -> Spans:
         """The names as bytes."""
         encoded = [value.encode("utf-8", "surrogatepass") for value in self.values.tolist()]
+        packed = np.array(bytearray(b"".join(encoded)))
         offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded], dtype=np.int64)])
-        return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets, self.codes
+        return packed, offsets.astype(_offset(packed.size)), self.codes
+
+
+def _offset(n_bytes: int) -> type[np.int32 | np.int64]:
+    return np.int32 if n_bytes < 2**31 else np.int64
 
 
 def decoded(names: Sequence[bytes]) -> list[str]:
@@ -51,14 +75,11 @@ def decoded(names: Sequence[bytes]) -> list[str]:
     return [name.decode("utf-8", "backslashreplace") for name in names]
 
 
-def names_of(
-    values: Sequence[str], codes: NDArray[np.int64], source: str, column: str, bound: Bound
-) -> Names:
-    """A column of names, where they do not take more memory than they may.
+def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
+    """Names as an array, where they do not take more memory than they may.
 
     Args:
         values: the different ones.
-        codes: int64 (n_rows,), which of them each row has.
         source, column: what messages call them.
         bound: of the memory.
 
@@ -68,7 +89,7 @@ def names_of(
     longest = max(map(len, values))
     found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
     bound.refuse(source, found, 4 * longest * len(values))
-    return Names(np.array(values, dtype=np.str_), codes)
+    return np.array(values, dtype=np.str_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +98,7 @@ class Texts:
 
     Attributes:
         packed: uint8, one row's name after the other.
-        offsets: int64 (n_rows + 1,), where each begins.
+        offsets: int32, of large files int64, (n_rows + 1,), where each begins.
         longest: bytes; None where a name is not ASCII.
         source: file, column and bound of the memory, for messages.
     """
@@ -118,47 +139,52 @@ class Texts:
     def _names(self) -> Names:
         from pyarrow import Array, large_binary, py_buffer
 
-        buffers = [None, py_buffer(self.offsets), py_buffer(self.packed)]
+        buffers = [None, py_buffer(self.offsets.astype(np.int64)), py_buffer(self.packed)]
         encoded = Array.from_buffers(large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
-        return names_of(decoded(encoded.dictionary.to_pylist()), codes, *self.source)
+        values = checked_names(decoded(encoded.dictionary.to_pylist()), *self.source)
+        return Names.by_row(values, codes)
 
 
 class Tokens(NamedTuple):
-    """A field of some lines.
+    """A field of some rows.
 
     Attributes:
         data: uint8 (n_bytes,), the whole file.
-        starts, ends: int64 (n_lines,), where the tokens stand in it.
+        rows: int64 (n,).
+        starts, ends: int64 (n,), where the tokens stand in it.
     """
 
     data: NDArray[np.uint8]
+    rows: NDArray[np.int64]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
 
 
 class Coded:
-    """A column of few different names, block by block."""
+    """A column of names that neighbouring rows share, given where it changes."""
 
-    def __init__(self, most: int) -> None:
-        self.codes = np.empty(most, dtype=np.int32)
+    def __init__(self) -> None:
+        self._codes: list[NDArray[np.int64]] = []
+        self._rows: list[NDArray[np.int64]] = []
         self._n = 0
         self._store = np.empty(1 << 16, dtype=np.uint8)
         self._ends = np.empty(1 << 10, dtype=np.int64)
         self._table = np.full(1 << 11, -1, dtype=np.int64)
 
-    def add(self, tokens: Tokens, row: int) -> None:
-        """Take in a block.
+    def add(self, tokens: Tokens) -> None:
+        """Take in the names of rows that have not that of the row above.
 
         Args:
-            tokens: one of each line.
-            row: the first line's.
+            tokens: in the order of the rows.
         """
-        data, starts, ends = tokens
-        rows = slice(row, row + starts.size)
+        data, rows, starts, ends = tokens
         self._make_room(int((ends - starts).sum()), starts.size)
         names = (self._store, self._ends, self._table)
-        self._n = kernels.encode(data, starts, ends, names, self._n, self.codes[rows])
+        codes = np.empty(rows.size, dtype=np.int64)
+        self._n = hashes.encode(data, starts, ends, names, self._n, codes)
+        self._codes.append(codes)
+        self._rows.append(rows)
 
     def _make_room(self, n_bytes: int, n_names: int) -> None:
         used = int(self._ends[self._n - 1]) if self._n else 0
@@ -168,66 +194,47 @@ class Coded:
             self._ends = np.resize(self._ends, 2 * (self._n + n_names))
         if 2 * (self._n + n_names) > self._table.size:
             self._table = np.empty(1 << (4 * (self._n + n_names)).bit_length(), dtype=np.int64)
-            kernels.rehash(self._store, self._ends, self._n, self._table)
+            hashes.rehash(self._store, self._ends, self._n, self._table)
 
     def values(self) -> list[bytes]:
         ends = self._ends[: self._n].tolist()
         whole = self._store[: ends[-1] if ends else 0].tobytes()
         return [whole[start:end] for start, end in pairwise([0, *ends])]
 
+    def blocks(self, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which name each block of neighbouring rows has, and where each begins and the last ends."""
+        return np.concatenate(self._codes), np.append(np.concatenate(self._rows), n_rows)
+
 
 class Numbers:
-    """A column of numbers, block by block; `strict` while Arrow takes all of them."""
+    """A column of numbers, of which the plain ones are there; `strict` while Arrow takes all of them."""
 
     def __init__(self, most: int) -> None:
         self.values = np.empty(most)
         self.strict = True
 
-    def add(self, tokens: Tokens, row: int) -> None:
-        """Take in a block.
+    def add(self, tokens: Tokens) -> None:
+        """Take in those that are not plain.
 
         Args:
-            tokens: one of each line.
-            row: the first line's.
+            tokens: of any rows.
         """
-        data, starts, ends = tokens
-        hard = np.empty(starts.size, dtype=np.int64)
-        into = self.values[row : row + starts.size]
-        rows = hard[: kernels.plain_numbers(data, starts, ends, into, hard)]
-        if not rows.size:
-            return
-        texts = _gathered(data, starts[rows], ends[rows])
+        data, rows, starts, ends = tokens
+        texts = _gathered(data, starts, ends)
         values = _as_numbers(texts)
         if values is None:
             self.strict = False
             values = np.array([number_of(token) for token in texts.to_pylist()])
-        into[rows] = values
+        self.values[rows] = values
 
 
 class Packed:
-    """A column of names, most of them different, block by block."""
+    """A column of names, most of them different, one after the other."""
 
     def __init__(self, most: int, n_bytes: int) -> None:
         self.packed = np.empty(n_bytes, dtype=np.uint8)  # pages that are not written take no memory
-        self.offsets = np.empty(most + 1, dtype=np.int64)
+        self.offsets = np.empty(most + 1, dtype=_offset(n_bytes))
         self.offsets[0] = 0
-        self.longest = 0
-        self.with_nul = False
-        self.ascii = True
-
-    def add(self, tokens: Tokens, row: int) -> None:
-        """Take in a block.
-
-        Args:
-            tokens: one of each line.
-            row: the first line's.
-        """
-        data, starts, ends = tokens
-        into = self.offsets[row : row + starts.size + 1]
-        longest, with_nul, is_ascii = kernels.gather(data, starts, ends, self.packed, into)
-        self.longest = max(self.longest, longest)
-        self.with_nul |= with_nul
-        self.ascii &= is_ascii
 
 
 def _gathered(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:

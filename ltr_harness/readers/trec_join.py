@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Judgments
-from ltr_harness.readers import trec_kernels as kernels
-from ltr_harness.readers.trec import Qrels, TrecRun, checked_judgments, some_of
-from ltr_harness.readers.trec_columns import Names, Texts
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.readers import trec_hashes as hashes
+from ltr_harness.readers.trec import Qrels, TrecRun, some_of
+from ltr_harness.readers.trec_columns import Names, Spans, Texts
+from ltr_harness.readers.trec_judgments import judgments_of
 from ltr_harness.wording import count_of
 
 
@@ -76,44 +78,106 @@ def join(
     notes = (*run.notes, *_query_notes(qrels, run, in_qrels, kept, complete))
     if complete:
         kept[:] = True
-    query = in_qrels[run.queries.codes]
-    line = np.empty_like(query)
-    codes = qrels.queries.codes
-    kernels.judged_lines(codes, qrels.documents.spans, query, run.documents.spans, line)
-    is_listed = query >= 0
-    if depth is not None:
-        is_listed &= _ranks(run) <= depth
-    if judged_only:
-        is_listed &= (line >= 0) & (qrels.grades[line] >= 0)
-    is_unlisted = kept[codes]
-    is_unlisted[line[is_listed & (line >= 0)]] = False
+    return _joined(_Arrangement.of(qrels, run, in_qrels, kept, judged_only, depth), qrels, run, notes)
 
-    sizes = np.bincount(query[is_listed], minlength=qrels.n_queries)
-    sizes += np.bincount(codes[is_unlisted], minlength=qrels.n_queries)
-    rows = np.empty(int(sizes.sum()), dtype=np.int32)
-    grades, scores = np.empty((2, rows.size))
-    kernels.arrange(
-        (query, line, is_listed, _above_nothing(run.scores)),
-        (codes, is_unlisted, qrels.grades.astype(np.float64)),
-        np.cumsum(sizes) - sizes,
-        rows,
-        grades,
-        scores,
+
+def _joined(arrangement: _Arrangement, qrels: Qrels, run: TrecRun, notes: tuple[str, ...]) -> Joined:
+    most = run.scores.size + qrels.grades.size
+    dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
+    labels, (judged, retrieved), scores = (
+        np.zeros(most, dtype),
+        np.zeros((2, most), dtype=bool),
+        np.zeros(most),
     )
-    retrieved = rows >= 0
-    subtopics = None
-    if qrels.subtopics is not None:
-        subtopics = qrels.subtopics.take(np.where(retrieved, line[np.maximum(rows, 0)], -1 - rows))
-    names = partial(_documents, run.documents, qrels.documents, rows)
-    judgments = checked_judgments(sizes[kept], qrels.queries.values[kept], names, grades, subtopics)
-    return Joined(judgments, scores, retrieved, notes)
+    line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
+    sizes = arrangement.fill(
+        _above_nothing(run.scores), (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line)
+    )
+    n = int(sizes.sum())
+    judgments = judgments_of(
+        labels[:n],
+        judged[:n],
+        QueryGroups.from_sizes(sizes[arrangement.kept], qrels.queries.values[arrangement.kept]),
+        None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
+        partial(_documents, arrangement, run.documents, qrels.documents),
+    )
+    return Joined(judgments, scores[:n], retrieved[:n], notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrangement:
+    """Where the rows of a run and its judgments stand, query by query: what `arrange` takes."""
+
+    blocks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    counts: NDArray[np.bool_]
+    listed: Spans
+    lines: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+    judged: Spans
+    judged_only: bool
+    kept: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        qrels: Qrels,
+        run: TrecRun,
+        in_qrels: NDArray[np.int32],
+        kept: NDArray[np.bool_],
+        judged_only: bool,
+        depth: int | None,
+    ) -> _Arrangement:
+        code_of_block = in_qrels[run.queries.of_block]
+        blocks = np.argsort(code_of_block, kind="stable")[np.count_nonzero(code_of_block < 0) :]
+        every = np.arange(qrels.n_queries + 1)
+        codes = qrels.queries.codes
+        lines = np.argsort(codes, kind="stable")
+        return cls(
+            (np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts),
+            np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth,
+            run.documents.spans,
+            (np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)),
+            qrels.documents.spans,
+            judged_only,
+            kept,
+        )
+
+    def fill(
+        self,
+        scores: NDArray[np.float64],
+        columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],
+        sources: tuple[NDArray[np.int32], NDArray[np.int32]],
+    ) -> NDArray[np.int64]:
+        """Fill columns and sources as `arrange` does; the rows of each query."""
+        sizes = np.zeros(self.kept.size, dtype=np.int64)
+        hashes.arrange(
+            (*self.blocks, scores),
+            self.counts,
+            self.listed,
+            self.lines,
+            self.judged,
+            self.judged_only,
+            self.kept,
+            sizes,
+            columns,
+            sources,
+        )
+        return sizes
+
+    @cached_property
+    def sources(self) -> NDArray[np.int32]:
+        """A row of the run, or -1 - line of the judgments: only who asks for names needs them, and few do."""
+        most = int(self.blocks[2][-1]) + self.lines[1].size
+        labels, flags, nothing = np.zeros(most, np.uint8), np.zeros(most, dtype=bool), np.empty(0)
+        rows, lines = np.empty(most, dtype=np.int32), np.empty(0, dtype=np.int32)
+        self.fill(nothing, (labels, flags, flags, nothing), (rows, lines))
+        return rows
 
 
 def _documents(
-    listed: Names | Texts, judged: Names | Texts, sources: NDArray[np.int32], wanted: NDArray[np.int64]
+    arrangement: _Arrangement, listed: Names | Texts, judged: Names | Texts, wanted: NDArray[np.int64]
 ) -> NDArray[np.str_]:
-    """The names of the wanted rows, whose sources are rows of a run, or -1 - line of judgments."""
-    rows = sources[wanted]
+    """The names of the wanted rows."""
+    rows = arrangement.sources[wanted]
     is_listed = rows >= 0
     some, others = (
         listed.of(rows[is_listed].astype(np.int64)),

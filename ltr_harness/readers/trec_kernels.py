@@ -1,4 +1,4 @@
-"""Bytes of TREC's lines to fields, names and numbers, compiled; a block of lines at a time, which stays in cache."""
+"""Bytes of TREC's lines to fields, names and numbers, compiled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 
+SKIPPED, CODED, TEXT, NUMBER, OTHER_NUMBER = range(5)
+"""What becomes of a field: nothing, a name that many lines share, one of its own, a number, one in another column."""
+
+GOES_ON, AT_HASH, AT_WRONG = range(3)
+"""Why `parse` stopped: its room is used up or the data has ended, a line starts with #, or has other fields."""
+
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
-_MINUS, _POINT, _ZERO, _NINE = 45, 46, 48, 57
-_FACTOR, _START = 1099511628211, 1469598103934665603  # FNV's
+_HASH, _MINUS, _POINT, _ZERO, _NINE = 35, 45, 46, 48, 57
 _EXACT = 2**53
 _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exact
 
@@ -67,88 +72,125 @@ def split(
 
 
 @compiled
-def _hash(data: NDArray[np.uint8], start: int, end: int) -> int:
-    value = _START
-    for i in range(start, end):
-        value = (value ^ data[i]) * _FACTOR
-    return value ^ (value >> 32)
-
-
-@compiled
-def _equal(a: NDArray[np.uint8], at: int, b: NDArray[np.uint8], other: int, size: int) -> bool:
-    for i in range(size):  # noqa: SIM110
-        if a[at + i] != b[other + i]:
-            return False
-    return True
-
-
-@compiled
-def rehash(store: NDArray[np.uint8], ends: NDArray[np.int64], n: int, table: NDArray[np.int64]) -> None:
-    """Fill an empty table with the names of a store.
-
-    Args:
-        store: uint8 (n_bytes,), one name after the other, with room behind them.
-        ends: int64 (most_names,), where each of the `n` names ends.
-        n: names.
-        table: int64 (n_places,), a power of two; filled; -1 is a free place.
-    """
-    table[:] = -1
-    mask = table.size - 1
-    start = 0
-    for name in range(n):
-        place = _hash(store, start, ends[name]) & mask
-        while table[place] >= 0:
-            place = (place + 1) & mask
-        table[place] = name
-        start = ends[name]
-
-
-@compiled
-def encode(
+def parse(
     data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    n_names: int,
-    codes: NDArray[np.int32],
-) -> int:
-    """Each token's name as a number, in the order of their first appearance; returns how many names there are.
+    first: int,
+    row: int,
+    last_row: int,
+    kinds: NDArray[np.int64],
+    more: bool,
+    hash_at: int,
+    previous: NDArray[np.int64],
+    columns: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int32]],
+    changes: NDArray[np.int64],
+    hard: NDArray[np.int64],
+) -> tuple[int, int, int, int, int, int]:
+    """Lines to columns, in one pass; lines end with LF, CRLF or CR, and blank ones are passed over.
 
     Args:
         data: uint8 (n_bytes,).
-        starts, ends: int64 (n_rows,), of the tokens.
-        names: store (n_bytes,), ends (most_names,) and table (n_places,) as `rehash` has them, with room for as many
-            more as there are tokens.
-        n_names: there so far.
-        codes: int32 (n_rows,), filled.
+        first: the first byte of a line.
+        row: the first line's.
+        last_row: stop before it.
+        kinds: int64 (n_fields,), what becomes of each field.
+        more: further fields may follow.
+        hash_at: the first byte of a line that is a row although it starts with #; -1 for none.
+        previous: int64 (n_fields, 2), where each name that many lines share stood last; kept from call to call.
+        columns: numbers (most_rows,), others (most_rows,), texts one after the other (n_bytes,), where each begins and
+            the last ends (most_rows + 1,); filled.
+        changes: int64 (n_room, 4), filled: field, row, start and end of each such name unlike the row above's.
+        hard: int64 (n_room, 4), filled: field, row, start and end of numbers that are not plain.
+
+    Returns:
+        Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers.
     """
-    store, store_ends, table = names
-    mask = table.size - 1
-    for row in range(codes.size):
-        start, size = starts[row], ends[row] - starts[row]
-        if (
-            row > 0
-            and size == ends[row - 1] - starts[row - 1]
-            and _equal(data, start, data, starts[row - 1], size)
-        ):
-            codes[row] = codes[row - 1]
-            continue
-        place = _hash(data, start, start + size) & mask
-        while table[place] >= 0:
-            name = table[place]
-            begin = store_ends[name - 1] if name > 0 else 0
-            if store_ends[name] - begin == size and _equal(data, start, store, begin, size):
-                break
-            place = (place + 1) & mask
-        if table[place] < 0:
-            begin = store_ends[n_names - 1] if n_names > 0 else 0
-            for i in range(size):
-                store[begin + i] = data[start + i]
-            store_ends[n_names] = begin + size
-            table[place] = n_names
-            n_names += 1
-        codes[row] = table[place]
-    return n_names
+    numbers, others, packed, offsets = columns
+    own = data[first:]  # indices from 0 save a sign check at every access
+    size, n_fields = own.size, kinds.size
+    at, lines, n_changes, n_hard = 0, 0, 0, 0
+    while at < size and row < last_row:
+        if n_changes + n_fields > len(changes) or n_hard + n_fields > len(hard):
+            break
+        begin, field = at, 0
+        while at < size:
+            byte = own[at]
+            if byte <= _SPACE:
+                if byte == _NEWLINE or (byte == _RETURN and (at + 1 == size or own[at + 1] != _NEWLINE)):
+                    break
+                if byte == _SPACE or _TAB <= byte <= _RETURN:
+                    at += 1
+                    continue
+            if field == 0 and byte == _HASH and first + begin != hash_at:
+                return AT_HASH, row, first + begin, lines, n_changes, n_hard
+            start = at
+            kind = kinds[field] if field < n_fields else SKIPPED
+            if kind >= NUMBER:
+                if byte == _MINUS:
+                    at += 1
+                whole, digits, places = 0, at, -1
+                while at < size and _ZERO <= own[at] <= _NINE:
+                    whole = 10 * whole + (own[at] - _ZERO)
+                    at += 1
+                digits = at - digits
+                if at < size and own[at] == _POINT and digits > 0:
+                    at += 1
+                    places = at
+                    while at < size and _ZERO <= own[at] <= _NINE:
+                        whole = 10 * whole + (own[at] - _ZERO)
+                        at += 1
+                    places = at - places
+                    digits += places
+                plain = 0 < digits <= 18 and places != 0 and whole <= _EXACT
+                while at < size and (
+                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
+                ):
+                    plain = False
+                    at += 1
+                if plain:
+                    value = float(whole)
+                    if places > 0:
+                        value /= _POWERS[places]
+                    if byte == _MINUS:
+                        value = -value
+                    if kind == NUMBER:
+                        numbers[row] = value
+                    else:
+                        others[row] = value
+                else:
+                    hard[n_hard, 0], hard[n_hard, 1] = field, row
+                    hard[n_hard, 2], hard[n_hard, 3] = first + start, first + at
+                    n_hard += 1
+            elif kind == TEXT:
+                end = offsets[row] - at
+                while at < size and (
+                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
+                ):
+                    packed[end + at] = own[at]
+                    at += 1
+                offsets[row + 1] = end + at
+            else:
+                while at < size and (
+                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
+                ):
+                    at += 1
+                if kind == CODED:
+                    before = previous[field, 0]
+                    same = previous[field, 1] - before == at - start
+                    if same:
+                        for i in range(at - start):
+                            same &= data[before + i] == own[start + i]
+                    if not same:
+                        changes[n_changes, 0], changes[n_changes, 1] = field, row
+                        changes[n_changes, 2], changes[n_changes, 3] = first + start, first + at
+                        n_changes += 1
+                        previous[field, 0], previous[field, 1] = first + start, first + at
+            field += 1
+        if field != n_fields and field > 0 and not (more and field > n_fields):
+            return AT_WRONG, row, first + begin, lines, n_changes, n_hard
+        at += 1
+        lines += 1
+        row += field > 0
+    return GOES_ON, row, first + min(at, size), lines, n_changes, n_hard
 
 
 @compiled
@@ -184,215 +226,32 @@ def gather(
 
 
 @compiled
-def plain_numbers(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    values: NDArray[np.float64],
-    hard: NDArray[np.int64],
-) -> int:
-    """Tokens such as ``-12.5`` whose value one operation rounds correctly; the rows of all others, and how many.
-
-    Args:
-        data: uint8 (n_bytes,).
-        starts, ends: int64 (n_rows,), of the tokens.
-        values: float64 (n_rows,), filled.
-        hard: int64 (n_rows,), filled with the rows of the others.
-    """
-    n_hard = 0
-    for row in range(starts.size):
-        i, end = starts[row], ends[row]
-        negative = i < end and data[i] == _MINUS
-        if negative:
-            i += 1
-        whole, digits, places = 0, 0, -1
-        first = i
-        while i < end:
-            byte = data[i]
-            if _ZERO <= byte <= _NINE and digits < 18:
-                whole = 10 * whole + (byte - _ZERO)
-                digits += 1
-                if places >= 0:
-                    places += 1
-            elif byte == _POINT and places < 0 and i > first:
-                places = 0
-            else:
-                break
-            i += 1
-        if i < end or digits == 0 or places == 0 or whole > _EXACT:
-            hard[n_hard] = row
-            n_hard += 1
-            continue
-        value = float(whole)
-        if places > 0:
-            value /= _POWERS[places]
-        values[row] = -value if negative else value
-    return n_hard
-
-
-@compiled
-def has_twice(
-    order: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
-    packed: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-) -> bool:
-    """Whether a document stands twice in one query.
-
-    Args:
-        order: int64 (n_rows,), rows query by query; empty where they stand so.
-        boundaries: int64 (n_queries + 1,), of the queries in it.
-        packed: uint8 (n_bytes,), the rows' documents, as `gather` has them.
-        offsets: int64 (n_rows + 1,).
-    """
-    table = np.empty(16, dtype=np.int64)
-    hashes = np.empty(16, dtype=np.int64)
-    for query in range(boundaries.size - 1):
-        size = boundaries[query + 1] - boundaries[query]
-        wanted = 16
-        while wanted < 2 * size:
-            wanted *= 2
-        if wanted > table.size:
-            table = np.empty(wanted, dtype=np.int64)
-            hashes = np.empty(wanted, dtype=np.int64)
-        table[:wanted] = -1
-        mask = wanted - 1
-        for i in range(boundaries[query], boundaries[query + 1]):
-            row = order[i] if order.size > 0 else i
-            start, end = offsets[row], offsets[row + 1]
-            value = _hash(packed, start, end)
-            place = value & mask
-            while table[place] >= 0:
-                other = table[place]
-                if (
-                    hashes[place] == value
-                    and offsets[other + 1] - offsets[other] == end - start
-                    and _equal(packed, start, packed, offsets[other], end - start)
-                ):
-                    return True
-                place = (place + 1) & mask
-            table[place] = row
-            hashes[place] = value
-    return False
-
-
-@compiled
-def judged_lines(
-    codes: NDArray[np.int64],
-    judged: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    query: NDArray[np.int32],
-    listed: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    lines: NDArray[np.int32],
-) -> None:
-    """The judgment of each listed document for its query.
-
-    Args:
-        codes: int64 (n_judged,), queries of the judgments.
-        judged: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_judged,) which name; the last is
-            empty where each has its own.
-        query: int32 (n_rows,), the query of each listed document, in the same numbers; -1 for none of them.
-        listed: their documents: packed (n_bytes,), offsets (n_names + 1,) and (n_rows,) which name, likewise.
-        lines: int32 (n_rows,), filled; -1 where there is no judgment.
-    """
-    packed, offsets, at = judged
-    places = 16
-    while places < 2 * codes.size:
-        places *= 2
-    table = np.full(places, -1, dtype=np.int64)
-    hashes = np.empty(places, dtype=np.int64)
-    for line in range(codes.size):
-        name = at[line] if at.size > 0 else line
-        value = _hash(packed, offsets[name], offsets[name + 1]) ^ (codes[line] * _FACTOR)
-        place = value & (places - 1)
-        while table[place] >= 0:
-            place = (place + 1) & (places - 1)
-        table[place] = line
-        hashes[place] = value
-    packed_listed, offsets_listed, at_listed = listed
-    for row in range(query.size):
-        lines[row] = -1
-        if query[row] < 0:
-            continue
-        name = at_listed[row] if at_listed.size > 0 else row
-        start, end = offsets_listed[name], offsets_listed[name + 1]
-        value = _hash(packed_listed, start, end) ^ (query[row] * _FACTOR)
-        place = value & (places - 1)
-        while table[place] >= 0:
-            line = table[place]
-            if hashes[place] == value and codes[line] == query[row]:
-                other = at[line] if at.size > 0 else line
-                if offsets[other + 1] - offsets[other] == end - start and _equal(
-                    packed, offsets[other], packed_listed, start, end - start
-                ):
-                    lines[row] = line
-                    break
-            place = (place + 1) & (places - 1)
-
-
-@compiled
-def arrange(
-    listed: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64]],
-    judged: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]],
-    starts: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    grades: NDArray[np.float64],
-    scores: NDArray[np.float64],
-) -> None:
-    """Rows query by query: what is listed, in its order, then what is judged and not listed.
-
-    Args:
-        listed: (n_listed,) each: a document's query, its judgment or -1, whether it counts, its score.
-        judged: (n_judged,) each: a judgment's query, whether it counts although not listed, its grade.
-        starts: int64 (n_queries,), where each query begins; used up.
-        rows: (n_rows,), filled: a listed document's number, or -1 - that of a judgment.
-        grades: float64 (n_rows,), filled; -1 where there is no judgment.
-        scores: float64 (n_rows,), filled; 0 where a document is not listed.
-    """
-    query, line, is_listed, given = listed
-    codes, is_unlisted, graded = judged
-    for row in range(query.size):
-        if is_listed[row]:
-            at = starts[query[row]]
-            starts[query[row]] += 1
-            rows[at] = row
-            grades[at] = graded[line[row]] if line[row] >= 0 else -1.0
-            scores[at] = given[row]
-    for number in range(codes.size):
-        if is_unlisted[number]:
-            at = starts[codes[number]]
-            starts[codes[number]] += 1
-            rows[at] = -1 - number
-            grades[at] = graded[number]
-            scores[at] = 0.0
-
-
-@compiled
 def contrary_queries(
-    codes: NDArray[np.int64], scores: NDArray[np.float64], ranks: NDArray[np.float64], n_queries: int
+    codes: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    ranks: NDArray[np.float64],
+    n_queries: int,
 ) -> int:
     """Queries in which a row with a lower score has a lower rank; -1 where rows do not stand by query and score.
 
     Args:
-        codes: int64 (n_rows,), of the queries.
+        codes: int64 (n_blocks,), the query of each block of rows.
+        starts: int64 (n_blocks + 1,), of the blocks.
         scores: float64 (n_rows,).
         ranks: float64 (n_rows,).
         n_queries: different codes.
     """
-    seen = np.zeros(n_queries, dtype=np.bool_)
+    if codes.size > n_queries:
+        return -1
     contrary = 0
-    counted = False
-    for row in range(codes.size):
-        if row == 0 or codes[row] != codes[row - 1]:
-            if seen[codes[row]]:
+    for block in range(codes.size):
+        found = False
+        for row in range(starts[block] + 1, starts[block + 1]):
+            if not scores[row] <= scores[row - 1]:
                 return -1
-            seen[codes[row]] = True
-            counted = False
-            continue
-        if not scores[row] <= scores[row - 1]:
-            return -1
-        if scores[row] < scores[row - 1] and ranks[row] < ranks[row - 1] and not counted:
-            counted = True
-            contrary += 1
+            found |= scores[row] < scores[row - 1] and ranks[row] < ranks[row - 1]
+        contrary += found
     return contrary
 
 

@@ -22,8 +22,8 @@ from ltr_harness.readers.trec_columns import (
     Packed,
     Texts,
     Tokens,
+    checked_names,
     decoded,
-    names_of,
     number_of,
 )
 from ltr_harness.wording import count_of
@@ -34,16 +34,40 @@ _NUMBERS = (*NUMBERS, "rank")
 _TEXTS = ("document",)
 _UNREAD = ("Q0",)
 
-_BLOCK = 8192
-"""Lines that are split at a time."""
+_BLOCK = 1 << 16
+"""Lines that are parsed at a time."""
+_ROOM = 1 << 14
+"""Names that change, and numbers that are not plain, in a block."""
 
 
 class _Block(NamedTuple):
-    """Where a block of lines begins: its first byte, line and row, the last one counted before comments go."""
+    """Where lines without a comment among them begin: the first byte, lines and rows before it."""
 
     at: int
     line: int
     row: int
+
+
+class _Split(NamedTuple):
+    """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not.
+
+    Attributes:
+        starts, ends: int64 (n_rows, n_fields).
+        lines, counts: int64 (n_rows,).
+        wrong: bool (n_rows,), rows of another number of fields.
+        comments: rows that are none.
+        after: the first byte behind them.
+        passed: lines.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    wrong: NDArray[np.bool_]
+    comments: list[int]
+    after: int
+    passed: int
 
 
 class Lines:
@@ -73,98 +97,143 @@ class Lines:
             if field in _NUMBERS
             else Packed(most, self._data.size)
             if field in _TEXTS
-            else Coded(most)
+            else Coded()
             for field in self._form
             if field not in _UNREAD
         }
         self._blocks: list[_Block] = []
-        self._comments: list[int] = []  # rows that are passed over, counted with them
-        self._wrong: list[tuple[int, int]] = []  # row and fields of the first of them
+        self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
         self._problems: list[tuple[int, Problem]] = []
         self._n_found = 0
+        self.n_rows = 0
         n_wrong = self._read()
         if not self.n_rows:
             raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
         # a file of another kind, not a file with mistakes: one line says it
         every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
-        for row, fields in self._wrong[: 1 if every else SHOWN]:
+        for row, line, fields in self._wrong[: 1 if every else SHOWN]:
             problem = Problem(
-                self._place(row), f"the line has {count_of(fields, 'field')}{every}", f"`{form}`"
+                f"{self.path}:{line}", f"the line has {count_of(fields, 'field')}{every}", f"`{form}`"
             )
             self._problems.append((row, problem))
         self._n_found = 1 if every else n_wrong
         self.finish()
 
     def _read(self) -> int:
-        """Split all lines, hand their fields to the columns; the number of wrong lines."""
-        starts = np.empty((_BLOCK, len(self._form)), dtype=np.int64)
-        ends, lines, counts = np.empty_like(starts), *np.empty((2, _BLOCK), dtype=np.int64)
-        at = line = raw = released = n_wrong = 0
-        self.n_rows = 0
-        while at < self._data.size:
-            self._blocks.append(_Block(at, line, raw))
-            n, at, passed = kernels.split(self._data, at, starts, ends, lines, counts)
-            kept, wrong = self._kept(starts[:n], ends[:n], counts[:n], raw)
-            if wrong.any():
-                rows = np.flatnonzero(wrong)[: SHOWN - len(self._wrong)]
-                self._wrong += [(self.n_rows + int(row), int(counts[kept][row])) for row in rows]
-                n_wrong += int(wrong.sum())
-            if not n_wrong:
-                for place, field in enumerate(self._form):
-                    if field in self._columns:
-                        spans = (np.ascontiguousarray(one[kept, place]) for one in (starts[:n], ends[:n]))
-                        self._columns[field].add(Tokens(self._data, *spans), self.n_rows)
-            self.n_rows += wrong.size
-            raw, line = raw + n, line + passed
-            if at - released > 1 << 23:
-                release(self._data[released:at])
+        """Parse all lines into the columns; the number of wrong lines."""
+        data, n_fields = self._data, len(self._form)
+        kinds, arrays = self._layout()
+        previous = np.full((n_fields, 2), -1, dtype=np.int64)
+        changes, hard = np.empty((2, _ROOM + n_fields, 4), dtype=np.int64)
+        at = line = released = 0
+        hash_at = -1
+        while at < data.size:
+            self._blocks.append(_Block(at, line, self.n_rows))
+            last = self.n_rows + _BLOCK
+            stopped, self.n_rows, at, passed, n_changes, n_hard = kernels.parse(
+                data, at, self.n_rows, last, kinds, self._more, hash_at, previous, arrays, changes, hard
+            )
+            line += passed
+            for found in (changes[:n_changes], hard[:n_hard]):
+                for place in np.unique(found[:, 0]).tolist():
+                    rows, starts, ends = found[found[:, 0] == place, 1:].T.copy()
+                    self._columns[self._form[place]].add(Tokens(data, rows, starts, ends))
+            if stopped == kernels.AT_WRONG:
+                return self._n_wrong(at, line)
+            if stopped == kernels.AT_HASH:
+                found_line = self._split(at, 1)
+                if found_line.comments:
+                    at, line = found_line.after, line + 1
+                else:
+                    hash_at = at
+            if at - released > 1 << 22:
+                release(data[released:at])
                 released = at
+        return 0
+
+    def _layout(self) -> tuple[NDArray[np.int64], Any]:
+        """What `parse` does with each field, and the arrays that it fills."""
+        columns = [self._columns.get(field) for field in self._form]
+        numbers = [column for column in columns if isinstance(column, Numbers)]
+        texts = [column for column in columns if isinstance(column, Packed)] or [Packed(0, 0)]
+        kinds = [
+            kernels.NUMBER + numbers.index(column)
+            if isinstance(column, Numbers)
+            else {Packed: kernels.TEXT, Coded: kernels.CODED}.get(type(column), kernels.SKIPPED)
+            for column in columns
+        ]
+        main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
+        return np.array(kinds, dtype=np.int64), (main, other, texts[0].packed, texts[0].offsets)
+
+    def _n_wrong(self, at: int, line: int) -> int:
+        """Count the rows, and the wrong ones among them, from the first wrong one on."""
+        n_wrong = 0
+        while at < self._data.size:
+            some = self._split(at, _BLOCK)
+            for row in np.flatnonzero(some.wrong)[: SHOWN - len(self._wrong)].tolist():
+                before = self.n_rows + row - bisect_right(some.comments, row)
+                self._wrong.append((before, line + int(some.lines[row]), int(some.counts[row])))
+            n_wrong += int(some.wrong.sum())
+            self.n_rows += some.counts.size - len(some.comments)
+            line += some.passed
+            release(self._data[at : some.after])
+            at = some.after
         return n_wrong
 
-    def _kept(
-        self, starts: NDArray[np.int64], ends: NDArray[np.int64], counts: NDArray[np.int64], raw: int
-    ) -> tuple[Any, NDArray[np.bool_]]:
-        """Which rows of a block are no comments, and which of those have another number of fields."""
+    def _split(self, at: int, most: int) -> _Split:
+        """The next lines in fields.
+
+        Args:
+            at: the first byte of a line.
+            most: lines that are not blank.
+        """
         n_fields = len(self._form)
+        starts, ends = np.empty((2, most, n_fields), dtype=np.int64)
+        lines, counts = np.empty((2, most), dtype=np.int64)
+        n, after, passed = kernels.split(self._data, at, starts, ends, lines, counts)
+        starts, ends, lines, counts = starts[:n], ends[:n], lines[:n], counts[:n]
         wrong = counts < n_fields if self._more else counts != n_fields
-        comments = np.flatnonzero(self._data[starts[:, 0]] == ord("#"))
-        if not comments.size:
-            return slice(0, counts.size), wrong
-        kept = np.ones(counts.size, dtype=bool)
-        kept[comments] = [
-            not wrong[row] and self._is_row(starts[row], ends[row]) for row in comments.tolist()
+        comments = [
+            row
+            for row in np.flatnonzero(self._data[starts[:, 0]] == ord("#")).tolist()
+            if wrong[row] or not self._is_row(starts[row], ends[row])
         ]
-        self._comments += (raw + np.flatnonzero(~kept)).tolist()
-        rows = np.flatnonzero(kept)
-        return rows, wrong[rows]
+        wrong[comments] = False
+        return _Split(starts, ends, lines, counts, wrong, comments, after, passed)
 
     def names(self, field: str) -> Names:
         """A field of names."""
         column = self._columns[field]
-        values = column.values()
+        values, (of_block, starts) = column.values(), column.blocks(self.n_rows)
         lengths = np.array([len(value) for value in values])
-        codes = column.codes[: self.n_rows].astype(np.int64)
-        self._refuse_long(field, lambda: lengths[codes], int(lengths.max()))
+        bound = Bound.of_file(len(self._data))
+
+        def each(facts: NDArray[Any]) -> NDArray[Any]:
+            return np.repeat(facts[of_block], np.diff(starts))
+
+        self._refuse_long(field, lambda: each(lengths), int(lengths.max()))
         texts = decoded(values)
         # NumPy's texts lose NUL bytes at their end, which would make two names one
         with_nul = np.array(["\0" in text for text in texts])
         if with_nul.any():
-            self._report_nul(field, with_nul[codes])
-        return names_of(texts, codes, str(self.path), field, Bound.of_file(len(self._data)))
+            self._report_nul(field, each(with_nul))
+        return Names(checked_names(texts, str(self.path), field, bound), of_block, starts)
 
     def texts(self, field: str) -> Texts:
         """A field of names, most of which are different."""
         column = self._columns[field]
         offsets = column.offsets[: self.n_rows + 1]
-        self._refuse_long(field, lambda: np.diff(offsets), column.longest)
+        packed = column.packed[: offsets[-1]]
+        longest = int((offsets[1:] - offsets[:-1]).max())
+        self._refuse_long(field, lambda: np.diff(offsets), longest)
 
-        bound, longest = Bound.of_file(len(self._data)), column.longest if column.ascii else None
-        made = Texts(column.packed[: offsets[-1]], offsets, longest, (str(self.path), field, bound))
-        if column.with_nul:
+        bound, is_ascii = Bound.of_file(len(self._data)), packed.max() < 128
+        made = Texts(packed, offsets, longest if is_ascii else None, (str(self.path), field, bound))
+        if not packed.all():
             bad = np.zeros(self.n_rows, dtype=bool)
-            bad[np.searchsorted(offsets, np.flatnonzero(made.packed == 0), side="right") - 1] = True
+            bad[np.searchsorted(offsets, np.flatnonzero(packed == 0), side="right") - 1] = True
             self._report_nul(field, bad)
-        if 4 * column.longest * self.n_rows > bound.most:
+        if 4 * longest * self.n_rows > bound.most:
             _ = made.values  # or it would be refused when somebody asks for them
         return made
 
@@ -210,16 +279,9 @@ class Lines:
 
     def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """A row's line, and where its fields stand: its block is split again, which only messages need."""
-        raw = row
-        for comment in self._comments:
-            if comment > raw:
-                break
-            raw += 1
-        block = self._blocks[bisect_right(self._blocks, raw, key=lambda one: one.row) - 1]
-        starts = np.empty((raw - block.row + 1, len(self._form)), dtype=np.int64)
-        ends, lines, counts = np.empty_like(starts), *np.empty((2, len(starts)), dtype=np.int64)
-        kernels.split(self._data, block.at, starts, ends, lines, counts)
-        return block.line + int(lines[-1]), starts[-1], ends[-1]
+        block = self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
+        found = self._split(block.at, row - block.row + 1)
+        return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
         """Keep a problem for each bad row, for `finish` to tell.

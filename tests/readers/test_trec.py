@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.metrics import bind
+from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics.core import binding
+from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.readers import trec_lines
 from ltr_harness.readers.trec import Qrels, TrecRun, read_qrels, read_run
 from ltr_harness.readers.trec_join import Joined, join
@@ -308,6 +311,25 @@ def test_documents_get_their_names_when_somebody_asks(write: Write) -> None:
     metrics(joined, "ndcg(ties=id)@10")
     assert "document_ids" not in vars(joined.judgments), "no documents tie"
     assert joined.judgments.take(np.array([1])).document_ids.tolist() == ["y", "x"]  # type: ignore[union-attr]
+
+
+def test_what_nobody_asks_for_takes_no_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "_ROWS_AT_ONCE", 2)
+    joined = join(read_qrels(write(QRELS, "q")), read_run(write(RUN, "r")))
+    asked = [parse_metric(name) for name in ("ndcg@10", "mrr", "map", "ndcg(ties=id)@5")]
+    once = BoundOnce(asked, joined.judgments)
+    found = evaluate_bound(once, joined.scores, retrieved=joined.retrieved)
+    cautions(asked, joined.judgments)
+    assert {"labels", "document_ids"}.isdisjoint(vars(joined.judgments)), "of slices alone"
+    whole = metrics(joined, *map(str, asked))
+    for name in whole.metrics:
+        assert found[name].per_query.tolist() == whole[name].per_query.tolist()
+
+
+def test_labels_beyond_a_byte_are_kept(write: Write) -> None:
+    joined = join(read_qrels(write("1 0 a 300\n1 0 b -2\n1 0 c 1\n")), read_run(write("1 Q0 a 1 2 t\n", "r")))
+    assert joined.judgments.labels.tolist() == [300, 0, 1]
+    assert joined.judgments.distinct_labels.tolist() == [0, 1, 300]
 
 
 def test_queries_of_one_file_alone_are_left_out_and_said(write: Write) -> None:

@@ -203,10 +203,13 @@ def _cautions(evaluation: Evaluation) -> list[str]:
 def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
     """How far the order of equal scores could move the first metric, where it could."""
     from ltr_harness.errors import MetricError
-    from ltr_harness.metrics import tie_audit
+    from ltr_harness.metrics.core.tie_interval import share_tied, tie_audit
 
     lines = []
     for one in scored:
+        tied = share_tied(metric, one.judgments, one.scores, one.retrieved)
+        if not (tied or metric.whole_order):  # no order of equal scores to move anything
+            continue
         try:
             audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)
         except MetricError:  # a metric without a worst and a best order

@@ -79,7 +79,8 @@ def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
     grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
         return []
-    positive = np.exp2(judgments.labels[judgments.labels > 0.0]) - 1.0
+    labels = judgments.narrow_labels
+    positive = np.exp2(labels[labels > 0].astype(np.float64)) - 1.0
     ratio = positive.max() / np.median(positive)
     if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
         return []
@@ -134,7 +135,7 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution
     cautions = []
     first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
     for relevant in sorted({metric.relevant for metric in first_hit}):
-        share = float((judgments.labels >= relevant).mean())
+        share = float((judgments.narrow_labels >= relevant).mean())
         if share <= 0.5:
             continue
         alike = [metric for metric in first_hit if metric.relevant == relevant]

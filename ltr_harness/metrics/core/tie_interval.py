@@ -71,8 +71,8 @@ def tie_audit(
     """
     own = parse_metric(metric).resolved(judgments)
     rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
-    share_tied = _share_tied(own, judgments, scores, retrieved)
-    if not (share_tied or own.whole_order):  # nothing that counts ties: every order is the same one
+    share = share_tied(own, judgments, scores, retrieved)
+    if not (share or own.whole_order):  # nothing that counts ties: every order is the same one
         rules = rules[:1]
     binding = BoundOnce(rules, judgments)
     per_query = binding.per_query(scores, retrieved)
@@ -90,13 +90,19 @@ def tie_audit(
         min(worst, best),
         max(worst, best),
         float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
-        share_tied,
+        share,
     )
 
 
-def _share_tied(
-    metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
-) -> float:
+def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:
+    """Share of the positions within the cutoff whose document has an equal.
+
+    Args:
+        metric: the metric.
+        judgments: the queries.
+        scores: (n_rows,) in the judgments' row order.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """
     parts = [
         _n_tied(metric, part, checked_scores(own, part.groups, listed))
         for _, part, own, listed in slices_of(judgments, scores, retrieved)
