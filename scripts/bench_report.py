@@ -100,7 +100,7 @@ def opening(page: Path) -> None:
             tab.goto(page.as_uri())
             ready = tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
             while not tab.evaluate(
-                "[...document.querySelectorAll('.plot')].every((plot) => plot.dataset.drawn)"
+                "[...document.querySelectorAll('.plot:not([hidden] *)')].every((plot) => plot.dataset.drawn)"
             ):
                 tab.wait_for_timeout(20)
             found.append((ready / 1000, tab.evaluate("performance.now()") / 1000))

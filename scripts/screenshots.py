@@ -53,7 +53,7 @@ def photograph(report: Path, chromium: str) -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
             page.goto(report.resolve().as_uri())
             while not page.evaluate(
-                "[...document.querySelectorAll('.plot')].every((plot) => plot.dataset.drawn)"
+                "[...document.querySelectorAll('.plot:not([hidden] *)')].every((plot) => plot.dataset.drawn)"
             ):
                 page.wait_for_timeout(50)
             if name == "query":

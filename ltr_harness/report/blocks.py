@@ -261,6 +261,25 @@ class Details:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The same question answered for one of several things, of which a page shows the one that is chosen.
+
+    Attributes:
+        label: what is chosen.
+        options: each one's name and blocks; other formats have the first alone, and say so.
+    """
+
+    kind: ClassVar[str] = "choice"
+    label: str
+    options: tuple[tuple[str, tuple[Block, ...]], ...]
+
+    @property
+    def elsewhere(self) -> str:
+        """What formats without choices say below the first."""
+        return f"report.html has the same for {', '.join(name for name, _ in self.options[1:])}."
+
+
+@dataclass(frozen=True)
 class Definitions:
     """Terms and what they mean, one paragraph each or several."""
 
@@ -275,15 +294,23 @@ class Code:
     language: str = ""
 
 
-Block = Heading | Paragraph | Bullets | Table | Chart | Details | Definitions | Code
+Block = Heading | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
 
 
-def walk(blocks: tuple[Block, ...]) -> Iterator[Block]:
-    """All blocks of every format, those inside Details included, in reading order."""
+def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
+    """All blocks of every format, those inside others included, in reading order.
+
+    Args:
+        blocks: where to begin.
+        page: with those that only a page has.
+    """
     for block in blocks:
         yield block
-        if isinstance(block, Details) and not block.page_only:
-            yield from walk(block.blocks)
+        if isinstance(block, Details) and (page or not block.page_only):
+            yield from walk(block.blocks, page=page)
+        elif isinstance(block, Choice):
+            for _, inside in block.options if page else block.options[:1]:
+                yield from walk(inside, page=page)
 
 
 def shown(value: Any) -> Any:

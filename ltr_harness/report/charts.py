@@ -163,17 +163,6 @@ def intervals(
     ]
 
 
-def shares(values: np.ndarray[Any, np.dtype[np.float64]], edges: Any) -> list[float]:
-    """Share of the values in each bin.
-
-    Args:
-        values: float64 (n_queries,).
-        edges: (n_bins + 1,), ascending.
-    """
-    counts, _ = np.histogram(values, bins=edges)
-    return [round(float(share), 6) for share in counts / max(1, values.size)]
-
-
 def histogram(
     data: ReportData,
     values: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]],
@@ -191,20 +180,28 @@ def histogram(
         number: how tooltips write a bin's ends.
     """
     names = list(values)
-    rows = [
-        {"model": name, "from": round(float(low), 4), "to": round(float(high), 4), "share": share}
-        for name in names
-        for low, high, share in zip(edges[:-1], edges[1:], shares(values[name], edges), strict=True)
-        if share
-    ]
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        counts = np.histogram(values[name], bins=edges)[0]
+        lows = [round(float(low), 4) for low, count in zip(edges, counts, strict=False) if count]
+        rows.append(
+            {"model": name, "n": values[name].size, "from": lows, "count": counts[counts > 0].tolist()}
+        )
+    step = float(edges[1] - edges[0])
     panel = {
         "params": [ZOOM_X],
+        # a list for each model, which is a fifth of a row for each bin
+        "transform": [
+            {"flatten": ["from", "count"]},
+            {"calculate": f"datum.from + {step!r}", "as": "to"},
+            {"calculate": "datum.count / datum.n", "as": "share"},
+        ],
         "mark": {"type": "bar", "binSpacing": 1, "clip": True},
         "encoding": {
             "x": {
                 "field": "from",
                 "type": "quantitative",
-                "bin": {"binned": True, "step": float(edges[1] - edges[0])},
+                "bin": {"binned": True, "step": step},
                 **x,
             },
             "x2": {"field": "to"},

@@ -18,7 +18,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.report.blocks import Badge, Cell, Estimate, Link, ModelName, Table, plain, sort_value, spans
+from ltr_harness.report.blocks import (
+    Badge,
+    Cell,
+    Chart,
+    Estimate,
+    Link,
+    ModelName,
+    Table,
+    plain,
+    sort_value,
+    spans,
+    walk,
+)
 from ltr_harness.report.charts import colour_of, page_theme
 from ltr_harness.report.engine import EngineError
 from ltr_harness.report.formats import cell_text, interval, value_text
@@ -53,7 +65,8 @@ class CellView:
 
 def render(report: Report) -> str:
     """The page's text."""
-    charts = {chart.name: chart.spec for chart in report.charts}
+    blocks = (block for section in report.sections for block in walk(section.blocks, page=True))
+    charts = {block.name: block.spec for block in blocks if isinstance(block, Chart)}
     scripts = [_page_script()]
     undrawn = ""
     if charts:

@@ -11,6 +11,7 @@ from ltr_harness.report.blocks import (
     Bullets,
     Cell,
     Chart,
+    Choice,
     Code,
     Column,
     Definitions,
@@ -115,6 +116,9 @@ def _block(block: Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
         case Details(summary=summary, blocks=blocks):
             inner = "\n\n".join(_block(inside, with_charts, undrawn) for inside in blocks)
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
+        case Choice(options=options):
+            first = [_block(inside, with_charts, undrawn) for inside in options[0][1]]
+            return "\n\n".join([*first, escape(block.elsewhere)])
         case Definitions(items=terms):
             return "\n\n".join(
                 f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)

@@ -26,7 +26,8 @@ playwright = pytest.importorskip("playwright.sync_api", reason="needs the packag
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot svg').length"
+SHOWN = ".plot:not([hidden] *)"
+DRAWN = f"document.querySelectorAll('{SHOWN}').length === document.querySelectorAll('{SHOWN} svg').length"
 
 pytestmark = [
     pytest.mark.long,
@@ -294,6 +295,34 @@ def test_what_was_opened_is_open_the_next_time(report_path: Path, open_page: Cal
     page.reload()
     assert not table.is_visible()
     until(page, DRAWN)
+
+
+def test_the_distribution_of_another_metric_can_be_chosen(
+    report_path: Path, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(report_path)
+    select = page.get_by_role("combobox", name="Metric", exact=True)
+    assert select.locator("option").all_inner_texts() == [
+        "ndcg@10",
+        "mrr@10",
+        "err(max_grade=4)@10",
+        "map@10",
+    ]
+    assert not page.locator("#table-distribution_mrr_10").is_visible()
+    select.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#table-distribution_mrr_10").is_visible()
+    until(page, DRAWN)
+    assert page.locator("#chart-value_distribution_mrr_10 svg .mark-rect path").count() > 10
+    assert page.locator(".plot svg").count() == 8  # what is not chosen is not drawn
+    page.emulate_media(media="print")
+    visible = [
+        name
+        for name in ("distribution", "distribution_mrr_10")
+        if page.locator(f"#table-{name}").is_visible()
+    ]
+    assert visible == ["distribution_mrr_10"]
+    assert not select.is_visible()
 
 
 def test_many_models_can_be_filtered(

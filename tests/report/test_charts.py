@@ -52,10 +52,9 @@ def test_intervals_drawn_are_the_intervals_computed(charts: dict[str, Chart], da
 
 def test_histograms_hold_every_query_once(charts: dict[str, Chart], data: ReportData) -> None:
     for name, models in (("value_distribution", data.models), ("difference_distribution", data.rivals)):
-        total = dict.fromkeys(models, 0.0)
-        for row in charts[name].spec["data"]["values"]:
-            total[row["model"]] += row["share"]
-        assert total == pytest.approx(dict.fromkeys(models, 1.0), abs=1e-4)
+        rows = charts[name].spec["data"]["values"]
+        assert {row["model"]: sum(row["count"]) for row in rows} == dict.fromkeys(models, data.n_defined)
+        assert all(row["n"] == data.n_defined and len(row["from"]) == len(row["count"]) for row in rows)
 
 
 def test_metric_over_k_is_drawn_within_models_only(charts: dict[str, Chart]) -> None:

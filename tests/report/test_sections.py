@@ -14,11 +14,12 @@ import yaml
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
-from ltr_harness.report import SECTIONS, ReportData, build_report, catalog
+from ltr_harness.report import SECTIONS, ReportData, build_report, catalog, markdown
 from ltr_harness.report.blocks import (
     Badge,
     Block,
     Chart,
+    Choice,
     Column,
     Definitions,
     Estimate,
@@ -215,7 +216,39 @@ def test_learning_curves_keep_the_chosen_round_however_long_they_are(
     assert {1, 777, 2000} <= {at for at, _ in kept}
     (chart,) = (b for b in section(make_data(), "training") if isinstance(b, Chart))
     rows = chart.spec["data"]["values"]
-    assert [row["round"] for row in rows if row.get("chosen")] == [101, 102] * 3
+    assert [row["chosen"] for row in rows] == [101, 102] * 3
+    assert all(row["chosen"] in row["round"] and len(row["round"]) == len(row["value"]) for row in rows)
+
+
+def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> None:
+    (choice,) = (block for block in section(data, "distribution") if isinstance(block, Choice))
+    metrics = [name for name, _ in choice.options]
+    assert metrics == ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
+    for metric, (shown, chart) in choice.options:
+        assert isinstance(shown, Table)
+        assert isinstance(chart, Chart)
+        assert [row[1] for row in shown.rows] == [data.summary(model, metric).mean for model in data.models]
+        for row in chart.spec["data"]["values"]:
+            values = data.entrants[row["model"]].per_query(metric)
+            zero_bin = int((values < row["from"][0] + 0.05).sum())  # the first that holds any
+            assert row["count"][0] == zero_bin
+            assert sum(row["count"]) == row["n"] == data.summary(row["model"], metric).n
+    written = build_report(data)
+    assert [name for name in (chart.name for chart in written.charts) if "value" in name] == [
+        "value_distribution"
+    ]
+    text = markdown.render(written)
+    assert "Per-query ndcg@10." in text
+    assert "Per-query mrr@10." not in text
+    assert "report.html has the same for mrr@10, err(max\\_grade=4)@10, map@10." in text
+
+
+def test_a_single_metric_is_no_choice(
+    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+) -> None:
+    entrants = [make_entrant(name, 0.1 * at, metrics=["ndcg@10", "mrr@5"]) for at, name in enumerate("ab")]
+    blocks = section(make_data(entrants=entrants), "distribution")
+    assert [type(block).__name__ for block in blocks] == ["Heading", "Paragraph", "Table", "Chart"]
 
 
 def test_data_facts_name_empty_queries_per_split(data: ReportData) -> None:

@@ -204,7 +204,7 @@ def _front_chart(data: ReportData, points: Sequence[Point]) -> Chart:
 
 
 def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The front, each model's line, points on it and off it, names."""
+    """The front, each model's line, points, filled on the front, and names."""
     tooltip = [
         {"field": "model"},
         {"field": "rounds", "type": "quantitative", "format": ","},
@@ -219,20 +219,29 @@ def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
             "mark": {"type": "line", "strokeWidth": 1},
             "encoding": {"color": colour, "opacity": fade(0.5), "order": by_rounds},
         },
-        *(
-            {
-                "transform": [{"filter": wanted}],
-                "mark": {"type": "point", "filled": filled, "size": 60},
-                "encoding": {"color": colour, "opacity": fade(), "tooltip": tooltip},
-            }
-            for wanted, filled in (("datum.front", True), ("!datum.front", False))
-        ),
-        *(  # names above and below in turn: neighbours are often close
-            {
-                "transform": [{"filter": f"datum.whole && datum.place % 2 === {odd}"}],
-                "mark": {"type": "text", "align": "left", "dx": 7, "dy": dy, "limit": 180},
-                "encoding": {"text": {"field": "model"}, "color": colour, "opacity": fade()},
-            }
-            for odd, dy in ((0, -9), (1, 11))
-        ),
+        # one layer, not one for each kind: a layer of a kind that there is none of has no scale
+        {
+            "mark": {"type": "point", "filled": True, "size": 60},
+            "encoding": {
+                "fill": colour,
+                "stroke": colour,
+                "fillOpacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0},
+                "opacity": fade(),
+                "tooltip": tooltip,
+            },
+        },
+        {  # names above and below in turn: neighbours are often close
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "dx": 7,
+                "dy": {"expr": "datum.place % 2 ? 11 : -9"},
+                "limit": 180,
+            },
+            "encoding": {
+                "text": {"condition": {"test": "datum.whole", "field": "model"}, "value": ""},
+                "color": colour,
+                "opacity": fade(),
+            },
+        },
     ]

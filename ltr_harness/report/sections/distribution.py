@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.report.blocks import Block, Chart, Choice, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import histogram
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.metric_names import file_names
 
 
 def section(data: ReportData) -> list[Block]:
-    defined = [name for name in data.models if data.summary(name, data.primary).n]
-    if not defined:
+    """At the primary metric, and on the page at all others of its K."""
+    k = MetricName.of(data.primary).k
+    metrics = [data.primary, *(m for m in data.metrics if MetricName.of(m).k == k and m != data.primary)]
+    files = file_names(metrics)
+    answers = []
+    for metric in metrics:
+        names = [name for name in data.models if data.summary(name, metric).n]
+        if names:
+            end = "" if metric == data.primary else f"_{files[metric]}"
+            answers.append((metric, (_table(data, names, metric, end), _histogram(data, names, metric, end))))
+    if not answers or answers[0][0] != data.primary:
         return []
     return [
         Heading("Distribution over queries"),
@@ -19,13 +30,12 @@ def section(data: ReportData) -> list[Block]:
             "Two models with the same mean can serve users very differently: look at the share of queries at "
             "zero and at the lower tenth."
         ),
-        _table(data, defined),
-        _histogram(data, defined),
+        *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1]),
     ]
 
 
-def _table(data: ReportData, names: list[str]) -> Table:
-    higher = data.higher_is_better(data.primary)
+def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
+    higher = data.higher_is_better(metric)
     columns = (
         Column("Model"),
         Column("Mean", "metric", best="max" if higher else "min"),
@@ -40,7 +50,7 @@ def _table(data: ReportData, names: list[str]) -> Table:
     )
     rows = []
     for name in names:
-        s = data.summary(name, data.primary)
+        s = data.summary(name, metric)
         rows.append(
             (
                 data.model_name(name),
@@ -56,28 +66,28 @@ def _table(data: ReportData, names: list[str]) -> Table:
             )
         )
     return Table(
-        name="distribution",
-        caption=f"Per-query {data.primary}.",
+        name=f"distribution{end}",
+        caption=f"Per-query {metric}.",
         columns=columns,
         rows=tuple(rows),
     )
 
 
-def _histogram(data: ReportData, names: list[str]) -> Chart:
-    values = {name: data.entrants[name].per_query(data.primary) for name in names}
+def _histogram(data: ReportData, names: list[str], metric: str, end: str) -> Chart:
+    values = {name: data.entrants[name].per_query(metric) for name in names}
     values = {name: v[~np.isnan(v)] for name, v in values.items()}
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))
     edges = np.linspace(low, high, 21)
     words = []
     for name in values:
-        s = data.summary(name, data.primary)
+        s = data.summary(name, metric)
         words.append(
             f"{name}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
         )
     return Chart(
-        name="value_distribution",
-        title=f"Per-query {data.primary}, share of queries",
+        name=f"value_distribution{end}",
+        title=f"Per-query {metric}, share of queries",
         spec=histogram(data, values, edges, {"title": "value of a query", "axis": {"tickCount": 5}}, ".3f"),
         text=" ".join(words),
     )

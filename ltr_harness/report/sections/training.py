@@ -97,11 +97,16 @@ def _curves(data: ReportData) -> Chart | None:
     rows: list[dict[str, Any]] = []
     for run, points in curves:
         record = run.record
-        label = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
-        for at, value in _thinned(points, budget, record.best_round):
-            rows.append({**label, "round": at, "value": round(value, 5)})
-            if at == record.best_round:
-                rows[-1]["chosen"] = 1  # lines and dots share one table: a facet reads a single source
+        drawn = _thinned(points, budget, record.best_round)
+        rows.append(
+            {
+                "model": record.model,
+                "run": f"{record.fold}, seed {record.seed}",
+                "chosen": record.best_round,
+                "round": [at for at, _ in drawn],
+                "value": [round(value, 5) for _, value in drawn],
+            }
+        )
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     metric = stopping_metric(curves[0][0].record, data.primary)
     x = {"field": "round", "type": "quantitative", "title": "round", "axis": {"tickCount": 4, "grid": False}}
@@ -114,6 +119,7 @@ def _curves(data: ReportData) -> Chart | None:
     ]
     panel: dict[str, Any] = {
         "height": PANEL["height"] + 20,
+        "transform": [{"flatten": ["round", "value"]}],
         "encoding": {"x": x, "y": y, "color": model_colour(data, names)},
         "layer": [
             {
@@ -122,7 +128,7 @@ def _curves(data: ReportData) -> Chart | None:
                 "encoding": {"detail": {"field": "run", "type": "nominal"}, "opacity": fade(0.55)},
             },
             {
-                "transform": [{"filter": "datum.chosen === 1"}],
+                "transform": [{"filter": "datum.round === datum.chosen"}],
                 "mark": {"type": "point", "filled": True, "size": 36, "clip": True},
                 "encoding": {"opacity": fade(), "tooltip": tooltip},
             },

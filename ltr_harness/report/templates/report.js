@@ -113,9 +113,8 @@
     plot.dataset.drawn = "yes";
     if (picked.size) tell(done.view);
   };
-  const plots = all(".plot");
   // The page is there before its charts are; then one at a time, so that what the reader does comes in between.
-  const drawAll = async () => {
+  const drawAll = async (plots) => {
     await new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
     const rooms = plots.map((plot) => plot.clientWidth);
     for (const [at, plot] of plots.entries()) {
@@ -147,14 +146,23 @@
     if (event.key === "Escape" && picked.size) { picked.clear(); show(); }
   });
 
-  if (plots.length) {
-    drawAll();
+  // Of several answers the chosen one is shown, and its charts are drawn when it is.
+  const plots = () => all(".plot:not([hidden] *)");
+  for (const choice of all(".choice")) {
+    const answers = all(":scope > .answer", choice);
+    choice.querySelector("select").addEventListener("change", ({ target }) => {
+      answers.forEach((answer, at) => { answer.hidden = at !== target.selectedIndex; });
+      drawAll(all(".plot", answers[target.selectedIndex]));
+    });
+  }
+  if (plots().length) {
+    drawAll(plots());
     let width = window.innerWidth, waiting;
     window.addEventListener("resize", () => {
       if (window.innerWidth === width) return; // a phone's address bar coming and going
       width = window.innerWidth;
       clearTimeout(waiting);
-      waiting = setTimeout(drawAll, 150);
+      waiting = setTimeout(() => drawAll(plots()), 150);
     });
   }
 
