@@ -113,6 +113,9 @@ def _open_closed_streams() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
     _open_closed_streams()
+    from ltr_harness.cli.ctrl_c import answer_outside_imports
+
+    answer_outside_imports()
     from ltr_harness.cli.ending import run_command
     from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
 

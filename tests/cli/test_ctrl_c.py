@@ -1,0 +1,83 @@
+"""Ctrl-C at any moment of a start, which is imports in two threads: it is never lost, and leaves no lock behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from ltr_harness.cli import ctrl_c
+
+INTERRUPTED_IMPORTS = """
+import _imp, _thread, importlib, sys, threading, time
+from ltr_harness.cli.ctrl_c import answer_outside_imports
+
+answer_outside_imports()
+lost = []
+sys.unraisablehook = lost.append  # what Python prints as ignored
+names = ["colorsys", "wave", "netrc", "cmd", "sched", "timeit", "tabnanny", "pyclbr"]
+ready = threading.Semaphore(0)
+
+def beside():
+    while True:
+        sys.modules.pop("plistlib", None)
+        import plistlib
+
+def press():
+    for number in range(40):
+        ready.acquire()
+        time.sleep(number % 5 / 2500)
+        _thread.interrupt_main()
+
+for work in (beside, press):
+    threading.Thread(target=work, daemon=True).start()
+answered = left = 0
+for _ in range(40):
+    try:
+        ready.release()
+        while not lost:
+            for name in names:
+                sys.modules.pop(name, None)
+            for name in names:
+                importlib.import_module(name)
+    except KeyboardInterrupt:
+        answered += 1
+    try:
+        while True:
+            _imp.release_lock()
+            left += 1
+    except RuntimeError:  # it is not held by this thread
+        pass
+    if lost:
+        break
+print(answered, left, len(lost))
+"""
+
+
+@pytest.mark.long
+def test_ctrl_c_while_modules_are_imported_is_neither_lost_nor_leaves_a_lock() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", INTERRUPTED_IMPORTS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == "40 0 0\n"
+
+
+def test_who_ignores_ctrl_c_or_answers_it_goes_on_doing_so() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for given in (signal.SIG_IGN, lambda number, frame: None, ctrl_c._answer):
+            signal.signal(signal.SIGINT, given)
+            ctrl_c.answer_outside_imports()
+            assert signal.getsignal(signal.SIGINT) is given
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ctrl_c.answer_outside_imports()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
