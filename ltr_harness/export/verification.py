@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +83,8 @@ class Verification:
         with_missing: the agreement on the queries that have missing values; None where there are none.
         if_missing: on a copy of the rows without a tenth of their values, drawn at random.
         first: where the order first differs; None where it nowhere does.
+        kept: names of files beside the written one that were there with other content, and stay: such as features
+            whose queries somebody filled in.
     """
 
     metric: str
@@ -91,6 +93,7 @@ class Verification:
     with_missing: Agreement | None
     if_missing: Agreement
     first: Disagreement | None
+    kept: tuple[str, ...] = ()
 
 
 def export_model(
@@ -131,9 +134,12 @@ def export_model(
             cure = "without the option it is written and what differs is shown"
             raise GateError(Problem(f"--max-loss {max_loss:g}", found, cure=cure))
         companions = [one for one in sorted(folder.iterdir()) if one != written]
+        there = [one for one in companions if (path.parent / one.name).exists()]
+        kept = [one.name for one in there if one.read_bytes() != (path.parent / one.name).read_bytes()]
         for one in [*companions, written]:  # the file itself last: it announces the others
-            one.replace(path.parent / one.name)
-    return verification
+            if one.name not in kept:
+                one.replace(path.parent / one.name)
+    return replace(verification, kept=tuple(kept))
 
 
 def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:

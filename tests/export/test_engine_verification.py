@@ -102,3 +102,22 @@ def test_the_command_names_the_version_and_the_rules(ltr, tmp_path):
     code, _, err = ltr(*arguments, "--to", "json", "--engine-version", "8")
     assert code == 2
     assert "--engine-version: all versions read the form json alike; leave it out" in err
+
+
+def test_features_that_somebody_filled_in_stay(ltr, tmp_path):
+    [run] = FROZEN.glob("lgbm--*")
+    features = tmp_path / "ranker.features.json"
+    arguments = ["export", "model", run, "--to", "solr", "-o", tmp_path / "ranker.json"]
+    assert "stays" not in ltr(*arguments)[2]
+    written = features.read_text()
+    assert "stays" not in ltr(*arguments)[2]
+    features.write_text(written.replace("FieldValueFeature", "SolrFeature"))
+    code, _, err = ltr(*arguments)
+    assert code == 0
+    assert "ranker.features.json was there with other content and stays; remove it for a new one" in err
+    assert "SolrFeature" in features.read_text()
+    code, out, _ = ltr(*arguments, "--json")
+    assert json.loads(out)["kept"] == ["ranker.features.json"]
+    features.unlink()
+    assert "stays" not in ltr(*arguments)[2]
+    assert features.read_text() == written

@@ -82,6 +82,11 @@ def to_model(
         content = {"format": form, "file": str(output), **json_value(verification), "rules": chosen.rules}
         say(json.dumps(content, indent=2))
         return 0
+    for name in verification.kept:
+        say(
+            f"{output.with_name(name)} was there with other content and stays; remove it for a new one",
+            err=True,
+        )
     for rule in chosen.rules:
         say(f"{form}: {rule}", err=True)
     _print(verification)
