@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -109,7 +110,10 @@ def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
 class Tied(TestRows):
     """Models that give every row the same score."""
 
+    asked: ClassVar[list[tuple[str, int]]] = []
+
     def scores(self, model: str, replicate: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+        self.asked.append((model, replicate))
         return np.zeros(self.judgments.groups.n_rows)
 
 
@@ -121,6 +125,17 @@ def test_a_convention_that_ties_make_random_is_refused_and_the_others_are_shown(
     assert any("tie across the cutoff" in reason and "torchmetrics" in reason for reason in found.refused)
     assert "torchmetrics" not in {name for one in found.conventions for name in one.names}
     assert len(found.means[model]) == len(found.conventions) > 1
+
+
+def test_scores_are_read_as_often_for_many_metrics_as_for_one(rows: TestRows) -> None:
+    """Every metric read the files anew to see whether it is refused: a second of processor for 75 runs."""
+    tied = Tied(**{field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)})
+    asked = []
+    for names in (["map@2"], ["map@2", "mrr@2", "map@5", "mrr@5"]):
+        tied.asked.clear()
+        recomputed(names, ["lgbm"], tied)
+        asked.append(list(tied.asked))
+    assert asked[0] == asked[1]
 
 
 def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(rows: TestRows) -> None:

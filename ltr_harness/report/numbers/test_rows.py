@@ -91,13 +91,17 @@ class TestRows:
 
     def refused_scores(self, models: Sequence[str], metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed of the models' scores, and why."""
-        reasons = {}
-        for metric in metrics:
-            try:
-                for model in models:
-                    self.per_query(model, (metric,))
-            except MetricError as problem:
-                reasons[metric] = str(problem)
+        reasons: dict[Metric, str] = {}
+        for model in models:
+            for at in range(len(self.runs[model])):
+                scores = self.scores(model, at)  # read once for all metrics
+                for metric in metrics:
+                    if metric in reasons:
+                        continue
+                    try:
+                        self._bound((metric,)).per_query(scores)
+                    except MetricError as problem:
+                        reasons[metric] = str(problem)
         return reasons
 
     def rows_of(self, query_id: str) -> slice:
