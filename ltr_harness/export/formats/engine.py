@@ -126,6 +126,29 @@ def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callabl
     return built[0]
 
 
+def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
+    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64.
+
+    Args:
+        tree: of a forest that compares ``<``.
+        names: of the features.
+    """
+
+    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "nodeid": node,
+            "depth": level,
+            "split": names[tree.feature[node]],
+            "split_condition": float(tree.threshold[node]),
+            "yes": yes["nodeid"],
+            "no": no["nodeid"],
+            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
+            "children": [yes, no],
+        }
+
+    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
+
+
 def used_features(forest: Forest) -> list[int]:
     """The columns that some split looks at, in order; the first one where there is no split."""
     looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))

@@ -17,9 +17,9 @@ from ltr_harness.export.formats.engine import (
     engine_forest,
     features_path,
     model_name,
-    nested,
     refuse_names,
     used_features,
+    xgboost_dump,
 )
 from ltr_harness.export.formats.model_format import Scores
 from ltr_harness.export.libraries import refused
@@ -62,7 +62,7 @@ class OpenSearch(EngineFormat):
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         refuse_feature_names(forest.feature_names)
         form = engine_forest(forest, "<", self.name)
-        trees = [_written(tree, form.feature_names) for tree in form.trees]
+        trees = [xgboost_dump(tree, form.feature_names) for tree in form.trees]
         definition = {"type": "model/xgboost+json", "definition": trees}
         body = {"model": {"name": model_name(path.stem), "model": definition}}
         write_whole(path, json.dumps(body))
@@ -103,22 +103,6 @@ class Elasticsearch(OpenSearch):
         FEATURES_RULE,
     )
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(8, 11): "there", (0, 0): "zero"}
-
-
-def _written(tree: Tree, names: Sequence[str]) -> Any:
-    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "nodeid": node,
-            "depth": level,
-            "split": names[tree.feature[node]],
-            "split_condition": float(tree.threshold[node]),
-            "yes": yes["nodeid"],
-            "no": no["nodeid"],
-            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
-            "children": [yes, no],
-        }
-
-    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
 
 
 def refuse_feature_names(names: Sequence[str]) -> None:
