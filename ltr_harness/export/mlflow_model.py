@@ -131,7 +131,8 @@ def example_rows(record: Record) -> pd.DataFrame:
         name: [next(iter(record.categories[name]), ""), None] if name in record.categories else [0.0, 1.0]
         for name in record.features
     }
-    return pd.DataFrame(rows)
+    texts = dict.fromkeys(record.categories, object)  # older versions of MLflow know no other type of text
+    return pd.DataFrame(rows).astype(texts)
 
 
 def _signature(record: Record) -> Any:

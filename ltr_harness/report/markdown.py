@@ -59,7 +59,8 @@ def escape(text: str) -> str:
     entities = one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", entities)
     # A bare address would become a link, a leading sign a heading or a list.
-    return re.sub(r"://", ":\u200b//", re.sub(r"^([#+-]|\d+[.)])", r"\\\1", escaped))
+    plain = re.sub(r"^(?:(?=[#+-])|(\d+)(?=[.)](?:\s|$)))", r"\1\\", escaped)
+    return re.sub(r"://", ":\u200b//", plain)
 
 
 def code_span(text: str) -> str:

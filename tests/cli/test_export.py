@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from ltr_harness import load_run
@@ -281,6 +282,33 @@ def test_files_of_the_run_and_the_report_arrive_whole(
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
+def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str, Any]) -> None:
+    import mlflow
+
+    runs, uri, client = exported
+    rows = pd.read_csv(runs / "rows.csv", dtype="float64")
+    before, path = mlflow.get_tracking_uri(), list(sys.path)
+    mlflow.set_tracking_uri(uri)
+    try:
+        for name in ("lgbm", "xgb"):
+            found = of(client, name)
+            expected = json.loads((runs / "expected.json").read_text())["models"][name]["scores"]
+            for place in (f"runs:/{found.info.run_id}/model", found.data.tags["ltr_harness.model"]):
+                model = mlflow.pyfunc.load_model(place)
+                assert model.predict(rows[rows.columns[::-1]]).tolist() == expected
+            assert (
+                model.metadata.signature.inputs.input_names()
+                == load_run(runs / found.data.tags["ltr_harness.folder"]).record.features
+            )
+            with pytest.raises(mlflow.exceptions.MlflowException, match="missing inputs"):
+                model.predict(rows.drop(columns="match_1"))
+    finally:
+        mlflow.set_tracking_uri(before)
+        sys.path[:] = path
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
 def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
     found = of(exported[2], "bad")
     assert found.info.status == "FAILED"
@@ -289,13 +317,33 @@ def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_exported_again_each_run_is_there_once(exported: tuple[Path, str, Any]) -> None:
+def test_exported_again_each_run_is_there_once(
+    exported: tuple[Path, str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     runs, uri, client = exported
     experiment = client.get_experiment_by_name("v1").experiment_id
     client.delete_run(of(client, "lgbm").info.run_id)
     half = of(client, "xgb")
     client.update_run(half.info.run_id, status="RUNNING")  # as an export that was killed leaves it
+    kept = of(client, "twin").data.tags["ltr_harness.model"]
+    client.delete_tag(
+        of(client, "twin").info.run_id, "ltr_harness.model"
+    )  # as one exported without its model
     said = json.loads(export(runs.parents[1], runs, uri, "--json"))
+    models = {name.partition("--")[0]: model for name, model in said["models"].items()}
+    assert models == {
+        name: of(client, name).data.tags["ltr_harness.model"] for name in ("lgbm", "twin", "xgb")
+    }
+    assert models["twin"] != kept
+    assert {name.partition("--")[0]: why for name, why in said["without_model"].items()} == {
+        "bad": "it failed"
+    }
+    logged = len(client.search_logged_models([experiment]))
+    assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, "--no-models"]) == 0
+    assert capsys.readouterr().out.endswith("; 4 were there already\n")
+    assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"] == said["models"]
+    assert len(client.search_logged_models([experiment])) == logged
     assert [name.partition("--")[0] for name in said["added"]] == ["lgbm", "xgb"]
     assert [name.partition("--")[0] for name in said["present"]] == ["bad", "twin"]
     names = sorted(run.info.run_name for run in client.search_runs([experiment]))

@@ -132,6 +132,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "metrics": {"report": ["ndcg"], "primary": "ndcg@5"},
             "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 12},
             "models": MODELS,
+            "report": {"formats": ["json"]},
         },
         runs=folder / "runs",
     )
@@ -168,7 +169,7 @@ def logged(experiment: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_mlflow_loads_each_model(
     experiment: Path, logged: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -208,39 +209,6 @@ def test_mlflow_loads_each_model(
         assert run_command(cli, ["export", "mlflow", "runs/shop", "--to", uri]) == 0
         [at] = {run.experiment_id for run in mlflow.search_experiments(filter_string="name = 'shop'")}
         assert len(mlflow.search_logged_models([at], output_format="list")) == len(logged["models"])
-    finally:
-        mlflow.set_tracking_uri(before)
-        sys.path[:] = path
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_runs_exported_without_a_model_get_theirs_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    monkeypatch.chdir(tmp_path)
-    before, path = mlflow.get_tracking_uri(), list(sys.path)
-    command = ["export", "mlflow", str(FROZEN), "--to", "sqlite:///mlflow.db"]
-    said = []
-    for more in ("--no-models", "--models", "--models"):
-        assert run_command(cli, [*command, more]) == 0
-        said.append(capsys.readouterr().out.splitlines())
-    assert len(said[0]) == 1
-    assert said[1][0].endswith("; 2 were there already")
-    assert [line.partition(": ")[0] for line in said[1][1:]] == [run.path.name for run in find_runs(FROZEN)]
-    assert all(": models:/m-" in line for line in said[1][1:])
-    assert said[2] == said[1]
-    assert (mlflow.get_tracking_uri(), sys.path) == (before, path)
-    [run] = [run for run in find_runs(FROZEN) if run.record.model == "lgbm"]
-    mlflow.set_tracking_uri("sqlite:///mlflow.db")
-    try:
-        [found] = mlflow.search_runs(
-            search_all_experiments=True, filter_string="params.model = 'lgbm'", output_format="list"
-        )
-        rows = pd.read_csv(FROZEN / "rows.csv").astype("float64")
-        model = mlflow.pyfunc.load_model(f"runs:/{found.info.run_id}/model")
-        assert np.array_equal(model.predict(rows), run.score(rows))
     finally:
         mlflow.set_tracking_uri(before)
         sys.path[:] = path

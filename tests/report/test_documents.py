@@ -76,6 +76,29 @@ def test_code_spans_outlast_their_content(text: str, expected: str) -> None:
     assert markdown.code_span(text) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4.4 % [2.1 %, 6.7 %]",
+        "0.59",
+        "1. first",
+        "2) second",
+        "12.",
+        "-0.1",
+        "# no",
+        "+1",
+        "a*b_c",
+        "3.",
+        "7",
+    ],
+)
+def test_escaped_text_is_shown_as_it_is(text: str) -> None:
+    """Of a reader's Markdown: a backslash before a digit is no escape, and would be shown."""
+    from markdown_it import MarkdownIt
+
+    assert MarkdownIt().render(markdown.escape(text)) == f"<p>{text}</p>\n"
+
+
 # ---- LaTeX ----------------------------------------------------------------------------------------------
 
 

@@ -67,7 +67,8 @@ def _served(path: str, trust: bool) -> Served:
         raise UsageError(Problem(problem.place, problem.found, cure=cure)) from None
     run.model  # noqa: B018 refused before logs are read, which may take long
     scores = run.score_columns("score")["score"]
-    return Served(run, float(scores[np.isfinite(scores)].std()))
+    known = scores[np.isfinite(scores)]
+    return Served(run, float(known.std()) if known.size else 0.0)
 
 
 def feature_columns(parity: Parity) -> dict[str, str]:
