@@ -309,6 +309,15 @@ def test_a_file_that_the_engine_would_not_read(name, tmp_path):
         reader.read(path, ["age"] if name != "ranklib" else [])
 
 
+def test_which_versions_do_the_same():
+    assert form("opensearch").versions == form("opensearch", "4.0").versions == "3.8 and later"
+    assert form("opensearch", "3.7.1").versions == "3.2 to before 3.8"
+    assert form("opensearch", "2.19").versions == "before 3.2"
+    assert form("solr", "9.2").versions == form("solr").versions == "9.2 and later"
+    assert form("elasticsearch", "7.17").versions == "before 8.11"
+    assert form("ranklib").versions == form("json").versions == ""
+
+
 def test_a_version_is_two_numbers():
     with pytest.raises(
         UsageError, match=r"--engine-version: 'new' is not a version; expected one such as 8\.11"

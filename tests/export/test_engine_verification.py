@@ -96,6 +96,7 @@ def test_the_command_names_the_version_and_the_rules(ltr, tmp_path):
     code, out, err = ltr(*arguments, "--to", "opensearch", "--engine-version", "2.19")
     assert code == 0, err
     assert "24 of 24" in out
+    assert "opensearch: read back as versions before 3.2 do; --engine-version names another" in err
     assert "right from 3.2 to 3.7, and is 0 before" in err
     assert "*.features.json" in err
     assert (tmp_path / "ranker.features.json").is_file()

@@ -79,7 +79,13 @@ def to_model(
     measured = parse_metric(metric or stored.record.primary)
     verification = export_model(model, split, measured, chosen, output, max_loss)
     if as_json:
-        content = {"format": form, "file": str(output), **json_value(verification), "rules": chosen.rules}
+        content = {
+            "format": form,
+            "versions": chosen.versions,
+            "file": str(output),
+            **json_value(verification),
+            "rules": chosen.rules,
+        }
         say(json.dumps(content, indent=2))
         return 0
     for name in verification.kept:
@@ -87,6 +93,8 @@ def to_model(
             f"{output.with_name(name)} was there with other content and stays; remove it for a new one",
             err=True,
         )
+    if chosen.versions:
+        say(f"{form}: read back as versions {chosen.versions} do; --engine-version names another", err=True)
     for rule in chosen.rules:
         say(f"{form}: {rule}", err=True)
     _print(verification)

@@ -35,15 +35,21 @@ class EngineFormat(ModelFormat):
 
     Attributes:
         missing: by the version that is written for.
+        versions: that do the same.
     """
 
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
     """From which version on which rule holds, the newest first."""
 
     def __init__(self, version: tuple[int, int] | None = None) -> None:
-        self.missing = next(
-            rule for since, rule in self.missing_since.items() if version is None or version >= since
-        )
+        starts = list(self.missing_since)
+        at = next(i for i, start in enumerate(starts) if version is None or version >= start)
+        self.missing = self.missing_since[starts[at]]
+        since, until = ("{}.{}".format(*starts[i]) for i in (at, at - 1))
+        if at > 0:
+            self.versions = f"before {until}" if at == len(starts) - 1 else f"{since} to before {until}"
+        elif len(starts) > 1:
+            self.versions = f"{since} and later"
 
     def for_engine(self, version: str) -> Self:
         if len(self.missing_since) == 1:

@@ -30,6 +30,9 @@ class ModelFormat(ABC):
     takes_categories: ClassVar[bool] = False
     """Whether it has splits on categories; if not, models that have some are refused before `write`."""
 
+    versions: str = ""
+    """Of the engine, whose rules `read` follows, such as "before 3.2"; empty where all read alike."""
+
     def for_engine(self, version: str) -> Self:
         """The form as a version of its engine reads it.
 
