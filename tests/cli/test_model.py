@@ -222,6 +222,7 @@ class TestTrees:
         assert found["leaves"] == record.n_leaves
         assert found["microseconds_per_row"] > 0
 
+    @pytest.mark.long
     def test_what_a_list_takes_in_every_runtime_that_is_installed(self, folder: Path, ltr: Cli) -> None:
         path = run_of(folder, "xgb")
         code, out, _ = ltr("show", "trees", path, "--json", "--documents", 20)
@@ -255,6 +256,7 @@ class TestTrees:
 
 
 class TestBudget:
+    @pytest.mark.long
     def test_with_time_enough_it_is_the_best_cut_of_all(self, folder: Path, ltr: Cli) -> None:
         code, out, err = ltr("show", "trees", folder / "runs" / "model", "--budget", "60s", "--json")
         found = json.loads(out)

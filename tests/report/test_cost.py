@@ -103,19 +103,11 @@ def test_the_section(data: ReportData) -> None:
     ]
     by_model = {row[0].name: row[1:] for row in serving.rows}
     assert by_model["xgb-ndcg"] == (80.0, 240.0, pytest.approx(530.0), pytest.approx(1590.0), 3000.0, 9000.0)
+    marks = {row[4] for row in found["pareto_front"].rows}
+    assert marks == {Badge("front", "good"), Badge("dominated", "muted")}
     names = {(row[0].name, row[1]) for row in found["pareto_front"].rows if row[4] == Badge("front", "good")}
     # one cheap cut is worth most; whole models cost the more the better they are
     assert names == {("xgb-ndcg", 25), ("lgbm-lambdarank", 101), ("lgbm-xendcg", 101), ("xgb-ndcg", 101)}
-
-
-def test_p99_is_no_column_where_nobody_has_one(data: ReportData) -> None:
-    def without(run: Any) -> Any:
-        latency = [one.model_copy(update={"p99": None}) for one in run.record.latency]
-        return dataclasses.replace(run, record=run.record.model_copy(update={"latency": latency}))
-
-    serving = blocks(dataclasses.replace(data, runs=[without(run) for run in data.runs]))["serving"]
-    assert [column.label for column in serving.columns] == ["Model", "p50, µs", "p50, µs", "p50, µs"]
-    assert {len(row) for row in serving.rows} == {4}
 
 
 def test_cuts_by_another_metric_than_the_comparisons_are_not_drawn(

@@ -115,20 +115,17 @@ def front(data: ReportData) -> list[Point]:
 
 
 def _serving_table(data: ReportData, times: Mapping[str, Sequence[ListTime]]) -> Table:
-    shown = (
-        ("p50", "p99") if any(one.p99 is not None for found in times.values() for one in found) else ("p50",)
-    )
     columns = [
         Column(f"{name}, µs", "seconds", group=f"{documents:,} documents")
         for documents in DOCUMENTS
-        for name in shown
+        for name in ("p50", "p99")
     ]
     return Table(
         name="serving",
         caption="Microseconds per query, by the number of documents; one thread.",
         columns=(Column("Model"), *columns),
         rows=tuple(
-            (data.model_name(model), *(getattr(one, name) for one in found for name in shown))
+            (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
             for model, found in times.items()
         ),
         notes=(
@@ -148,7 +145,7 @@ def _front_table(data: ReportData, points: Sequence[Point]) -> Table:
             Column("Rounds", "count"),
             Column(data.primary, "metric"),
             Column("p50, µs", "seconds"),
-            Column("Front", hint="No other cut of any model is as cheap and as good."),
+            Column("Pareto", hint="On the front, no other cut of any model is as cheap and as good."),
         ),
         rows=tuple(
             (
@@ -156,7 +153,7 @@ def _front_table(data: ReportData, points: Sequence[Point]) -> Table:
                 point.cut.rounds,
                 point.cut.mean,
                 point.cut.p50,
-                Badge("front", "good") if point.on_front else None,
+                Badge("front", "good") if point.on_front else Badge("dominated", "muted"),
             )
             for point in points
         ),
