@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.report import ReportData, build_report, json_document, latex, markdown
-from ltr_harness.report.blocks import Column, Estimate, Table
+from ltr_harness.report.blocks import Column, Estimate, Heading, Report, Section, Table
 
 
 def hostile_report(
@@ -52,6 +52,13 @@ def test_markdown_lets_no_html_through(
         "</summary>",
     }
     assert "\\[a\\] \\*b\\*" in text
+
+
+def test_markdown_headings_say_their_group() -> None:
+    columns = (Column("@10", group="ndcg"), Column("p50, µs", group="10 documents"), Column("Model"))
+    section = Section("t", (Heading("T"), Table("t", "A table.", columns, ())))
+    text = markdown.render(Report("T", (), (section,), lambda: ""))
+    assert "| ndcg@10 | 10 documents p50, µs | Model |" in text
 
 
 @pytest.mark.long
