@@ -36,10 +36,13 @@ COMMANDS = {
     ],
     "monitor": ["monitor", "configs/monitor_quickstart.yaml", "-o", "{out}/monitor"],
 }
-FRONT = re.compile(r"On the front, from the cheapest: [^\"<\]\n]*")
 TOKENS = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?|[A-Za-z_]+|[^\sA-Za-z_\d]")
 DIGEST = re.compile(r"(?<![\w.])(?=\d*[a-f])[0-9a-f]{12,64}\b")
-DURATION = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h)\b|\"\w*seconds\w*\": [\d.e-]+")
+DURATION = re.compile(
+    r"\b\d+(?:\.\d+)? (?:ms|s|min|h)\b|\"(?:\w*seconds\w*|calls|p50|p99|on_front|front)\": ?[\w.-]+"
+)
+COST = re.compile(r"^## Cost$.*?(?=^## )|<section[^>]* id=\"cost\".*?</section>", re.DOTALL | re.MULTILINE)
+TIMED = ("pareto_front", "serving", "cost")  # tables and charts of times
 
 
 def outputs(checkout: Path, name: str, out: Path) -> dict[str, Path]:
@@ -63,7 +66,7 @@ def tokens(path: Path, places: dict[str, str]) -> list[str]:
     text = path.read_text(encoding="utf-8", errors="replace")
     for place, word in places.items():
         text = text.replace(place, word)
-    text = FRONT.sub("FRONT", text)
+    text = COST.sub("COST", text)
     return TOKENS.findall(DURATION.sub("DURATION", DIGEST.sub("DIGEST", text)))
 
 
@@ -78,7 +81,7 @@ def difference(paths: list[Path], places: dict[str, str]) -> str | None:
         steady = [column for column in first if first[column].equals(again[column])]
         moved = [column for column in steady if not first[column].equals(after[column])]
         return f"columns {', '.join(moved)}" if moved else None
-    if paths[0].stem == "pareto_front" and paths[0].parent.name == "charts":  # drawn from times
+    if paths[0].stem in TIMED:
         return None
     if paths[0].suffix in (".png", ".npy"):
         one, two, three = (path.read_bytes() for path in paths)
