@@ -259,6 +259,7 @@ def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyP
     )
     for name in ("BATCH_ROWS", "IN_MEMORY_ROWS"):
         monkeypatch.setattr(f"ltr_harness.logs.log.{name}", 100)
+    monkeypatch.setattr("ltr_harness.monitoring.log.parity._PIECE", 33)
     assert one == other == found(log, parity=model).document["parity"]
 
 
@@ -465,6 +466,22 @@ def test_a_run_without_a_model_to_score_with(changes: dict[str, Any], told: str,
     with pytest.raises(HarnessError) as error:
         found(log_of(), parity={"model": edited(tmp_path, **changes)})
     assert told in str(error.value)
+
+
+def test_a_ranker_of_ones_own_is_executed_where_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from ltr_harness.rankers.linear import LinearRanker as Mine\n")
+    run = Path(shutil.copytree(linear_run(), tmp_path / "run"))
+    record = json.loads((run / "record.json").read_text())
+    (run / "record.json").write_text(json.dumps(record | {"ranker": f"{tmp_path}/mine.py:Mine"}))
+    log = pd.DataFrame({"query_id": ["a", "a"], "relevance": [0, 1], "f": [0.5, 0.25], "score": [0.5, 0.75]})
+    parity: dict[str, Any] = {"model": str(run)}
+    with pytest.raises(UsageError, match=r"mine\.py, which is executed only if you trust it"):
+        monitor({"columns": {"score": "score"}, "metrics": ["mrr"], "parity": parity}, log=log)
+    parity["trust"] = True
+    result = monitor({"columns": {"score": "score"}, "metrics": ["mrr"], "parity": parity}, log=log)
+    assert result.parity is not None
+    assert (result.parity.whole.share.value, result.parity.whole.effect) == (0.5, 0.5)
+    assert not result.parity.alerts  # of a single query nobody can tell
 
 
 def test_what_the_log_lacks_is_named(tmp_path: Path) -> None:

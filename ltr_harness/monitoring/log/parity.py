@@ -13,6 +13,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.batch import THREADS, LogRows
+from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import MonitorConfig, Parity
 from ltr_harness.own_files import admitted
@@ -22,6 +23,9 @@ from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
+
+
+_PIECE = 200_000  # rows
 
 
 class Served(NamedTuple):
@@ -178,21 +182,31 @@ def parity_of_rows(
 
 
 def _scored(rows: LogRows, parity: Parity) -> tuple[Floats, Rows]:
-    """The model's score of every row, and which rows lack a feature."""
+    """The model's score of every row, and which rows lack a feature; a piece at a time, as features are many."""
     run, columns = served(parity).run, feature_columns(parity)
-    matrix = np.empty((int(rows.boundaries[-1]), len(columns)), dtype=np.float32)
+    scores, incomplete = [], []
+    for start in range(0, rows.table.num_rows, _PIECE):
+        matrix = _matrix(rows.table.slice(start, _PIECE), columns, run)
+        scores.append(run.score(matrix))
+        incomplete.append(np.isnan(matrix).any(axis=1))
+    return rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(incomplete))
+
+
+def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32]:
+    """The features as the model takes them, (n_rows, n_features)."""
+    matrix = np.empty((table.num_rows, len(columns)), dtype=np.float32)
     for at, (name, column) in enumerate(columns.items()):
         texts = run.record.categories.get(name)
         if texts is None:
             with np.errstate(over="ignore"):  # too large for 32 bits: infinite, as in training
-                matrix[:, at] = rows.numbers(column)
+                matrix[:, at] = numbers_of(table[column], column)
             continue
-        codes = coded(rows.table[column].combine_chunks())
+        codes = coded(table[column].combine_chunks())
         if codes is None:
-            found = f"has the type {rows.table[column].type}"
+            found = f"has the type {table[column].type}"
             raise DataError(Problem(f"column {column!r}", found, f"texts: {name} is a category"))
-        matrix[:, at] = rows.arranged(recoded(*codes, texts))
-    return run.score(matrix), np.any(np.isnan(matrix), axis=1)
+        matrix[:, at] = recoded(*codes, texts)
+    return matrix
 
 
 def _first_of(values: Floats, rows: LogRows) -> NDArray[np.int64]:
