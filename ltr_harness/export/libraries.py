@@ -130,10 +130,12 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     elif objective in _LOG:
         base = math.log(base)
     grown = booster.get("gbtree", booster)["model"]["trees"]
-    weights = booster.get("weight_drop") or [1.0] * len(grown)
+    weights = booster.get("weight_drop", [1.0] * len(grown))
+    # inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
+    bases = [np.float32(base if "weight_drop" in booster else 0)] * len(grown)
     return Forest(
         names,
-        tuple(map(_xgboost_tree, grown, weights)),
+        tuple(map(_xgboost_tree, grown, weights, bases)),
         float(np.float32(base)),
         "<",
         float32=True,
@@ -142,7 +144,7 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     )
 
 
-def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
+def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> Tree:
     left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
     is_leaf = left == -1
     listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
@@ -154,7 +156,7 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float) -> Tree:
         tree["right_children"],
         tree["default_left"],
         np.full(left.size, NAN),
-        np.where(is_leaf, numbers * np.float32(weight), 0),
+        np.where(is_leaf, (base + numbers - base) * np.float32(weight), 0),
         codes={
             node: tree["categories"][start : start + size] for node, start, size in zip(*listed, strict=True)
         },

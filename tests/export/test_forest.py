@@ -30,6 +30,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("lightgbm", {"categorical": [2], "min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60}),
     ("xgboost", {}),
     ("xgboost", {"booster": "dart", "rate_drop": 0.5}),
+    ("xgboost", {"booster": "dart", "rate_drop": 0.5, "base_score": -0.586, "max_bin": 3}),
     ("xgboost", {"objective": "rank:pairwise", "base_score": 0.3}),
     ("xgboost", {"objective": "reg:squarederror"}),
     ("xgboost", {"objective": "binary:logistic", "base_score": 0.2}),

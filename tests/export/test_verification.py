@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -248,9 +249,14 @@ class TestCommand:
         code, out, err = ltr("export", "model", run, "--to", "json", "-o", tmp_path / "model.json")
         assert code == 0, err
         assert "24 of 24" in out
-        assert "if a tenth were missing" in out
+        assert "a tenth missing" in out
         assert "Vespa compares with <" in err
         assert (tmp_path / "model.json").is_file()
+
+    def test_help_names_every_format(self, ltr: Any) -> None:
+        code, out, _ = ltr("export", "model", "--help")
+        assert code == 0
+        assert set(FORMATS) <= set(re.findall(r"\w+", out))
 
     def test_json(self, run: Path, ltr: Any, tmp_path: Path) -> None:
         path = tmp_path / "model.json"

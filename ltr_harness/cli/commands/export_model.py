@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 @click.command("model")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--to", "form", required=True, metavar="FORMAT", help="The form, such as json or onnx.")
+@click.option(
+    "--to",
+    "form",
+    required=True,
+    metavar="FORMAT",
+    help="elasticsearch, json (Vespa), onnx, opensearch, ranklib, solr or treelite; FILE.py:NAME for one of your own.",
+)
 @click.option(
     "-o",
     "--output",
@@ -105,7 +111,7 @@ def _print(verification: Verification) -> None:
     parts: dict[str, Agreement | None] = {
         "all": verification.agreement,
         "with missing values": verification.with_missing,
-        "if a tenth were missing": verification.if_missing,
+        "a tenth missing": verification.if_missing,
     }
     rows = [
         [
@@ -121,7 +127,7 @@ def _print(verification: Verification) -> None:
         if one is not None
     ]
     name = verification.metric
-    head = ["queries", "same order", "largest score difference", f"{name} here", "there", "difference"]
+    head = ["queries", "same order", "score difference", name, "there", "change"]
     print_table([*head, "95 % interval"], rows)
     overall, first = verification.agreement, verification.first
     if abs(overall.offset) > overall.largest_beside_offset:
