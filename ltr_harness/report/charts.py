@@ -260,8 +260,11 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
 
 
 def page_theme() -> dict[str, Any]:
-    """Follows the page: light, dark and print are CSS variables, so a switch needs no redrawing."""
-    return theme("var(--ink)", "var(--muted)", "var(--line)", "transparent")
+    """Follows the page: light, dark and print are CSS variables, so a switch needs no redrawing.
+
+    Marks have no words of their own, which take their time: the page says each chart in words as a whole.
+    """
+    return {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
 
 
 def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:

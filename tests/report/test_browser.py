@@ -204,6 +204,26 @@ def test_charts_are_no_wider_than_their_place(
     assert page.locator(".plot svg").count() == 7
 
 
+def test_every_chart_is_drawn_once(
+    make_data: Callable[..., ReportData],
+    make_entrant: Callable[..., Entrant],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    entrants = [make_entrant(f"m{at}", 0.01 * at, metrics=["ndcg@5", "ndcg@10"]) for at in range(10)]
+    page = open_page(write_report(make_data(entrants=entrants, with_runs=False), tmp_path, ["html"]))
+    count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
+        window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
+    page.evaluate(count)
+    page.set_viewport_size({"width": 1290, "height": 900})  # charts are drawn again
+    names = page.locator(SHOWN).evaluate_all("plots => plots.map(one => one.dataset.chart)")
+    until(page, f"window.drawn.includes({names[-1]!r})")
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.drawn") == names
+    hidden = page.locator(".plot svg").evaluate_all("all => all.map(one => one.getAttribute('aria-hidden'))")
+    assert set(hidden) == {"true"}
+
+
 def test_a_table_wider_than_the_page_says_so(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path)
 

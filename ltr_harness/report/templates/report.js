@@ -93,7 +93,7 @@
     width -= labels;
     const most = Math.max(1, Math.min(panels, Math.floor(width / (235 + each))));
     const columns = Math.ceil(panels / Math.ceil(panels / most)); // rows of even length
-    const room = Math.floor((width - 62 - each - (22 + each) * (columns - 1)) / columns);
+    const room = Math.floor((width - 66 - each - (22 + each) * (columns - 1)) / columns);
     return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
   };
   const draw = async (plot, room) => {
@@ -110,6 +110,7 @@
     }
     views.get(name)?.finalize();
     views.set(name, done.view);
+    plot.querySelector("svg").setAttribute("aria-hidden", "true"); // its place says it in words, as a whole
     plot.dataset.drawn = "yes";
     if (picked.size) tell(done.view);
   };
