@@ -8,6 +8,11 @@ from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.wording import count_of, plural
 
+_INCOMPLETE = (
+    Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature."),
+    Column("Others", "percent", hint="Of the rows that agree, those that lack a feature."),
+)
+
 
 def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
@@ -31,24 +36,24 @@ def section(result: MonitorResult) -> list[Block]:
 
 
 def _windows(parity: Parity, result: MonitorResult) -> Table:
-    parts = [*parity.windows, parity.whole]
+    lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
     return Table(
         "parity",
         f"Logged scores against those of {parity.model} for the logged features.",
         (
             Column("Window"),
-            Column("Rows", "count"),
-            Column(f"Rows that differ [{label(result)} interval]"),
-            Column("p corrected", "p", hint=f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."),
-            Column("Largest difference"),
-            Column("Median", hint="Over queries with such rows, of their largest difference."),
-            Column("Queries ordered otherwise", "percent"),
-            Column(f"Effect on {result.primary}", "difference", hint="By the logged scores, less by the model's."),
-            Column("Lack a feature", "percent", hint="Of the rows that differ."),
-            Column("Others", "percent", hint="Of the rows that agree, those that lack a feature."),
             Column("Verdict"),
+            Column("Rows", "count"),
+            Column("Differ", "percent", hint="Of the rows."),
+            Column(f"{label(result)} interval"),
+            Column("p corrected", "p", hint=f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."),
+            Column("Largest", hint="Difference of scores."),
+            Column("Median", hint="Over queries with such rows, of their largest difference."),
+            Column("Reordered", "percent", hint="Queries that the model would have ordered otherwise."),
+            Column("Effect", "difference", hint=f"On {result.primary}: by the logged scores, less by the model's."),
+            *(_INCOMPLETE if lacking else ()),
         ),
-        tuple(_row(part) for part in parts),
+        tuple(_row(part, lacking) for part in (*parity.windows, parity.whole)),
         notes=(
             f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
             "standard deviation of its scores on test rows where that is larger.",
@@ -56,13 +61,15 @@ def _windows(parity: Parity, result: MonitorResult) -> Table:
     )  # fmt: skip
 
 
-def _row(part: ParityWindow) -> tuple[Cell, ...]:
+def _row(part: ParityWindow, lacking: bool) -> tuple[Cell, ...]:
     tested = part.p_corrected == part.p_corrected
     quiet = Badge("no alert", "good") if tested else Badge("not tested", "neutral")
-    word = Badge("alert", "bad") if part.alert else quiet
+    share = part.share
     return (
-        part.label, part.n_rows, part.share_text, part.p_corrected, f"{part.largest:.3g}", f"{part.typical:.3g}",
-        part.reordered, part.effect, part.incomplete, part.incomplete_others, word,
+        part.label, Badge("alert", "bad") if part.alert else quiet, part.n_rows, share.value,
+        f"{100 * share.low:.1f} to {100 * share.high:.1f} %" if share.low == share.low else None, part.p_corrected,
+        f"{part.largest:.3g}", f"{part.typical:.3g}", part.reordered, part.effect,
+        *((part.incomplete, part.incomplete_others) if lacking else ()),
     )  # fmt: skip
 
 
