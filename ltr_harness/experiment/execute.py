@@ -182,12 +182,12 @@ def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) 
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         "learned": dict(fitted.learned),
         "seconds": trained.seconds,
-        "latency": _latency(type(fitted), folder, task, job, fold, evaluation, took),
+        "latency": _latency(fitted, folder, task, job, fold, evaluation, took),
     }
 
 
 def _latency(
-    kind: type[FittedModel],
+    fitted: FittedModel,
     folder: Path,
     task: Task,
     job: Job,
@@ -196,10 +196,10 @@ def _latency(
     seconds: float,
 ) -> list[Latency]:
     """Of the stored model; one seed's stands for all, whose models are about as large."""
-    if task.seed != job.experiment.seeds[0] or not issubclass(kind, TreeModel):
+    if task.seed != job.experiment.seeds[0] or not isinstance(fitted, TreeModel):
         return []
     mean = evaluation[str(job.primary)].mean
-    return of_training(kind.load(folder, 1), fold.test, job.primary, mean, seconds)
+    return of_training(fitted, fitted.load(folder, 1), fold.test, job.primary, mean, seconds)
 
 
 def _failed(problem: Exception, folder: Path, seconds: float) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
             **_evaluation_facts(task, job, fold),
             "metrics": _summaries(evaluation),
             "seconds": {**run.record.seconds, **seconds},
-            "latency": _latency(type(fitted), task.folder, task, job, fold, evaluation, took),
+            "latency": _latency(fitted, task.folder, task, job, fold, evaluation, took),
         }
     )
     replace_files(task.folder, write, record)

@@ -104,12 +104,13 @@ def first_rounds(model: FittedModel, rounds: int | None) -> Score:
 
 
 def of_training(
-    model: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
+    model: TreeModel, alone: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
 ) -> list[Latency]:
     """What a training's record says: every length by the whole model, the typical one by its first rounds too.
 
     Args:
-        model: on one thread.
+        model: on as many threads as there are, for the cuts' means.
+        alone: the same on one thread, which is timed.
         split: the test rows.
         metric: whose mean each cut has.
         mean: of the whole model.
@@ -125,7 +126,7 @@ def of_training(
     each = min(_SHARE * seconds, _LONGEST) / len(listed)
     return [
         latency(
-            partial(model.score_after, rounds=rounds), split.features, documents, seconds=each
+            partial(alone.score_after, rounds=rounds), split.features, documents, seconds=each
         ).model_copy(update={"rounds": rounds, "mean": none_if_undefined(value)})
         for rounds, documents, value in listed
     ]

@@ -96,7 +96,7 @@ def test_what_a_training_keeps(name: str) -> None:
     model = catalog.load(name)(params=params).fit(training)
     assert isinstance(model, TreeModel)
     test = made_up(2, 10)
-    found = of_training(model, test, NDCG, 0.5, 0.0)
+    found = of_training(model, model, test, NDCG, 0.5, 0.0)
     assert [(one.rounds, one.documents) for one in found] == [
         (18, 10),
         (18, 100),
