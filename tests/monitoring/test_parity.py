@@ -421,8 +421,8 @@ def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
     page = (tmp_path / "report" / "report.html").read_text()
     for said in (
         "Served scores",
-        "Queries ordered otherwise",
-        "Lack a feature",
+        "Reordered",
+        "Incomplete",
         document["verdict"]["where"],
     ):
         assert said in page
