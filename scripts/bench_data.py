@@ -24,9 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ltr_harness.compiled import compiled
+
 N_FEATURES = 136
 ROWS_PER_QUERY = 119
-READERS = ("ours", "sklearn", "xgboost", "lightgbm", "cold", "warm")
+READERS = ("ours", "sklearn", "xgboost", "lightgbm", "cold", "warm", "bytes", "copy")
 WORDS = {
     "ours": "ours: text to matrix",
     "sklearn": "scikit-learn load_svmlight_file, dense",
@@ -34,6 +36,8 @@ WORDS = {
     "lightgbm": "lightgbm Dataset from text without qid (bins too)",
     "cold": "ours, first read: hash, parse, fingerprint, store",
     "warm": "ours, reopened from the cache",
+    "bytes": "all bytes added up by a compiled loop, mapped",
+    "copy": "as many bytes copied within memory",
 }
 
 
@@ -117,11 +121,27 @@ def measure(name: str, folder: Path) -> None:
         import xgboost
 
         report_call(lambda: xgboost.DMatrix(f"{text}?format=libsvm", silent=True))
+    elif name == "bytes":
+        from ltr_harness.readers.files import text_bytes
+
+        added(np.zeros(1, dtype=np.uint8))
+        report_call(lambda: added(text_bytes(text)))
+    elif name == "copy":
+        source, target = np.ones((2, text.stat().st_size), dtype=np.uint8)
+        report_call(lambda: np.copyto(target, source))
     else:
         import lightgbm
 
         options = {"verbosity": -1, "header": False}
         report_call(lambda: lightgbm.Dataset(str(folder / "plain.txt"), params=options).construct())
+
+
+@compiled
+def added(data: np.ndarray) -> int:
+    total = 0
+    for byte in data:
+        total += byte
+    return total
 
 
 def report_call(call: object) -> None:

@@ -24,6 +24,7 @@ from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers import packed
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.svmlight import chunks as svmlight_chunks
+from ltr_harness.readers.svmlight import kernels
 
 
 def read(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
@@ -368,3 +369,36 @@ def test_archives_large_and_small(
     assert fingerprint_dataset(unpacked) == fingerprint_dataset(plain)
     twice = read(tmp_path, pack(text) + pack(text.replace(b"qid:", b"qid:9")))
     assert twice.n_rows == 1000, "archives may be written one after the other"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "n"),
+    [
+        ("0 qid:1 1:1 9:2 3:1\n", "1", 9),  # the largest index stands between others
+        ("0 qid:1 2:1 0:5 3:1\n", "0", 4),  # so does a zero
+        ("0 qid:1 9:1 1:5\n1 qid:1 2:1 7:1 4:1\n", "1", 9),
+        ("0 qid:1 1:1 # a:9 12:1\n", "1", 1),
+        ("0 qid:1\n1 qid:1 5:1\n", "1", 5),
+    ],
+)
+def test_indices_in_any_order_make_the_columns(tmp_path: Path, text: str, first: str, n: int) -> None:
+    data = read(tmp_path, text)
+    assert (data.feature_names[0], data.n_features) == (first, n)
+
+
+def test_a_mistyped_index_within_a_row_has_its_place(tmp_path: Path) -> None:
+    rows = "0 qid:1 1:1 2:1\n" * 3
+    with pytest.raises(DataError, match=r"0\.txt:4: the largest feature index is 999,999,999"):
+        read(tmp_path, f"{rows}0 qid:1 1:1 999999999:1 3:1\n" + "0 qid:1 1:1\n" * 300)
+
+
+@pytest.mark.parametrize(
+    "end", ["\n", " \r\n", "\t\n", " # docid = G:7 33:1\n", "#x\n", "\n\n \n# 1:1 77:2\n"]
+)
+@pytest.mark.parametrize("qid", ["", "qid:12 "])
+def test_a_glance_sees_what_a_survey_does_where_indices_ascend(end: str, qid: str) -> None:
+    widths = (0, 1, 2, 5, 8, 9, 10, 30)  # rows shorter and longer than a vector
+    rows = ["\t2 " + qid + " ".join(f"{3 * i + 2}:-{i}.5" for i in range(width)) for width in widths]
+    for text in ("".join(row + end for row in rows), end.join(rows), end + rows[5]):
+        data = np.frombuffer(text.encode(), dtype=np.uint8)
+        assert kernels.glance(data) == kernels.survey(data)

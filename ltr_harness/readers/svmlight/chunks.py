@@ -46,8 +46,22 @@ class Chunk:
         return slice(self.first_row, self.first_row + self.n_rows)
 
 
+def in_full(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The same, every feature of every row looked at."""
+
+    def survey(chunk: Chunk) -> Chunk:
+        smallest, largest, largest_line = map(int, kernels.survey(chunk.data)[2:])
+        release(chunk.data)
+        return replace(chunk, smallest=smallest, largest=largest, largest_line=largest_line)
+
+    return on_all_cores(survey, chunks)
+
+
 def surveyed(paths: Sequence[Path]) -> list[Chunk]:
-    """The files in pieces of whole lines, at least one each, with rows and lines counted."""
+    """The files in pieces of whole lines, at least one each, with rows and lines counted.
+
+    Of each row the first and the last feature are looked at; see `in_full`.
+    """
     problems: list[Problem] = []
     pieces: list[tuple[int, NDArray[np.uint8]]] = []
     for file, path in enumerate(paths):
@@ -58,7 +72,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
 
     def survey(piece: tuple[int, NDArray[np.uint8]]) -> Chunk:
         file, data = piece
-        facts = tuple(map(int, kernels.survey(data)))
+        facts = tuple(map(int, kernels.glance(data)))
         release(data)
         return Chunk(data, paths[file], file, *facts)
 

@@ -1,8 +1,8 @@
 """Bytes of LETOR / LibSVM text to arrays, compiled: ``label [qid:id] index:value index:value … # comment``.
 
-Two passes. `survey` counts rows and finds the largest feature index, so that the matrix is allocated once;
-`parse` fills it. `parse` never guesses: what it does not understand it reports with line and offset, and goes
-on with the next line.
+Two passes. `glance` counts rows and looks at the first and the last feature of each, so that the matrix is allocated
+once; `parse` fills it, and reports an index that does not fit: then `survey` looks at all. `parse` never guesses: what
+it does not understand it reports with line and offset, and goes on with the next line.
 
 Numbers come out bit-equal to ``float32(float(text))``, where ``float`` rounds correctly:
 
@@ -54,6 +54,7 @@ _LOWEST, _HIGHEST = -300, 280
 _POWERS = np.array([float(f"1e{power}") for power in range(_LOWEST, _HIGHEST + 1)])
 _BELOW, _ABOVE = 1 - 2.0**-50, 1 + 2.0**-50
 _LARGEST = float(np.finfo(np.float32).max)
+_WIDTH = 64  # bytes: one vector, or a few
 _LONGEST_INDEX = 9  # digits; more would not fit the boosters' int32 columns
 
 # Before `=` or `:` in a comment: what follows names the document.
@@ -62,6 +63,44 @@ _DOCUMENT_KEYS = _DOCUMENT_KEYS.reshape(-1, 12)
 
 _NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON = 10, 13, 9, 32, 35, 58
 _PLUS, _MINUS, _POINT, _NINE, _ZERO, _EQUALS, _UNDERSCORE = 43, 45, 46, 57, 48, 61, 95
+
+
+@compiled
+def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
+    """`survey` of rows whose features ascend, in a tenth of the time: their first and their last are looked at.
+
+    Args:
+        data: uint8 (n_bytes,), whole lines of a file.
+    """
+    n_rows = 0
+    smallest, largest, largest_line = -1, -1, 0
+    line, i, n = 0, 0, len(data)
+    while i < n:
+        line += 1
+        newline = _next(data, i, n, _NEWLINE)
+        end = _next(data, i, newline, _HASH)
+        i = _skip_blanks(data, i)
+        if i < end:
+            n_rows += 1
+            i = _skip_blanks(data, _token_end(data, i))
+            if _starts_with_qid(data, i):
+                i = _skip_blanks(data, _token_end(data, i))
+            last = _token_end(data, i)
+            colon = _next(data, i, last, _COLON)
+            index = _index_before(data, colon) if colon < last else -1
+            if index >= 0 and (smallest < 0 or index < smallest):
+                smallest = index
+            while end > i and _is_blank(data[end - 1]):
+                end -= 1
+            at = end
+            while at > i and not _is_blank(data[at - 1]):
+                at -= 1
+            colon = _next(data, at, end, _COLON)
+            index = _index_before(data, colon) if colon < end else -1
+            if index > largest:
+                largest, largest_line = index, line
+        i = newline + 1
+    return line, n_rows, smallest, largest, largest_line
 
 
 @compiled
@@ -85,19 +124,42 @@ def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
                 i = _line_end(data, i)
                 break
             if byte == _COLON:
-                index, unit, at = 0, 1, i - 1
-                while at >= 0 and _ZERO <= data[at] <= _NINE and i - at <= _LONGEST_INDEX:
-                    index += unit * (data[at] - _ZERO)
-                    unit *= 10
-                    at -= 1
-                if at < i - 1 and at >= 0 and (data[at] == _SPACE or data[at] == _TAB):
-                    if index > largest:
-                        largest, largest_line = index, line
-                    if smallest < 0 or index < smallest:
-                        smallest = index
+                index = _index_before(data, i)
+                if index > largest:
+                    largest, largest_line = index, line
+                if index >= 0 and (smallest < 0 or index < smallest):
+                    smallest = index
             i += 1
         i += 1
     return line, n_rows, smallest, largest, largest_line
+
+
+@compiled
+def _index_before(data: NDArray[np.uint8], colon: int) -> int:
+    """The feature index that ends at a colon; -1 where none does."""
+    index, unit, at = 0, 1, colon - 1
+    while at >= 0 and _ZERO <= data[at] <= _NINE and colon - at <= _LONGEST_INDEX:
+        index += unit * (data[at] - _ZERO)
+        unit *= 10
+        at -= 1
+    is_index = at < colon - 1 and at >= 0 and (data[at] == _SPACE or data[at] == _TAB)
+    return index if is_index else -1
+
+
+@compiled
+def _next(data: NDArray[np.uint8], i: int, end: int, byte: int) -> int:
+    """Where the next such byte stands, `end` if there is none; many bytes are looked at side by side."""
+    while i + _WIDTH <= end:
+        block = data[i : i + _WIDTH]
+        found = np.uint8(0)
+        for j in range(_WIDTH):
+            found |= np.uint8(block[j] == byte)
+        if found:
+            break
+        i += _WIDTH
+    while i < end and data[i] != byte:
+        i += 1
+    return i
 
 
 @compiled

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ from ltr_harness.readers.cost import Bound, in_words
 from ltr_harness.readers.files import release
 from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.svmlight import kernels
-from ltr_harness.readers.svmlight.chunks import Chunk, on_all_cores, surveyed
+from ltr_harness.readers.svmlight.chunks import Chunk, in_full, on_all_cores, surveyed
 from ltr_harness.readers.svmlight.documents import documents_of
 from ltr_harness.readers.svmlight.messages import problem_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, within_float32, without_unjudged
@@ -106,24 +108,18 @@ def read_svmlight(
         DataError: every bad line of every file (the first few listed, the rest counted).
     """
     chunks = surveyed(paths)
-    if first_index is None:
-        first_index = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
-    meant = n_features is not None
-    if n_features is None:
-        n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first_index)
-    n_rows = chunks[-1].rows.stop
-    features = _matrix(n_rows, n_features, chunks, meant=meant)
-    labels = np.empty(n_rows, dtype=np.float64)
-    lines = np.empty(n_rows, dtype=np.int64)
-    weights = np.full(n_rows if with_qid else 0, np.nan)
     options = options or ValueOptions()
-
-    def parse(chunk: Chunk) -> _Parsed:
-        rows = chunk.rows
-        into = _Arrays(features[rows], labels[rows], lines[rows], weights[rows if with_qid else slice(0)])
-        return _parse(chunk, with_qid, first_index, into, options)
-
-    parsed = on_all_cores(parse, chunks)
+    fill = partial(
+        _filled, with_qid=with_qid, n_features=n_features, first_index=first_index, options=options
+    )
+    filled = None
+    with suppress(DataError):
+        filled = fill(chunks)
+    if filled is None or any(part.n_problems for part in filled.parsed):
+        filled = None  # the largest index stands within a row, or a line is bad: a look at all of it tells
+        filled = fill(in_full(chunks))
+    (features, labels, lines, weights), parsed, first_index = filled
+    n_rows, n_features = features.shape
     _refuse_problems(parsed)
     files = [chunk.file for chunk in chunks]
     starts = np.searchsorted(files, np.arange(len(paths)))
@@ -154,6 +150,46 @@ def read_svmlight(
         tuple(notes),
     )
     return _judged(rows, options)
+
+
+class _Filled(NamedTuple):
+    """Arrays filled from the text."""
+
+    arrays: _Arrays
+    parsed: list[_Parsed]
+    first_index: int
+
+
+def _filled(
+    chunks: Sequence[Chunk],
+    *,
+    with_qid: bool,
+    n_features: int | None,
+    first_index: int | None,
+    options: ValueOptions,
+) -> _Filled:
+    """Allocated once, as large as the survey says."""
+    first = first_index
+    if first is None:
+        first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
+    meant = n_features is not None
+    if n_features is None:
+        n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first)
+    n_rows = chunks[-1].rows.stop
+    arrays = _Arrays(
+        _matrix(n_rows, n_features, chunks, meant=meant),
+        np.empty(n_rows, dtype=np.float64),
+        np.empty(n_rows, dtype=np.int64),
+        np.full(n_rows if with_qid else 0, np.nan),
+    )
+
+    def parse(chunk: Chunk) -> _Parsed:
+        rows = chunk.rows
+        weights = arrays.weights[rows if with_qid else slice(0)]
+        into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], weights)
+        return _parse(chunk, with_qid, first, into, options)
+
+    return _Filled(arrays, on_all_cores(parse, chunks), first)
 
 
 def _judged(rows: SvmlightRows, options: ValueOptions) -> SvmlightRows:
