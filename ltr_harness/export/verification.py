@@ -130,7 +130,9 @@ def export_model(
         verification = verified(model, form.read(written, split.feature_names), split, metric)
         loss = verification.agreement.loss
         if max_loss is not None and not loss <= max_loss:
-            found = f"{metric} loses {loss:.6f} in the form {form.name}, and {path} is not written"
+            lost = f"loses {loss:.6f} in the form {form.name}"
+            said = "is undefined for every query" if np.isnan(loss) else lost
+            found = f"{metric} {said}, and {path} is not written"
             cure = "without the option it is written and what differs is shown"
             raise GateError(Problem(f"--max-loss {max_loss:g}", found, cure=cure))
         companions = [one for one in sorted(folder.iterdir()) if one != written]
@@ -184,8 +186,11 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray
     values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)
     differences = paired_differences(values[1], values[0])
     weight = np.ones(groups.n_queries) if weights is None else weights
-    weight = weight / np.mean(weight, where=~np.isnan(differences))
-    low, high = t_interval(differences * weight)
+    defined = np.where(np.isnan(differences), 0.0, weight)
+    scale = np.count_nonzero(defined) / (
+        defined.sum() or np.nan
+    )  # the mean is then that of the weighted queries
+    low, high = t_interval(np.where(weight > 0, differences * weight * scale, np.nan))
     mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
     apart = (there - here)[np.repeat(chosen, groups.sizes)]
     offset = float(np.median(apart))

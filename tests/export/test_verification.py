@@ -118,6 +118,21 @@ def test_query_weights_weigh_the_difference(trained: Trained, rows: Rows) -> Non
     )
 
 
+def test_a_metric_that_no_query_defines_is_no_number_and_passes_no_gate(
+    trained: Trained, rows: Rows, tmp_path: Path
+) -> None:
+    split, model = rows(1), trained("lightgbm")
+    blank = replace(split, judgments=replace(split.judgments, labels=np.zeros(split.n_rows)))
+    found = verified(model, model.score, blank, NDCG)
+    assert found.agreement.n_same_order == 30
+    assert np.isnan([found.agreement.here, found.agreement.loss, found.agreement.low]).all()
+    with pytest.raises(GateError, match=r"ndcg@10 is undefined for every query, and .* is not written"):
+        export_model(model, blank, NDCG, Dump(), tmp_path / "model.json", max_loss=0.1)
+    one = verified(model, model.score, split.take(np.array([0])), NDCG).agreement
+    assert one.loss == 0
+    assert np.isnan([one.low, one.high]).all()
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_every_format_says_its_rules(name: str) -> None:
     form = catalog.load(name)
@@ -257,6 +272,14 @@ class TestCommand:
         code, out, _ = ltr("export", "model", "--help")
         assert code == 0
         assert set(FORMATS) <= set(re.findall(r"\w+", out))
+
+    def test_what_is_undefined_is_a_dash(self, run: Path, ltr: Any, tmp_path: Path) -> None:
+        rows = pd.read_csv(FROZEN / "rows.csv").assign(query_id="one", label=0)
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        data = ["--data", tmp_path / "rows.csv"]
+        code, out, err = ltr("export", "model", run, "--to", "json", "-o", tmp_path / "m", *data)
+        assert code == 0, err
+        assert out.splitlines()[1].split() == ["all", "1", "of", "1", "0", "–", "–", "–", "–"]
 
     def test_json(self, run: Path, ltr: Any, tmp_path: Path) -> None:
         path = tmp_path / "model.json"

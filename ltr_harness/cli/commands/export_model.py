@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,8 @@ def to_model(
 
 
 def _print(verification: Verification) -> None:
+    from ltr_harness.numbers import four_decimals
+
     parts: dict[str, Agreement | None] = {
         "all": verification.agreement,
         "with missing values": verification.with_missing,
@@ -118,10 +121,10 @@ def _print(verification: Verification) -> None:
             queries,
             f"{one.n_same_order:,} of {one.n_queries:,}",
             f"{one.largest_difference:.2g}",
-            f"{one.here:.4f}",
-            f"{one.there:.4f}",
-            f"{one.difference:+.2g}",
-            f"{one.low:+.2g} {one.high:+.2g}",
+            four_decimals(one.here),
+            four_decimals(one.there),
+            "–" if math.isnan(one.difference) else f"{one.difference:+.2g}",
+            "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}",
         ]
         for queries, one in parts.items()
         if one is not None
