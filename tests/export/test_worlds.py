@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.export.formats import FORMATS, catalog
 from ltr_harness.export.libraries import forest_of
 from ltr_harness.export.verification import export_model
@@ -17,6 +19,8 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.ranker import FittedModel
 
 pytestmark = pytest.mark.slow
+
+NDCG = parse_metric("ndcg@10")
 
 
 def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
@@ -58,6 +62,36 @@ def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
     return library, {**common, **kind, "missing": float(rng.choice([0.0, 0.05, 0.4]))}
 
 
+def test_mq2008_keeps_its_order_in_every_form(shared_data: Path, tmp_path: Path) -> None:
+    """A fold of real data: 46 features, few of them with many values, none missing."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
+    pytest.importorskip("treelite", reason="needs treelite (the extra `treelite`)")
+    splits = {"train": ["S1.txt", "S2.txt", "S3.txt"], "valid": "S4.txt", "test": "S5.txt"}
+    result = run_experiment(
+        {
+            "name": "mq2008",
+            "data": {
+                "reader": "letor",
+                "root": str(shared_data / "mq2008"),
+                "max_grade": 2,
+                "splits": splits,
+            },
+            "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+            "stopping": {"metric": "ndcg@10", "patience": 10, "max_rounds": 60},
+            "report": {"formats": ["json"]},
+            "models": {"lgbm": {"ranker": "lightgbm", "preset": "small"}, "xgb": {"ranker": "xgboost"}},
+        },
+        runs=tmp_path / "runs",
+    )
+    for run in result.runs:
+        split = fold_of(run).test
+        for name in FORMATS:
+            path = tmp_path / f"{run.record.model}-{name}.model"
+            found = export_model(run.model, split, NDCG, catalog.load(name)(), path, max_loss=0).agreement
+            assert found.n_same_order == found.n_queries == 156, name
+            assert found.largest_difference < 1e-6, name
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_every_form_of_every_model(
     seed: int,
@@ -76,9 +110,7 @@ def test_every_form_of_every_model(
         runtime = {"onnx": "onnxruntime", "treelite": "treelite"}.get(name)
         if runtime is not None:
             pytest.importorskip(runtime, reason=f"needs {runtime} (the extra `{name}`)")
-        found = export_model(
-            model, split, parse_metric("ndcg@10"), catalog.load(name)(), tmp_path / f"{name}.model"
-        )
+        found = export_model(model, split, NDCG, catalog.load(name)(), tmp_path / f"{name}.model")
         agreements = [found.agreement] if name == "ranklib" else [found.agreement, found.if_missing]
         if name == "ranklib" and found.n_missing:
             continue  # it reads 0 where a value is missing
