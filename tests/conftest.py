@@ -18,6 +18,11 @@ import pytest
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
+# What 7,000 tests import and make stays, and hardly anything is garbage: searched as often as Python does by default,
+# it takes a tenth of a session.
+gc.set_threshold(50_000, 20, 100)
+gc.disable()  # until the tests are collected
+
 # Before a booster is imported: a thread that waits for another sleeps. Awake it would take the core that the other
 # needs, and a training of 0.05 s takes a second as soon as something runs beside it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -49,6 +54,7 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it after every few tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
