@@ -268,7 +268,9 @@ def scored_rows(draw: st.DrawFn) -> tuple[list[int], list[float], list[float]]:
     """Lists' lengths; of each row the model's score as a step from 0, and how far the logged one is from it."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))
     n = sum(sizes)
-    scores = draw(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]), min_size=n, max_size=n))
+    scores = draw(
+        st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 0.5 + 2.0**-18, 1.0]), min_size=n, max_size=n)
+    )
     steps = st.sampled_from([0.0, 0.0, 0.0, 1e-9, -1e-9, 0.4, -0.4, 3.0, np.inf, -np.inf, np.nan])
     return sizes, scores, draw(st.lists(steps, min_size=n, max_size=n))
 
@@ -304,6 +306,15 @@ def test_counts_are_those_of_a_loop(case: tuple[list[int], list[float], list[flo
         np.testing.assert_equal(abs(counted["logged"][at] - counted["model"][at]), largest)
         turned = any(logged[i] > logged[j] and feature[j] > feature[i] + reach[j] for i in rows for j in rows)
         assert counted["reordered"][at] == turned
+
+
+@pytest.mark.parametrize(("logged", "differ"), [(np.inf, 0.0), (-np.inf, 0.5), (1e300, 0.5)])
+def test_an_infinite_score_is_only_itself(logged: float, differ: float) -> None:
+    log = pd.DataFrame({"query_id": "a", "relevance": [0, 1], "f": [np.inf, 0.25], "score": [logged, 0.25]})
+    config = {"columns": {"score": "score"}, "metrics": ["mrr"], "parity": {"model": str(linear_run())}}
+    parity = monitor(config, log=log).parity
+    assert parity is not None
+    assert parity.whole.share.value == differ
 
 
 _made: dict[str, Path] = {}
