@@ -16,6 +16,7 @@ from ltr_harness.runs import Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ltr_harness.groups import Judgments
     from ltr_harness.metrics import Metric
     from ltr_harness.runs.record import Record
 
@@ -51,6 +52,20 @@ def grade_scale(record: Record) -> float | None:
         if scale is not None:
             return scale
     return None
+
+
+def on_scale_of(record: Record, metrics: Sequence[Metric], judgments: Judgments) -> list[Metric]:
+    """The metrics with a highest grade where they ask for one: the run's, or the largest label.
+
+    Args:
+        record: of the run.
+        metrics: as asked for; the run's primary metric where there are none.
+        judgments: of the rows that are evaluated.
+    """
+    from ltr_harness.metrics import parse_metric
+
+    scale = grade_scale(record) or max(float(judgments.labels.max()), 1.0)
+    return [metric.on_scale(scale) for metric in metrics or [parse_metric(record.primary)]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,8 +111,7 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
     lacking = [metric for metric in wanted if _stored(record, metric) is None]
     if lacking:
         ranking = scored(run)
-        scale = grade_scale(record) or max(float(ranking.judgments.labels.max()), 1.0)
-        evaluation = ranking.evaluate([metric.on_scale(scale) for metric in lacking])
+        evaluation = ranking.evaluate(on_scale_of(record, lacking, ranking.judgments))
         at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
         order = [at[str(query)] for query in frame["query_id"].tolist()]
         for name in evaluation.metrics:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ltr_harness.cli.output import say
+from ltr_harness.cli.stored_runs import on_scale_of
 from ltr_harness.cli.tables import print_table
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, NotComparableError, Problem, UsageError
@@ -85,7 +86,8 @@ def say_best(
     """
     budget, documents = parse_budget(limit[0]), limit[1]
     entries = _entries(paths, rows, trust)
-    metric = metrics[0] if metrics else _primary([one.run for one in entries])
+    asked = metrics[:1] or [_primary([one.run for one in entries])]
+    (metric,) = on_scale_of(entries[0].run.record, asked, entries[0].split.judgments)
     ordered = best_first(_candidates(entries, metric), metric.higher_is_better)
     if not ordered:
         raise UsageError(f"{metric} is undefined for every model: there is no best")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.numbers import plain_number
 
 RUNTIMES = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}
 
@@ -350,6 +352,27 @@ class TestBudget:
         code, out, _ = ltr("show", "trees", *given, "-m", "mrr@3")
         assert code == 0
         assert "is the best of all and within 60s for 100 documents" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "importance"],
+        ["show", "trees"],
+        pytest.param(["show", "trees", "--budget", "60s"], marks=pytest.mark.long),
+        ["export", "model", "--to", "ranklib", "-o", "model.txt"],
+    ],
+    ids=" ".join,
+)
+def test_a_metric_that_needs_a_scale_takes_the_largest_label_and_shows_it(
+    folder: Path, ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the notice of the library shows lines of its code
+        code, out, _ = ltr(*command, run_of(folder, "lgbm"), "-m", "err@3")
+    grade = plain_number(max(rows_of(3, 40).label))
+    assert (code, f"err(max_grade={grade})@3" in out) == (0, True)
 
 
 def test_scores_from_elsewhere_are_in_the_table_and_stay_in_the_run(folder: Path) -> None:

@@ -74,6 +74,7 @@ def to_model(
     The written file is read back and scores the test rows by the engine's own rules: in its runtime where there is a
     package of it, elsewhere in a small interpreter after its documentation.
     """
+    from ltr_harness.cli.stored_runs import on_scale_of
     from ltr_harness.export.formats import catalog
     from ltr_harness.export.verification import export_model
     from ltr_harness.metrics import parse_metric
@@ -83,7 +84,7 @@ def to_model(
     if engine_version:
         chosen = chosen.for_engine(engine_version)
     stored, model, split = loaded(run, trust, data, reader_name, reader_options)
-    measured = parse_metric(metric or stored.record.primary)
+    (measured,) = on_scale_of(stored.record, [parse_metric(metric)] if metric else [], split.judgments)
     verification = export_model(model, split, measured, chosen, output, max_loss)
     if as_json:
         content = {

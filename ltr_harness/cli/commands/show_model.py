@@ -55,12 +55,13 @@ def importance(
     Intervals are over queries. Gain is measured in training and favours features with many values; the loss is
     measured on rows that the model was not trained on.
     """
+    from ltr_harness.cli.stored_runs import on_scale_of
     from ltr_harness.metrics import parse_metric
     from ltr_harness.rankers.tree_model import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
     stored, model, split = loaded(run, trust, data, reader_name, reader_options)
-    measured = parse_metric(metric or stored.record.primary)
+    (measured,) = on_scale_of(stored.record, [parse_metric(metric)] if metric else [], split.judgments)
     effects = permutation_importance(model, split, measured, repeats=repeats)
     shares: dict[str, dict[str, float]] = {}
     if isinstance(model, TreeModel):

@@ -75,6 +75,7 @@ def trees(
     nothing else says most. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
     installed. With --budget RUNs are run folders and experiments' folders.
     """
+    from ltr_harness.cli.stored_runs import on_scale_of
     from ltr_harness.metrics import parse_metric
 
     metrics = [parse_metric(name) for name in names]
@@ -89,7 +90,8 @@ def trees(
             f"{count_of(len(runs), 'run')} without --budget; expected one, or the time that a query may take"
         )
     stored, model, split = loaded(runs[0], trust, data, reader_name, reader_options)
-    found = _measured(stored, model, split, metrics or [parse_metric(stored.record.primary)], documents)
+    metrics = on_scale_of(stored.record, metrics, split.judgments)
+    found = _measured(stored, model, split, metrics, documents)
     if as_json:
         say(json.dumps(found, indent=2))
         return 0
