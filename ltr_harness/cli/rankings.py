@@ -97,7 +97,9 @@ class Rankings:
         from ltr_harness.comparison.result import WEIGHT, Entrant
 
         judgments = evaluation.judgments
-        relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        relevant = np.add.reduceat(
+            judgments.narrow_labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64
+        )
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
         return Entrant(
             name=scored.name,
@@ -190,26 +192,34 @@ def _from_scores(
 
 
 def _from_runs(source: RankingSource) -> Rankings:
-    from ltr_harness.readers.forms import all_of, qrels_of, recognised, run_of
+    from ltr_harness.readers.forms import all_of, described, qrels_of, run_of
     from ltr_harness.readers.trec_join import join
 
     assert source.qrels is not None  # or the options would have been refused
     files = source.run_files
-    qrels, *runs = all_of([partial(qrels_of, source.qrels), *(partial(run_of, path) for path in files)])
-    joining = partial(
-        join, qrels, complete=source.all_queries, judged_only=source.judged_only, depth=source.depth
-    )
-    joined = all_of([partial(joining, run) for run in runs])
-    tags = [run.tag for run in runs]
+    try:
+        qrels = qrels_of(source.qrels)
+    except DataError:  # what is wrong with the runs is told too
+        all_of([partial(qrels_of, source.qrels), *(partial(run_of, path) for path in files)])
+        raise
+
+    def scored(path: Path) -> tuple[Scored, str, tuple[str, ...]]:
+        run = run_of(path)  # one at a time: of a joined one only its documents are kept
+        one = join(
+            qrels, run, complete=source.all_queries, judged_only=source.judged_only, depth=source.depth
+        )
+        ranking = Scored("", run.path, one.judgments, one.scores, one.retrieved, run.tag)
+        return ranking, described(run), one.notes
+
+    read = all_of([partial(scored, path) for path in files])
+    tags = [one.tag for one, _, _ in read]
     names = tags if all(tags) and len(set(tags)) == len(tags) else _names(files)
-    rankings = tuple(
-        Scored(name, run.path, one.judgments, one.scores, one.retrieved, run.tag)
-        for name, run, one in zip(names, runs, joined, strict=True)
-    )
+    rankings = tuple(replace(one, name=name) for name, (one, _, _) in zip(names, read, strict=True))
+    said = [(str(qrels.path), described(qrels))]
+    said += [(name, form) for name, (_, form, _) in zip(names, read, strict=True)]
     # of TREC's own files there is nothing to say: that is what the options are for
-    said = recognised(qrels, dict(zip(names, runs, strict=True)))
-    notes = [line for line, one in zip(said, (qrels, *runs), strict=True) if not one.form.startswith("TREC")]
-    notes += [*qrels.notes, *(note for one in joined for note in one.notes)]
+    notes = [f"{what}: {form}" for what, form in said if not form.startswith("TREC")]
+    notes += [*qrels.notes, *(note for _, _, of_run in read for note in of_run)]
     return Rankings(rankings, qrels.judgments, source.qrels, source.max_grade, tuple(notes))
 
 

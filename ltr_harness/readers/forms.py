@@ -62,14 +62,16 @@ def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
         qrels: the judgments.
         runs: the rankings by their names.
     """
-    sizes = f"{count_of(qrels.n_queries, 'query')}, {count_of(qrels.grades.size, 'judgment')}"
     return [
-        f"{qrels.path}: {qrels.form}: {sizes}",
-        *(
-            f"{name}: {run.form}: {count_of(run.queries.values.size, 'query')}, {count_of(run.scores.size, 'row')}"
-            for name, run in runs.items()
-        ),
+        f"{qrels.path}: {described(qrels)}",
+        *(f"{name}: {described(run)}" for name, run in runs.items()),
     ]
+
+
+def described(table: Qrels | TrecRun) -> str:
+    """What judgments or a ranking were taken for, and how large they are."""
+    rows, word = (table.grades, "judgment") if isinstance(table, Qrels) else (table.scores, "row")
+    return f"{table.form}: {count_of(table.queries.values.size, 'query')}, {count_of(rows.size, word)}"
 
 
 def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:

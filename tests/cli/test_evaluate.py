@@ -533,6 +533,20 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
     assert said in err
 
 
+def test_problems_of_runs_come_at_once_whether_in_them_or_beside_the_qrels(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "other.run").write_text("1 Q0 a 1 2 other\n")
+    (tmp_path / "broken.run").write_text("7 Q0 a 1 x broken\n")
+    runs = ("--run", "good.run", "--run", "other.run", "--run", "broken.run")
+    code, _, err = ltr("evaluate", "--qrels", "qrels", *runs)
+    assert code == 2
+    assert "other.run: has no query of qrels" in err
+    assert "broken.run:1: the score is 'x'" in err
+    (tmp_path / "qrels").write_text("7 0 a two\n")
+    code, _, err = ltr("evaluate", "--qrels", "qrels", *runs)
+    assert "qrels:1: the grade is 'two'" in err
+    assert "broken.run:1: the score is 'x'" in err
+
+
 def test_problems_of_all_files_come_at_once(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "q").write_text("7 0 a x\n")
     (tmp_path / "r").write_text("7 Q0 a 1 nan t\n")

@@ -240,7 +240,9 @@ def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per
     writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
     for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         judgments = evaluation.judgments
-        relevant = np.add.reduceat(judgments.labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64)
+        relevant = np.add.reduceat(
+            judgments.narrow_labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64
+        )
         columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
         for at, query in enumerate(evaluation.query_ids.tolist()):
             cells = [_cell(column[at]) for column in columns]
