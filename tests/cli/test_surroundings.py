@@ -42,7 +42,9 @@ def test_closed_streams_change_no_exit_code(tmp_path: Path, closed: str, argumen
 
 
 @pytest.mark.long
-def test_without_docstrings_the_cure_is_named(tmp_path: Path) -> None:
+def test_without_docstrings_the_cure_is_named(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kept = getattr(pytestconfig, "cache", None)  # none with -p no:cacheprovider
+    compiled = kept.mkdir("without-docstrings") if kept else tmp_path / "compiled"
     (tmp_path / "e.yaml").write_text(CONFIG.replace("random}", "lightgbm, rounds: 2}"))
     done = subprocess.run(
         [sys.executable, "-m", "ltr_harness", "check", "e.yaml"],
@@ -50,7 +52,12 @@ def test_without_docstrings_the_cure_is_named(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONOPTIMIZE": "2", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONOPTIMIZE": "2",
+            "PYTHONDONTWRITEBYTECODE": "",  # all libraries are compiled for this test alone: once
+            "PYTHONPYCACHEPREFIX": str(compiled),
+        },
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "PYTHONOPTIMIZE=2" in done.stderr
