@@ -215,6 +215,11 @@ class TestByHand:
         nothing = table("abcde", ndcg_10=[0.0] * 5)
         assert np.isnan(compare({"nothing": nothing, "old": old}).paired("old").relative)
 
+    def test_a_query_that_one_model_lacks_is_counted_once(self) -> None:
+        values = ([0.1, np.nan, np.nan, 0.4, 0.5], [np.nan, np.nan, 0.3, 0.4, 0.6], [0.2, 0.2, 0.3, 0.4, 0.5])
+        found = compare({name: table("abcde", ndcg_10=own) for name, own in zip("xyz", values, strict=True)})
+        assert found.n_undefined == {"ndcg@10": 3}
+
     @pytest.mark.parametrize(
         ("p", "low", "high", "margin", "word"),
         [
@@ -224,6 +229,7 @@ class TestByHand:
             (0.90, -0.03, 0.03, 0.02, "not distinguishable"),
             (0.05, 0.1, 0.3, None, "not distinguishable"),
             (0.01, -0.1, 0.3, None, "not distinguishable"),
+            (0.01, 0.0, 0.3, None, "better"),
             (np.nan, np.nan, np.nan, 0.02, "not distinguishable"),
         ],
     )

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.comparison import Comparison, Entrant, compare
-from ltr_harness.comparison.data_sets import across_data_sets
+from ltr_harness.comparison.data_sets import _estimate, _said, across_data_sets
 from ltr_harness.comparison.saved import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.report import write_report
@@ -221,3 +222,22 @@ def test_what_the_command_refuses(ltr: Cli, arguments: tuple[str, ...], said: st
     code, out, err = ltr(*arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_the_mean_of_a_data_set_leans_as_its_differences_do() -> None:
+    """The skewness of a mean of n differences is theirs over the root of n."""
+    base = np.linspace(0.2, 0.8, 40)
+    d = np.r_[np.full(36, -0.01), np.full(4, 0.15)]
+    tables = {
+        name: pd.DataFrame({"query_id": [f"q{at:02d}" for at in range(40)], "mrr": values})
+        for name, values in (("old", base), ("new", base + d))
+    }
+    found = _estimate(compare(tables, draws=500), "new", "old")
+    assert found.mean == pytest.approx(d.mean())
+    assert found.error == pytest.approx(d.std(ddof=1) / 40**0.5)
+    assert found.lean == pytest.approx(scipy.stats.skew(d) / 40**0.5)
+    for interval in ("skew-adjusted", "t"):
+        (said,) = _said([found], np.array([0.5]), compare(tables, draws=500, interval=interval))
+        low, high = found.interval(0.95, interval == "skew-adjusted")
+        assert (said.ci_low, said.ci_high) == (low, high)
+    assert found.interval(0.95, True) != found.interval(0.95, False)

@@ -134,6 +134,14 @@ def test_users_by_hand() -> None:
     assert "by 3 users, sign flips p = 0.7500" in str(found)
 
 
+def test_two_users_are_enough_for_an_interval() -> None:
+    """50 of 100 sessions and 51 of 100: half a session more and less than .505 of each."""
+    votes, users = np.repeat([1, -1, 1, -1], [50, 50, 51, 49]), np.repeat([1, 2], 100)
+    found = interleaved(voted(votes, users))
+    reach = 12.706204736432095 * np.sqrt(2 * (0.5**2 + 0.5**2)) / 200  # t with 1 degree of freedom
+    assert (found.low, found.high) == pytest.approx((0.505 - reach, 0.505 + reach))
+
+
 def test_each_session_of_another_user_is_the_plain_vote() -> None:
     random = np.random.default_rng(2)
     votes = np.where(random.random(400) < 0.56, 1, -1)

@@ -10,6 +10,7 @@ import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.slices import slice_results
+from ltr_harness.comparison.units import FEW
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.units import unit_means
 
@@ -53,6 +54,24 @@ def test_units_sizes_and_design_effect_are_said(by_user: Comparison) -> None:
     assert "sign-flip test by user_id p = " in by_user.verdict
     assert by_user.method.describe().startswith("skewness-adjusted sign-flip test by user_id (10,000 draws")
     assert not any("ignored" in note for note in by_user.notes)
+
+
+def test_design_effects_are_one_number_or_a_range() -> None:
+    every = tables()
+    noise = np.random.default_rng(3).normal(size=len(every["old"]))
+    every["other"] = every["old"].assign(mrr=every["old"]["mrr"] + 0.05 * noise)
+    for rivals in (["new"], ["new", "other"]):
+        found = compare({name: every[name] for name in ["old", *rivals]}, unit="user_id")
+        differences = np.column_stack([found.query_differences(model) for model in rivals])
+        effects = sorted(unit_means(differences, found.units).design_effect)
+        said = " to ".join(f"{effect:.2g}" for effect in effects)
+        assert any(f"design effect {said}: variances" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("n_units", "few"), [(2 * FEW - 1, True), (2 * FEW, False)])
+def test_few_units_are_said_to_be_few(n_units: int, few: bool) -> None:
+    notes = compare(tables(n_units), unit="user_id").notes
+    assert any(f"{n_units} units are few" in note for note in notes) == few
 
 
 @pytest.mark.long

@@ -52,6 +52,9 @@ def test_a_verdict_that_rare_queries_could_turn_round_says_so() -> None:
         "new: 60 queries may hold none of a kind that is rarer than 1 in 21; were such queries to differ"
     )
     assert firm.notes == ()
+    judged = against_base(noise[:60] - 0.045, margin=0.01)  # a margin has no say in what is worse
+    assert judged.paired("new").verdict == "worse"
+    assert judged.notes == shaky.notes
 
 
 @pytest.mark.parametrize(("models", "names"), [(3, "a, b, c: 60"), (4, "a, b, c and 1 more: 60")])

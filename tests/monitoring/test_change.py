@@ -255,7 +255,9 @@ def test_the_season_that_a_metric_shows(query_table: Table) -> None:
         "the metric depends on the day of the week and the hour of the day; "
         "windows.season: hour_of_week would compare like with like"
     )
-    assert "the hour of the day;" in (advice(lambda day, hour: 0.1 * (hour > 12), 28, [3, 15]) or "")
+    assert "depends on the hour of the day;" in (
+        advice(lambda day, hour: 0.1 * (hour > 12), 28, [3, 15]) or ""
+    )
     assert "the day of the week;" in (advice(lambda day, hour: 0.1 * (day % 7 == 1), 28, [0]) or "")
     assert advice(lambda day, hour: 0.5, 28, [3, 15]) is None
     assert season_advice(query_table([0.5, 0.6]), "UTC") is None

@@ -77,7 +77,9 @@ def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
         assert _bounded(np.repeat([end, 0.5], [30, 15]), settings) is None
     assert _bounded(np.ones(1), settings) == betting_interval(np.ones(1), 0.95)
     assert _bounded(np.full(3, 1 + 1e-12), settings) == betting_interval(np.ones(3), 0.95)
-    assert _bounded(np.full(30, 2.0), settings) == betting_interval(np.ones(30), 0.95)  # a metric beyond its bounds
+    assert _bounded(np.full(30, 2.0), settings) == betting_interval(
+        np.ones(30), 0.95
+    )  # a metric beyond its bounds
     assert _bounded(np.ones(0), settings) is None
     assert _bounded(np.ones(20_001), settings) is None
 
