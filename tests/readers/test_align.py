@@ -34,6 +34,15 @@ def test_narrower_sparse_splits_are_padded_with_zeros_and_a_note() -> None:
     assert aligned["test"].features.flags.c_contiguous
 
 
+@pytest.mark.parametrize(
+    ("last", "names"), [(6, "5 features (2, 3, 4, 5, 6)"), (7, "6 features (2, 3, 4, 5, 6, …)")]
+)
+def test_five_features_are_named(last: int, names: str) -> None:
+    train = split(*(str(name) for name in range(1, last + 1)))
+    (note,) = align({"train": train, "test": split("1")})["test"].notes
+    assert note.startswith(f"{names} never occur in this split")
+
+
 def test_a_file_without_index_0_beside_one_with_it() -> None:
     aligned = align({"train": split("0", "1"), "test": split("1")})
     assert aligned["test"].features.tolist() == [[0, 0], [0, 10]]

@@ -25,6 +25,16 @@ def test_what_is_missing_and_what_is_there(tmp_path: Path) -> None:
     ]
 
 
+def test_a_folder_is_listed_as_far_as_twelve_names(tmp_path: Path) -> None:
+    for i in range(13):
+        if i == 12:
+            with pytest.raises(DataError, match=r"has 00\.txt, .*, 11\.txt$"):
+                located(["x"], tmp_path)
+        (tmp_path / f"{i:02}.txt").write_text("x")
+    with pytest.raises(DataError, match=r", 11\.txt and 1 more$"):
+        located(["x"], tmp_path)
+
+
 def test_long_folders_are_cut_short(tmp_path: Path) -> None:
     for i in range(30):
         (tmp_path / f"{i:02}.txt").write_text("x")

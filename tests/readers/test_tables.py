@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.parquet import Parquet, ParquetTable
+from ltr_harness.readers.rows import SHOWN, limited
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,clicks
@@ -257,7 +258,8 @@ def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
         (
             {"query_id": [1.0, 2.0]},
             {},
-            "a.parquet: column 'query_id' has the type double; expected a query id",
+            "a.parquet: column 'query_id' has the type double; expected a query id: integers or text; are the ids "
+            "stored as floats?",
         ),
         (
             {"query_id": [None, 2]},
@@ -322,6 +324,20 @@ def test_parquet_features_are_never_in_memory_twice(tmp_path: Path, monkeypatch:
     data = from_parquet(tmp_path, {"query_id": [1, 1], "label": [1, 0], "x": [1.0, 2.0], "y": [3, 4]})
     assert data.features.tolist() == [[1, 3], [2, 4]]
     assert asked == [["label"], ["x"], ["y"]]
+
+
+def test_ids_of_other_types_are_no_floats(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        from_parquet(tmp_path, {"query_id": [[1], [2]], "label": [1, 0], "x": [1.0, 2.0]})
+    (problem,) = caught.value.problems
+    assert (problem.found.startswith("column 'query_id' has the type list<"), problem.cure) == (True, "")
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_problems_beyond_those_listed_are_counted(left: int) -> None:
+    told = limited([Problem("", f"row {row}") for row in range(SHOWN + left)])
+    more = {1: ["and 1 more such row"], 2: ["and 2 more such rows"]}.get(left, [])
+    assert [problem.found for problem in told[SHOWN:]] == more
 
 
 def test_columns_of_other_types_are_told_together(tmp_path: Path) -> None:
