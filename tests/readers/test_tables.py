@@ -20,7 +20,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.parquet import Parquet, ParquetTable
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,clicks
@@ -324,6 +324,23 @@ def test_parquet_features_are_never_in_memory_twice(tmp_path: Path, monkeypatch:
     data = from_parquet(tmp_path, {"query_id": [1, 1], "label": [1, 0], "x": [1.0, 2.0], "y": [3, 4]})
     assert data.features.tolist() == [[1, 3], [2, 4]]
     assert asked == [["label"], ["x"], ["y"]]
+
+
+def test_bounds_belong_to_what_is_taken(tmp_path: Path) -> None:
+    """Positions from 0 on, texts as long as the longest id."""
+    columns = {
+        "query_id": [1, 1],
+        "label": [1, 0],
+        "x": [1.0, 2.0],
+        "pos": [0, 1],
+        "shop": ["s" * LONGEST_ID] * 2,
+    }
+    data = from_parquet(tmp_path, columns, position="pos", attributes=("shop",))
+    assert data.positions is not None
+    assert data.positions.tolist() == [0, 1]
+    assert data.query_attributes["shop"].tolist() == ["s" * LONGEST_ID]
+    with pytest.raises(DataError, match=f"of at most {LONGEST_ID:,} bytes"):
+        from_parquet(tmp_path, columns | {"shop": ["s" * (LONGEST_ID + 1)] * 2}, attributes=("shop",))
 
 
 def test_ids_of_other_types_are_no_floats(tmp_path: Path) -> None:
