@@ -130,6 +130,7 @@ print(*(name for name in ("select", "sort_crowds", "list_ties", "_sort") if geta
 """
 
 
+@pytest.mark.long
 def test_the_first_metric_loads_what_it_takes_and_nothing_that_compiling_imports() -> None:
     evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])  # kept from here on, at the latest
     done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)

@@ -19,6 +19,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.numbers import plain_number
 
+pytestmark = pytest.mark.long
+
 RUNTIMES = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -88,7 +90,6 @@ def run_of(folder: Path, model: str) -> Path:
 
 class TestPredict:
     @pytest.mark.parametrize("model", ["lgbm", "xgb", "bm25"])
-    @pytest.mark.long
     def test_the_test_rows_get_the_stored_scores_whatever_the_columns_order(
         self, folder: Path, ltr: Cli, tmp_path: Path, model: str
     ) -> None:
@@ -108,7 +109,6 @@ class TestPredict:
         assert code == 0
         assert f"{load_run(run).record.metrics['ndcg@3'].mean:.6f}"[:6] in said
 
-    @pytest.mark.long
     @pytest.mark.parametrize("suffix", [".npy", ".txt", ".parquet", ".tsv", ".run"])
     def test_every_kind_of_file_reads_back(self, folder: Path, ltr: Cli, tmp_path: Path, suffix: str) -> None:
         from ltr_harness.dataset import RankingDataset
@@ -224,7 +224,6 @@ class TestTrees:
         assert found["leaves"] == record.n_leaves
         assert found["microseconds_per_row"] > 0
 
-    @pytest.mark.long
     def test_what_a_list_takes_in_every_runtime_that_is_installed(self, folder: Path, ltr: Cli) -> None:
         path = run_of(folder, "xgb")
         code, out, _ = ltr("show", "trees", path, "--json", "--documents", 20)
@@ -258,7 +257,6 @@ class TestTrees:
 
 
 class TestBudget:
-    @pytest.mark.long
     def test_with_time_enough_it_is_the_best_cut_of_all(self, folder: Path, ltr: Cli) -> None:
         code, out, err = ltr("show", "trees", folder / "runs" / "model", "--budget", "60s", "--json")
         found = json.loads(out)
@@ -359,7 +357,7 @@ class TestBudget:
     [
         ["show", "importance"],
         ["show", "trees"],
-        pytest.param(["show", "trees", "--budget", "60s"], marks=pytest.mark.long),
+        ["show", "trees", "--budget", "60s"],
         ["export", "model", "--to", "ranklib", "-o", "model.txt"],
     ],
     ids=" ".join,

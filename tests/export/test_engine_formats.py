@@ -236,6 +236,7 @@ def test_ranklib_numbers_columns_as_letor_files_do(tmp_path):
         form("ranklib").write(forest(STUMP, names=("0", "1")), None, path)
 
 
+@pytest.mark.long
 def test_a_feature_set_of_the_plugins_has_10000_features(tmp_path):
     path = tmp_path / "ranker.json"
     form("ranklib").write(forest(STUMP, names=("1", "10000")), None, path)

@@ -128,6 +128,7 @@ def test_a_server_that_fills_what_is_missing_with_0() -> None:
     assert parity.examples[0].window == "2026-01-05"
 
 
+@pytest.mark.long
 def test_another_version_from_the_third_window_on() -> None:
     def serve(features: pd.DataFrame) -> Any:
         since = np.arange(len(features)) >= 2 * QUERIES * ROWS
@@ -178,6 +179,7 @@ def test_features_that_were_logged_after_rounding() -> None:
     assert parity.whole.reordered == turned / 200 > 0
 
 
+@pytest.mark.long
 def test_a_category_goes_by_its_text(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     colour = random.choice(["red", "green", "blue"], 400)
@@ -251,6 +253,7 @@ def test_rows_without_a_logged_score_are_not_compared() -> None:
     assert nothing.verdict == "No row has a logged score."
 
 
+@pytest.mark.long
 def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_of(lambda features: OTHER.score(features.fillna(0)), missing=0.3)
     model = {"model": str(OTHER.path)}
@@ -275,6 +278,7 @@ def scored_rows(draw: st.DrawFn) -> tuple[list[int], list[float], list[float]]:
     return sizes, scores, draw(st.lists(steps, min_size=n, max_size=n))
 
 
+@pytest.mark.long
 @given(scored_rows())
 @examples(max_examples=30, deadline=None)
 def test_counts_are_those_of_a_loop(case: tuple[list[int], list[float], list[float]]) -> None:
@@ -411,6 +415,7 @@ def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) ->
 # --- the command ---
 
 
+@pytest.mark.long
 def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
     log_of(lambda features: OTHER.score(features.fillna(0)), missing=0.3).to_parquet(tmp_path / "log.parquet")
     model = Path(shutil.copytree(OTHER.path, tmp_path / "runs" / OTHER.path.name))

@@ -14,6 +14,8 @@ from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import ranking_data
 
+pytestmark = pytest.mark.long
+
 SAMPLED = {"num_leaves": 5, "min_data_in_leaf": 5, "bagging_fraction": 0.7, "bagging_freq": 1}
 XGB = {"max_depth": 3, "subsample": 0.7}
 
@@ -172,7 +174,6 @@ class _Greedy(XGBoostRanker):
         return super().fit(replace(training, threads=2))
 
 
-@pytest.mark.long
 def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> None:
     class Suite(RankerSuite):
         ranker = _Greedy
