@@ -25,6 +25,13 @@ reader_options = click.option(
     help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
 )
 
+rows_of_run = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Labelled rows.  [default: the run's test split]",
+)
+
 
 def is_experiment(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].suffix in (".yaml", ".yml")

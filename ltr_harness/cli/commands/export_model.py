@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     help="Of the search engine that is to read the file, such as 3.5.  [default: the newest]",
 )
 @click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Labelled rows.  [default: the run's test split]",
-)
+@data_source.rows_of_run
 @data_source.reader_option
 @data_source.reader_options
 @options.trust

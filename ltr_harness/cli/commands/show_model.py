@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from ltr_harness.runs import Run
 
 _run = click.argument("run", type=click.Path(path_type=Path))
-_data = click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Labelled rows.  [default: the run's test split]",
-)
 
 
 @click.command("importance")
 @_run
-@_data
+@data_source.rows_of_run
 @data_source.reader_option
 @data_source.reader_options
 @click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
@@ -89,7 +83,7 @@ def importance(
 
 @click.command("why")
 @_run
-@_data
+@data_source.rows_of_run
 @data_source.reader_option
 @data_source.reader_options
 @click.option("--query", required=True, metavar="ID", help="The query.")

@@ -29,12 +29,7 @@ _SECONDS = 5.0  # for each length of lists
 
 @click.command("trees")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN…")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Labelled rows.  [default: the run's test split]",
-)
+@data_source.rows_of_run
 @data_source.reader_option
 @data_source.reader_options
 @click.option(
