@@ -1,15 +1,19 @@
-"""A small experiment that trains in a second, and what a search leaves behind."""
+"""A small experiment that trains in a second, one that has been trained, and what a search leaves behind."""
 
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ltr_harness.runs.study import STUDIES, StudyRecord, read_study
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.experiment import ExperimentResult
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -49,6 +53,22 @@ SMALL: dict[str, Any] = {
 @pytest.fixture
 def small() -> dict[str, Any]:
     return copy.deepcopy(SMALL)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
+    """The small experiment, trained in this process. To be read; what changes it takes `trained_copy`."""
+    from ltr_harness import run_experiment
+
+    return run_experiment(copy.deepcopy(SMALL), runs=tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture
+def trained_copy(trained: ExperimentResult, tmp_path: Path) -> Path:
+    """A folder of runs of one's own, with those of `trained` in it."""
+    runs = tmp_path / "trained"
+    shutil.copytree(trained.folder.parent, runs)
+    return runs
 
 
 @pytest.fixture
@@ -121,6 +141,7 @@ TUNED: dict[str, Any] = {
             },
         },
     },
+    "report": {"formats": ["json"]},
 }
 
 

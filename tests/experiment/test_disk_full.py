@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,10 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.runs import find_runs
+
+from .commands import Command  # type: ignore[import-not-found]
 
 pytestmark = pytest.mark.long
 
@@ -54,11 +56,10 @@ def numbers(runs: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("points", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_a_disk_that_fills_at_many_points(
-    small: dict[str, Any], disk: SmallDisk, tmp_path: Path, points: int
+    small: dict[str, Any], disk: SmallDisk, trained: ExperimentResult, points: int
 ) -> None:
-    del small["report"]
-    undisturbed = run_experiment(small, runs=tmp_path / "undisturbed")
-    runs = sum(path.stat().st_size for run in undisturbed.runs for path in run.path.iterdir()) // 1024
+    small["report"] = {"formats": ["html", "json"]}
+    runs = sum(path.stat().st_size for run in trained.runs for path in run.path.iterdir()) // 1024
     kept = 0
     full = 0
     for point in range(points):
@@ -81,7 +82,7 @@ def test_a_disk_that_fills_at_many_points(
     disk.resize(200_000)
     done = run_experiment(small, runs=disk.folder)
     assert done.reused >= kept
-    assert numbers(disk.folder) == numbers(tmp_path / "undisturbed")
+    assert numbers(disk.folder) == numbers(trained.folder.parent)
     assert not list((disk.folder / "small").glob(".*"))
     assert done.report_path is not None
     assert done.report_path.read_text().rstrip().endswith("</html>")
@@ -91,7 +92,7 @@ def test_a_report_that_does_not_fit_costs_the_report_alone(
     small: dict[str, Any], disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small["models"] = {"random": {"ranker": "random"}, "feature": {"ranker": "feature", "feature": "match_1"}}
-    del small["report"]
+    small["report"] = {"formats": ["html", "json"]}
     (tmp_path / "e.yaml").write_text(json.dumps(small))
     command = ["run", str(tmp_path / "e.yaml"), "--runs", str(disk.folder), "--workers", "1"]
     disk.resize(600)  # the page alone has more
@@ -106,13 +107,10 @@ def test_a_report_that_does_not_fit_costs_the_report_alone(
     assert "every run exists already" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_said_in_words(small_file: Path, disk: SmallDisk) -> None:
+def test_a_full_disk_is_said_in_words(small_file: Path, disk: SmallDisk, tmp_path: Path) -> None:
     disk.resize(64)
-    command = ["run", str(small_file), "--runs", str(disk.folder), "--workers", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "ltr_harness", *command], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 1
-    assert "free some space and run the same command again, what finished is kept" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "defect" not in done.stderr
+    code, _, said = Command(tmp_path, "run", small_file, "--runs", disk.folder, "--workers", "2").wait()
+    assert code == 1
+    assert "free some space and run the same command again, what finished is kept" in said
+    assert "Traceback" not in said
+    assert "defect" not in said

@@ -43,6 +43,7 @@ def experiment(folder: Path, train: str, test: str, **more: Any) -> Path:
         "data": {"reader": "letor", "splits": {"train": "train.txt", "test": "test.txt"}},
         "metrics": {"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"},
         "models": MODELS,
+        "report": {"formats": ["html", "md", "json"]},
     }
     path = folder / "x.yaml"
     path.write_text(yaml.safe_dump(config | more))
@@ -221,6 +222,7 @@ def test_test_queries_in_several_folds_are_said_and_count_once(
         },
         "metrics": {"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"},
         "models": MODELS,
+        "report": {"formats": ["json"]},
     }
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump(config))

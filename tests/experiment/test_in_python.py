@@ -15,11 +15,16 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module
 from ltr_harness.experiment import terminal_progress
+from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.readers.memory import from_arrays
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
+NUMBERS = {
+    "models": MODELS,
+    "report": {"formats": ["json"]},
+}  # pages and charts are no concern of these tests
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +48,7 @@ def made_up(seed: int, n_queries: int = 30) -> RankingDataset:
 
 def test_data_sets_in_memory_are_an_experiments_data(tmp_path: Path) -> None:
     train, valid, test = (made_up(seed) for seed in (1, 2, 3))
-    config = {"name": "mine", "data": {"train": train, "valid": valid, "test": test}, "models": MODELS}
+    config = {"name": "mine", "data": {"train": train, "valid": valid, "test": test}, **NUMBERS}
     config["stopping"] = {"metric": "ndcg@10"}
     result = run_experiment(config, runs=tmp_path)
     assert result.comparison is not None
@@ -70,10 +75,10 @@ def test_data_sets_in_memory_are_an_experiments_data(tmp_path: Path) -> None:
 
 
 def test_one_set_may_be_divided_by_folds_or_a_holdout(tmp_path: Path) -> None:
-    config = {"name": "folds", "data": {"files": made_up(1), "folds": 3}, "models": MODELS}
+    config = {"name": "folds", "data": {"files": made_up(1), "folds": 3}, **NUMBERS}
     assert len(run_experiment(config, runs=tmp_path).runs) == 6
     data = {"train": made_up(1), "valid": {"holdout": 0.2, "seed": 1}, "test": made_up(2)}
-    assert len(run_experiment({"name": "held", "data": data, "models": MODELS}, runs=tmp_path).runs) == 2
+    assert len(run_experiment({"name": "held", "data": data, **NUMBERS}, runs=tmp_path).runs) == 2
 
 
 def test_sets_with_other_features_are_refused(tmp_path: Path) -> None:
@@ -116,6 +121,7 @@ class Terminal(terminal_progress.TerminalProgress):
 def test_progress_is_shown_where_somebody_looks(
     small: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
+    small["seeds"] = [1]
     run_experiment(small, runs=tmp_path)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(terminal_progress, "TerminalProgress", Terminal)
@@ -172,11 +178,12 @@ def test_idle_threads_are_told_to_sleep_unless_the_user_has_told_them_something(
 
 
 @pytest.mark.long
-def test_a_process_of_its_own_gives_the_same_runs(small: dict[str, Any], tmp_path: Path) -> None:
-    here = run_experiment(small, runs=tmp_path / "here", workers=1)
-    apart = run_experiment(small, runs=tmp_path / "apart", workers=None)
+def test_a_process_of_its_own_gives_the_same_runs(
+    small: dict[str, Any], trained: ExperimentResult, tmp_path: Path
+) -> None:
+    apart = run_experiment(small, runs=tmp_path, workers=None)
     values = [
         {run.record.model: run.record.metrics["ndcg@10"].mean for run in result.runs}
-        for result in (here, apart)
+        for result in (trained, apart)
     ]
     assert values[0] == values[1]

@@ -16,14 +16,15 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+import yaml
 
 from ltr_harness import run_experiment
-from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
 from ltr_harness.experiment.pool import wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run, find_runs
+
+from .commands import Command  # type: ignore[import-not-found]
 
 pytestmark = pytest.mark.long
 
@@ -64,22 +65,19 @@ def kill_and_go_on(config: Path, disturbed: Path, moments: Sequence[Moment], *mo
     return said
 
 
-def test_killed_twice(small_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(cli, ["run", str(small_file), "--runs", str(tmp_path / "undisturbed")]) == 0
-    table, _ = capsys.readouterr()
-
-    def after(line: str) -> Moment:
-        def wait(process: subprocess.Popen[str]) -> None:
-            assert process.stderr is not None
-            while not process.stderr.readline().startswith(line):
-                assert process.poll() is None
-
-        return wait
-
+def test_killed_twice(small_file: Path, trained_copy: Path, tmp_path: Path, ltr: Any) -> None:
+    _, table, _ = ltr("run", small_file, "--runs", trained_copy)
     disturbed = tmp_path / "disturbed"
-    said = kill_and_go_on(small_file, disturbed, [after("[2/"), after("[1/")])
-    assert said.replace(str(disturbed), str(tmp_path / "undisturbed")) == table
-    assert numbers(disturbed) == numbers(tmp_path / "undisturbed")
+    for number in (2, 1):
+        command = Command(tmp_path / f"killed at {number}", "run", small_file, "--runs", disturbed)
+        command.wait_until(lambda command=command, number=number: f"\n[{number}/" in command.stderr)
+        command.send(signal.SIGKILL, to_all=True)
+        assert command.wait()[0] == -signal.SIGKILL
+        find_runs(disturbed / "small")  # whatever is there can be read
+    code, said, _ = ltr("run", small_file, "--runs", disturbed)
+    assert (code, said.replace(str(disturbed), str(trained_copy))) == (0, table)
+    assert not list((disturbed / "small").glob(".unfinished*"))
+    assert numbers(disturbed) == numbers(trained_copy)
 
 
 @pytest.mark.slow
@@ -97,53 +95,59 @@ def test_killed_at_many_random_moments(small_file: Path, tmp_path: Path, workers
 
 
 def test_interrupted_by_ctrl_c_keeps_what_finished_and_says_so(small_file: Path, tmp_path: Path) -> None:
-    process = start(
-        small_file, tmp_path / "runs", "--set", "seeds=[1,2,3,4,5,6,7,8]", "--set", "stopping.patience=12"
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[1/"):
-            process.send_signal(signal.SIGINT)
-            break
-    _, rest = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "interrupted; finished runs are kept" in rest
-    assert "Traceback" not in rest
+    long = ["--set", "seeds=[1,2,3,4,5,6,7,8]", "--set", "stopping.patience=12"]
+    command = Command(tmp_path, "run", small_file, "--runs", tmp_path / "runs", "--workers", "1", *long)
+    command.wait_until(lambda: "\n[1/" in command.stderr)
+    command.send(signal.SIGINT)
+    code, _, said = command.wait()
+    assert code == 130
+    assert "interrupted; finished runs are kept" in said
+    assert "Traceback" not in said
     kept = find_runs(tmp_path / "runs" / "small")
     assert kept
     assert all(run.record.status == "complete" for run in kept)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
-@pytest.mark.parametrize(
-    "training", [False, True], ids=["while workers load", "while they train for minutes"]
-)
-def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(
-    small_file: Path, tmp_path: Path, training: bool
-) -> None:
-    rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
-    process = start(small_file, tmp_path, "--workers", "2", *rounds)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+MINUTES = ["--workers", "2", "--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
+COPIES = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
 
-    def ready() -> bool:
-        if training:
-            return bool(list(tmp_path.glob("small/.unfinished*")))
-        own = children.read_text().split()
-        return any(b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in own)
 
-    until = time.monotonic() + 60
-    while not ready() and time.monotonic() < until:
-        time.sleep(0.01)
-    time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)  # and long before the models are trained
+def answered_once(code: int | None, said: str) -> None:
     # the same to a shell: Python ends by the signal itself if Ctrl-C came while a library was in `exec("…")`
-    assert process.returncode in (130, -signal.SIGINT)
+    assert code in (130, -signal.SIGINT)
     assert "Traceback" not in said
     assert said.count("interrupted; finished runs are kept") == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
+@COPIES
+def test_ctrl_c_in_a_terminal_while_workers_load_is_answered_once(small_file: Path, tmp_path: Path) -> None:
+    process = start(small_file, tmp_path, *MINUTES)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def loading() -> bool:
+        own = children.read_text().split()
+        return any(b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in own)
+
+    until = time.monotonic() + 60
+    while not loading() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)  # and long before the models are trained
+    answered_once(process.returncode, said)
+
+
+@COPIES
+def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(small_file: Path, tmp_path: Path) -> None:
+    command = Command(tmp_path, "run", small_file, "--runs", tmp_path, *MINUTES)
+    command.wait_until(lambda: list(tmp_path.glob("small/.unfinished*")))
+    time.sleep(0.1)
+    command.send(signal.SIGINT, to_all=True)
+    code, _, said = command.wait()  # long before the models are trained
+    answered_once(code, said)
+
+
+@COPIES
 def test_a_worker_that_begins_while_its_owner_ends_is_silent(tmp_path: Path) -> None:
     script = """
         import _multiprocessing
@@ -179,46 +183,41 @@ def test_an_interrupted_experiment_ends_its_own_workers_alone(small: dict[str, A
             run_experiment(small, runs=tmp_path, workers=2, progress=Interrupted())
         wait_for_shutdowns()
         assert multiprocessing.active_children() == [other]
+        kept = find_runs(tmp_path / "small")
+        assert kept
+        assert all(run.record.status == "complete" for run in kept)
     finally:
         other.kill()
         other.join()
 
 
-class Log(Progress):
-    """Remembers whose worker died, and what finished."""
-
-    def __init__(self) -> None:
-        self.lost_tasks: list[str] = []
-        self.ran: list[str] = []
-
-    def lost(self, task: Task) -> None:
-        self.lost_tasks.append(str(task))
-
-    def finished(self, task: Task, run: Run) -> None:
-        self.ran.append(str(task))
-
-
-def test_a_killed_worker_costs_one_run_which_starts_again(
-    small: dict[str, Any], killer: Path, tmp_path: Path
+def test_a_killed_worker_costs_one_run_which_starts_again_and_is_said(
+    small: dict[str, Any], killer: Path, trained_copy: Path, tmp_path: Path
 ) -> None:
     killer.write_text("1")
-    log = Log()
-    disturbed = run_experiment(small, runs=tmp_path / "disturbed", workers=2, progress=log)
-    assert len(log.lost_tasks) == 1
-    assert log.lost_tasks[0].startswith("lgbm")
-    assert not disturbed.failures
-    assert len(log.ran) == 6
-    run_experiment(small, runs=tmp_path / "undisturbed")
-    assert numbers(tmp_path / "disturbed") == numbers(tmp_path / "undisturbed")
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small, sort_keys=False))
+    code, _, said = Command(tmp_path, "run", path, "--runs", tmp_path / "disturbed", "--workers", "2").wait()
+    assert code == 0, said
+    (lost,) = [line for line in said.splitlines() if "its worker died" in line]
+    assert lost.startswith("lgbm")
+    assert "its worker died (killed, or out of memory); it starts again" in lost
+    assert "Traceback" not in said
+    finished = [line.partition(" ")[0] for line in said.splitlines() if line.startswith("[")]
+    assert finished == [f"[{number}/6]" for number in range(1, 7)]
+    run_experiment(small, runs=trained_copy)
+    disturbed, undisturbed = numbers(tmp_path / "disturbed"), numbers(trained_copy)
+    assert len(disturbed) == 6
+    assert disturbed == {name: undisturbed[name] for name in disturbed}
     assert not list((tmp_path / "disturbed" / "small").glob(".unfinished*/record.json"))
 
 
 def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_next_command(
-    small: dict[str, Any], killer: Path, tmp_path: Path
+    small: dict[str, Any], killer: Path, trained_copy: Path
 ) -> None:
     small["report"] = {"formats": ["html", "json"]}
     killer.write_text("9")
-    result = run_experiment(small, runs=tmp_path / "runs", workers=2, on_failure="keep")
+    result = run_experiment(small, runs=trained_copy, workers=2, on_failure="keep")
     assert killer.read_text() == "5"  # two runs, two workers each
     assert {run.record.model for run in result.runs} == {"xgb", "random"}
     assert [run.record.model for run in result.failures] == ["lgbm", "lgbm"]
@@ -228,19 +227,6 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
     assert result.report_path is not None
     assert "and so did the next one" in result.report_path.read_text()
     killer.write_text("0")
-    mended = run_experiment(small, runs=tmp_path / "runs", workers=2)
+    mended = run_experiment(small, runs=trained_copy, workers=2)
     assert not mended.failures
     assert mended.reused == 4
-
-
-def test_a_killed_worker_is_said_on_the_terminal(small: dict[str, Any], killer: Path, tmp_path: Path) -> None:
-    import yaml
-
-    killer.write_text("1")
-    path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small, sort_keys=False))
-    process = start(path, tmp_path / "runs", "--workers", "2")
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
-    assert "its worker died (killed, or out of memory); it starts again" in said
-    assert "Traceback" not in said

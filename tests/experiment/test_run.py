@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,14 @@ import pytest
 
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
+from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.task import Plan, Task
+from ltr_harness.experiment.read import read
+from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run
+
+from .conftest import SMALL  # type: ignore[import-not-found]
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
@@ -43,10 +48,21 @@ def numbers(runs: tuple[Run, ...]) -> dict[str, Any]:
     }
 
 
-def test_the_folder_is_laid_out_as_documented(small: dict[str, Any], tmp_path: Path) -> None:
-    del small["report"]
-    result = run_experiment(small, runs=tmp_path)
-    folder = tmp_path / "small"
+def states(config: dict[str, Any], runs: Path) -> set[str]:
+    """What there is to do for its tasks."""
+    return {task.state for task in prepare(read(config, runs=runs)).plan.tasks}
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> ExperimentResult:
+    """The small experiment with a report in all formats."""
+    config = {name: value for name, value in SMALL.items() if name != "report"}
+    return run_experiment(config, runs=tmp_path_factory.mktemp("reported"))
+
+
+def test_the_folder_is_laid_out_as_documented(reported: ExperimentResult) -> None:
+    result, folder = reported, reported.folder
+    assert folder.name == "small"
     assert result.report_path == folder / "report" / "report.html"
     assert (folder / "experiment.yaml").is_file()
     assert {"report.html", "report.md", "report.json"} <= {
@@ -73,9 +89,8 @@ def test_the_folder_is_laid_out_as_documented(small: dict[str, Any], tmp_path: P
     assert not result.failures
 
 
-def test_records_say_what_happened(small: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(small, runs=tmp_path)
-    run = next(run for run in result.runs if run.record.model == "lgbm")
+def test_records_say_what_happened(trained: ExperimentResult) -> None:
+    run = next(run for run in trained.runs if run.record.model == "lgbm")
     record = run.record
     assert record.primary == "ndcg@10"
     assert set(record.metrics) == {"ndcg@3", "ndcg@10", "err(max_grade=4)@3", "err(max_grade=4)@10"}
@@ -97,10 +112,9 @@ def test_records_say_what_happened(small: dict[str, Any], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("model", ["lgbm", "xgb"])
 def test_the_stored_model_is_the_best_round_of_the_curve(
-    small: dict[str, Any], tmp_path: Path, model: str
+    small: dict[str, Any], trained: ExperimentResult, model: str
 ) -> None:
-    result = run_experiment(small, runs=tmp_path)
-    run = next(run for run in result.runs if run.record.model == model)
+    run = next(run for run in trained.runs if run.record.model == model)
     curve = run.history.query("metric == 'ndcg@10' and split == 'valid'").set_index("round")["value"]
     assert curve.idxmax() == run.record.best_round
     from ltr_harness.config import load_experiment
@@ -115,34 +129,37 @@ def test_the_stored_model_is_the_best_round_of_the_curve(
 
 
 def test_a_second_run_trains_nothing_and_writes_the_same_report(
-    small: dict[str, Any], tmp_path: Path
+    small: dict[str, Any], reported: ExperimentResult
 ) -> None:
     del small["report"]
-    first = run_experiment(small, runs=tmp_path)
+    first = reported
     assert first.report_path is not None
     pages = {path: path.read_bytes() for path in first.report_path.parent.rglob("*") if path.is_file()}
     log = Log()
-    second = run_experiment(small, runs=tmp_path, progress=log)
+    second = run_experiment(small, runs=first.folder.parent, progress=log)
     assert log.ran == []
     assert second.reused == 6
     assert numbers(second.runs) == numbers(first.runs)
     assert {path: path.read_bytes() for path in pages} == pages
 
 
-def test_an_added_metric_scores_again_and_does_not_train(small: dict[str, Any], tmp_path: Path) -> None:
-    first = run_experiment(small, runs=tmp_path)
-    models = {run.path: run.record.files.get("model.txt") for run in first.runs}
+def test_an_added_metric_scores_again_and_does_not_train(
+    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path, tmp_path: Path
+) -> None:
+    models = {run.path.name: run.record.files.get("model.txt") for run in trained.runs}
     small["metrics"]["report"].append("mrr(relevant=2)")
     log = Log()
-    second = run_experiment(small, runs=tmp_path, progress=log)
+    second = run_experiment(small, runs=trained_copy, progress=log)
     assert {state for _, state in log.ran} == {"score again"}
     assert "mrr(relevant=2)@10" in second.runs[0].record.metrics
-    assert {run.path: run.record.files.get("model.txt") for run in second.runs} == models
+    assert {run.path.name: run.record.files.get("model.txt") for run in second.runs} == models
     fresh = run_experiment(small, runs=tmp_path / "fresh")
     assert [run.record.metrics for run in second.runs] == [run.record.metrics for run in fresh.runs]
 
 
-def test_the_first_seed_of_a_model_of_trees_is_timed(small: dict[str, Any], tmp_path: Path) -> None:
+def test_the_first_seed_of_a_model_of_trees_is_timed(
+    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+) -> None:
     def means(runs: tuple[Run, ...], metric: str) -> dict[tuple[str, int], float]:
         timed = {(run.record.model, run.record.seed): run.record for run in runs if run.record.latency}
         for record in timed.values():
@@ -152,25 +169,26 @@ def test_the_first_seed_of_a_model_of_trees_is_timed(small: dict[str, Any], tmp_
             assert all(one.documents == 100 for one in record.latency[3:])
         return {of: record.latency[-1].mean or 0.0 for of, record in timed.items()}
 
-    first = means(run_experiment(small, runs=tmp_path).runs, "ndcg@10")
+    first = means(trained.runs, "ndcg@10")
     assert {seed for _, seed in first} == {small["seeds"][0]}
     assert {model for model, _ in first} == {"lgbm", "xgb"}
     small["metrics"] |= {"report": ["ndcg", "err", "mrr(relevant=2)"], "primary": "mrr(relevant=2)@10"}
-    again = means(run_experiment(small, runs=tmp_path).runs, "mrr(relevant=2)@10")
+    again = means(run_experiment(small, runs=trained_copy).runs, "mrr(relevant=2)@10")
     assert again.keys() == first.keys()
     assert again != first
 
 
-def test_what_can_move_a_tree_lands_in_another_folder(small: dict[str, Any], tmp_path: Path) -> None:
-    first = run_experiment(small, runs=tmp_path)
+def test_what_can_move_a_tree_lands_in_another_folder(
+    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+) -> None:
     small["models"]["lgbm"]["params"]["num_leaves"] = 5
     log = Log()
-    second = run_experiment(small, runs=tmp_path, progress=log)
+    second = run_experiment(small, runs=trained_copy, progress=log)
     assert log.ran == [("lgbm, seed 1", "train"), ("lgbm, seed 2", "train")]
-    assert {run.path for run in first.runs if run.record.model == "lgbm"}.isdisjoint(
-        run.path for run in second.runs
+    assert {run.path.name for run in trained.runs if run.record.model == "lgbm"}.isdisjoint(
+        run.path.name for run in second.runs
     )
-    assert all(run.path.is_dir() for run in first.runs)
+    assert all((trained_copy / "small" / run.path.name).is_dir() for run in trained.runs)
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -186,42 +204,44 @@ def test_what_can_move_a_tree_lands_in_another_folder(small: dict[str, Any], tmp
     ],
 )
 def test_a_damaged_run_is_made_good(
-    small: dict[str, Any], tmp_path: Path, file: str, gone: bool, caplog: pytest.LogCaptureFixture
+    small: dict[str, Any],
+    trained: ExperimentResult,
+    trained_copy: Path,
+    file: str,
+    gone: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    del small["models"]["xgb"]
-    first = run_experiment(small, runs=tmp_path)
-    run = next(run for run in first.runs if run.record.model == "lgbm")
+    small["models"] = {"lgbm": small["models"]["lgbm"]}
+    first = tuple(run for run in trained.runs if run.record.model == "lgbm")
+    run = load_run(trained_copy / "small" / first[0].path.name)
     whole = (run.path / file).read_bytes()
     (run.path / file).write_bytes(whole[: len(whole) // 2])
     if gone:
         (run.path / file).unlink()
     log = Log()
-    second = run_experiment(small, runs=tmp_path, progress=log)
+    second = run_experiment(small, runs=trained_copy, progress=log)
     scores = file in ("per_query.parquet", "test_scores.parquet")
     assert log.ran == [("lgbm, seed 1", "score again" if scores else "train")]
     again = "scored" if scores else "trained"
     assert caplog.messages == [f"{run.path}: damaged or missing: {file}; it is {again} again"]
-    assert numbers(second.runs) == numbers(first.runs)
-    assert load_run(run.path).history.equals(run.history)
-    log = Log()
-    run_experiment(small, runs=tmp_path, progress=log)
-    assert log.ran == []
+    assert numbers(second.runs) == numbers(first)
+    assert load_run(run.path).history.equals(first[0].history)
+    assert states(small, trained_copy) == {"done"}
 
 
-def test_a_lost_log_costs_nothing(small: dict[str, Any], tmp_path: Path) -> None:
-    small["models"] = {"random": small["models"]["random"]}
-    first = run_experiment(small, runs=tmp_path)
-    (first.runs[0].path / "log.txt").unlink()
-    log = Log()
-    run_experiment(small, runs=tmp_path, progress=log)
-    assert log.ran == []
+def test_a_lost_log_costs_nothing(
+    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+) -> None:
+    (trained_copy / "small" / trained.runs[0].path.name / "log.txt").unlink()
+    assert states(small, trained_copy) == {"done"}
 
 
-def test_two_workers_find_what_one_finds(small: dict[str, Any], tmp_path: Path) -> None:
-    one = run_experiment(small, runs=tmp_path / "one")
-    two = run_experiment(small, runs=tmp_path / "two", workers=2)
-    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in one.runs]
-    for a, b in zip(one.runs, two.runs, strict=True):
+def test_two_workers_find_what_one_finds(
+    small: dict[str, Any], trained: ExperimentResult, tmp_path: Path
+) -> None:
+    two = run_experiment(small, runs=tmp_path, workers=2)
+    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in trained.runs]
+    for a, b in zip(trained.runs, two.runs, strict=True):
         np.testing.assert_array_equal(a.test_scores["score"], b.test_scores["score"])
 
 
@@ -236,12 +256,21 @@ class Broken(RandomRanker):
 '''
 
 
-def test_one_failing_model_does_not_cost_the_others(small: dict[str, Any], tmp_path: Path) -> None:
+def test_one_failing_model_does_not_cost_the_others(
+    small: dict[str, Any], trained_copy: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "broken.py"
     file.write_text(BROKEN_RANKER)
+    for run in (trained_copy / "small").glob("random--*"):
+        shutil.rmtree(run)
     small["report"] = {"formats": ["html", "json"]}
-    small["models"]["broken"] = {"ranker": f"{file}:Broken"}
-    result = run_experiment(small, runs=tmp_path, on_failure="keep")
+    small["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small["models"]}
+    small["compare"] = {"baseline": "lgbm"}
+    log = Log()
+    result = run_experiment(small, runs=trained_copy, on_failure="keep", progress=log)
+    assert [name for name, _ in log.ran] == [
+        "broken, seed 1", "broken, seed 2", "random, seed 1", "random, seed 2"
+    ]  # fmt: skip
     assert len(result.runs) == 6
     assert [run.record.error for run in result.failures] == ["ZeroDivisionError: the seventh tree"] * 2
     assert result.report_path is not None
@@ -251,12 +280,10 @@ def test_one_failing_model_does_not_cost_the_others(small: dict[str, Any], tmp_p
     file.write_text(
         BROKEN_RANKER.replace('raise ZeroDivisionError("the seventh tree")', "return super().fit(training)")
     )
-    import sys
-
     for name in [name for name in sys.modules if name.startswith("ltr_harness_own_broken")]:
         del sys.modules[name]
     log = Log()
-    mended = run_experiment(small, runs=tmp_path, progress=log)
+    mended = run_experiment(small, runs=trained_copy, progress=log)
     assert [name for name, _ in log.ran] == ["broken, seed 1", "broken, seed 2"]
     assert not mended.failures
 
@@ -286,6 +313,7 @@ def test_seeds_that_cannot_matter_run_once(small: dict[str, Any], tmp_path: Path
 
 def test_err_takes_the_largest_label_of_all_splits(small: dict[str, Any], tmp_path: Path) -> None:
     del small["data"]["max_grade"]
+    small["models"] = {"random": small["models"]["random"]}
     result = run_experiment(small, runs=tmp_path)
     assert "err(max_grade=4)@10" in result.runs[0].record.metrics
 
@@ -320,21 +348,16 @@ def test_labels_outside_a_metric_are_named_before_the_first_tree(
 
 
 def test_the_plan_is_in_the_order_of_folds_models_and_seeds(small: dict[str, Any], tmp_path: Path) -> None:
-    seen: list[Plan] = []
-
-    class Planned(Progress):
-        def planned(self, job: Job, plan: Plan) -> None:
-            seen.append(plan)
-
-    run_experiment(small, runs=tmp_path, progress=Planned())
-    (plan,) = seen
+    plan = prepare(read(small, runs=tmp_path)).plan
     assert [str(task) for task in plan.tasks] == [
         "lgbm, seed 1", "lgbm, seed 2", "xgb, seed 1", "xgb, seed 2", "random, seed 1", "random, seed 2",
     ]  # fmt: skip
 
 
-def test_report_json_holds_the_means_at_full_precision(small: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(small, runs=tmp_path)
+def test_report_json_holds_the_means_at_full_precision(
+    small: dict[str, Any], trained: ExperimentResult
+) -> None:
+    result = trained
     assert result.report_path is not None
     assert result.comparison is not None
     document = json.loads((result.report_path.parent / "report.json").read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from ltr_harness.experiment.trial import TrialOutcome
 from ltr_harness.experiment.tuning import _trials, tune
 from ltr_harness.runs.study import STUDIES, STUDY, Trial, read_study
 
+from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 from .conftest import studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
@@ -60,21 +60,6 @@ class Log(Progress):
 # --- killed, interrupted, at once ---
 
 
-def start(config: Path, runs: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(runs), "--workers", "1"]
-    one_core = getattr(os, "sched_setaffinity", None) and (
-        lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    )
-    return subprocess.Popen(
-        command,
-        preexec_fn=one_core,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 @pytest.mark.parametrize("storage", ["journal", pytest.param("sqlite", marks=pytest.mark.slow)])
 def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     storage: str, tuned: dict[str, Any], tmp_path: Path
@@ -85,18 +70,19 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     config = tmp_path / "tuned.yaml"
     config.write_text(yaml.safe_dump(tuned, sort_keys=False))
     disturbed = tmp_path / "disturbed"
-    process = start(config, disturbed)
-    study = None
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:  # killed with some trials over and one under way
+    command = Command(
+        tmp_path, "run", config, "--runs", disturbed, "--workers", "1", prepare=stay_on_one_core
+    )
+
+    def two_are_over() -> bool:
         found = list((disturbed / "tuned" / STUDIES).glob(f"*/{STUDY}"))
         study = read_study(found[0].parent) if found else None
-        if study is not None and len(study.trials) >= 2:
-            break
-        time.sleep(0.01)
-    time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+        return study is not None and len(study.trials) >= 2
+
+    command.wait_until(two_are_over)
+    time.sleep(0.05)  # and one is under way
+    command.send(signal.SIGKILL, to_all=True)
+    assert command.wait()[0] == -signal.SIGKILL
     kept = studies(disturbed)["lgb, all"].trials
     assert 2 <= len(kept) < 8
     log = Log()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from ltr_harness.experiment.read import read
 from ltr_harness.experiment.task import Task
 from ltr_harness.report.blocks import Estimate, ModelName, Table
 from ltr_harness.report.sections.sweep import section
-from ltr_harness.runs import load_run
+from ltr_harness.runs import find_runs, load_run
 from ltr_harness.runs.folder import RECORD
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
@@ -40,6 +41,7 @@ SWEPT: dict[str, Any] = {
     "sweep": {
         "grid": {"models.lgb.params.num_leaves": [3, 7], "models.lgb.params.learning_rate": [0.05, 0.2]}
     },
+    "report": {"formats": ["json"]},
 }
 
 
@@ -50,7 +52,17 @@ def swept() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> ExperimentResult:
-    return run_experiment(SWEPT, runs=tmp_path_factory.mktemp("runs"))
+    """To be read; what changes it takes `trained_copy`."""
+    config = SWEPT | {"report": {"formats": ["html", "json"]}}
+    return run_experiment(config, runs=tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def trained_copy(trained: ExperimentResult, tmp_path: Path) -> Path:
+    """A folder of runs of one's own, with those of `trained` in it."""
+    runs = tmp_path / "trained"
+    shutil.copytree(trained.folder.parent, runs)
+    return runs
 
 
 def run_cli(*arguments: str) -> tuple[int, str, str]:
@@ -140,9 +152,11 @@ def test_the_dry_run_prints_the_plan_and_trains_nothing(swept: dict[str, Any], t
     )
 
 
-def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tmp_path: Path) -> None:
+def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], trained_copy: Path) -> None:
+    for run in (trained_copy / "small").glob("*--s2--*"):
+        shutil.rmtree(run)
     swept["models"]["wide"] = swept["models"]["lgb"]
-    result = run_experiment({**swept, "seeds": [1]}, runs=tmp_path)
+    result = run_experiment({**swept, "seeds": [1]}, runs=trained_copy)
     points = (
         "num_leaves=3 learning_rate=0.05",
         "num_leaves=3 learning_rate=0.2",
@@ -159,7 +173,7 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
         config = {**swept, **changes}
         if sweep:
             config["sweep"] = sweep
-        prepared = prepare(read(config, runs=tmp_path))
+        prepared = prepare(read(config, runs=trained_copy))
         estimate = time_left(prepared.plan.tasks, replace(prepared.job, workers=workers))
         return estimate.seconds, estimate.n_unknown
 
@@ -180,13 +194,14 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tm
     )
 
 
-def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path)
-    run = next(run for run in result.runs if run.record.model == "xgb")
+def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], trained_copy: Path) -> None:
+    for folder in (trained_copy / "small").glob("*--s2--*"):
+        shutil.rmtree(folder)
+    (run,) = (run for run in find_runs(trained_copy / "small") if run.record.model == "xgb")
     record = json.loads((run.path / RECORD).read_bytes())
     (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
     assert load_run(run.path).record.status == "failed"
-    prepared = prepare(read({**swept, "sweep": None, "seeds": [1]}, runs=tmp_path))
+    prepared = prepare(read({**swept, "sweep": None, "seeds": [1]}, runs=trained_copy))
     tasks = [task for task in prepared.plan.tasks if task.model == "xgb"]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)

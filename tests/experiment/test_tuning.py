@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import load_experiment
 from ltr_harness.config.point import model_at
 from ltr_harness.errors import MissingExtraError, UsageError
-from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
@@ -30,7 +31,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial
 from ltr_harness.splits import folds
 
-from .conftest import studies, tried  # type: ignore[import-not-found]
+from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
@@ -56,13 +57,29 @@ class Log(Progress):
 # --- from the configuration to the runs ---
 
 
-def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
-    tuned: dict[str, Any], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> tuple[ExperimentResult, Log]:
+    """An experiment with a search of eight trials. To be read; what changes it takes `found_copy`."""
+    log = Log()
+    config = {**TUNED, "tune": {**TUNED["tune"], "trials": 8}}
+    return run_experiment(config, runs=tmp_path_factory.mktemp("found"), progress=log), log
+
+
+@pytest.fixture
+def found_copy(found: tuple[ExperimentResult, Log], tuned: dict[str, Any], tmp_path: Path) -> Path:
+    """A folder of runs of one's own, with what was found and trained in it; `tuned` has its eight trials."""
     tuned["tune"]["trials"] = 8
-    result = run_experiment(tuned, runs=tmp_path)
+    runs = tmp_path / "found"
+    shutil.copytree(found[0].folder.parent, runs)
+    return runs
+
+
+def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
+    found: tuple[ExperimentResult, Log],
+) -> None:
+    result, _ = found
     assert not result.failures
-    (record,) = studies(tmp_path).values()
+    (record,) = studies(result.folder.parent).values()
     complete = [trial for trial in record.trials if trial.status == "complete"]
     best = max(complete, key=lambda trial: trial.value or 0)
     (run,) = [run for run in result.runs if run.record.model == "lgb"]
@@ -85,11 +102,12 @@ def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
     assert reproduce(run.path).identical
 
 
-def test_the_second_run_tries_and_trains_nothing(tuned: dict[str, Any], tmp_path: Path) -> None:
-    first, second = Log(), Log()
-    run_experiment(tuned, runs=tmp_path, progress=first)
-    assert first.trials == [("lgb", number) for number in range(4)]
-    again = run_experiment(tuned, runs=tmp_path, progress=second)
+def test_the_second_run_tries_and_trains_nothing(
+    found: tuple[ExperimentResult, Log], found_copy: Path, tuned: dict[str, Any]
+) -> None:
+    first, second = found[1], Log()
+    assert first.trials == [("lgb", number) for number in range(8)]
+    again = run_experiment(tuned, runs=found_copy, progress=second)
     assert second.trials == []
     assert again.reused == 2
 
@@ -203,10 +221,10 @@ def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Pat
     tuned["data"] |= {"files": ["train"], "folds": 3}
     result = run_experiment(tuned, runs=tmp_path / "runs")
     assert not result.failures
-    found = studies(tmp_path / "runs")
-    assert list(found) == ["lgb, fold1", "lgb, fold2", "lgb, fold3"]
+    searches = studies(tmp_path / "runs")
+    assert list(searches) == ["lgb, fold1", "lgb, fold2", "lgb, fold3"]
     chosen = {run.record.fold: run.record.tuning for run in result.runs if run.record.model == "lgb"}
-    for name, record in found.items():
+    for name, record in searches.items():
         facts = chosen[name.removeprefix("lgb, ")]
         best = record.best(record.trials)
         assert facts is not None
@@ -224,13 +242,16 @@ def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Pat
     assert note in again.notes
 
 
-def test_models_with_different_budgets_are_told_apart(tuned: dict[str, Any], tmp_path: Path) -> None:
-    one = run_experiment(tuned, runs=tmp_path)
+def test_models_with_different_budgets_are_told_apart(
+    found: tuple[ExperimentResult, Log], tuned: dict[str, Any], tmp_path: Path
+) -> None:
+    one, _ = found
+    del tuned["models"]["xgb"]
     tuned["tune"]["trials"] = 2
     other = run_experiment({**tuned, "name": "other"}, runs=tmp_path)
     runs = [run for result in (one, other) for run in result.runs if run.record.model == "lgb"]
     notes = " ".join(compare(*runs).notes)
-    assert "tuned/lgb by 4 trials" in notes
+    assert "tuned/lgb by 8 trials" in notes
     assert "other/lgb by 2 trials" in notes
     assert "the tuned models had different budgets" in notes
 
@@ -399,16 +420,15 @@ def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
 
 
 def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
-    tuned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    found_copy: Path, tuned: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_experiment(tuned, runs=tmp_path)
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert run_experiment(tuned, runs=tmp_path).reused == 2
-    tuned["tune"]["trials"] = 5
+    assert run_experiment(tuned, runs=found_copy).reused == 2
+    tuned["tune"]["trials"] = 9
     with pytest.raises(
         MissingExtraError, match=r"`tune` needs the package optuna; pip install 'ltr-harness\[tune\]'"
     ):
-        prepare(read(tuned, runs=tmp_path))
+        prepare(read(tuned, runs=found_copy))
 
 
 def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
@@ -433,8 +453,7 @@ def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
     assert reproduce(run.path).identical
 
 
-def test_the_folder_of_a_search_is_laid_out_as_documented(tuned: dict[str, Any], tmp_path: Path) -> None:
-    search(tuned, tmp_path)
-    (folder,) = (tmp_path / "tuned" / STUDIES).iterdir()
+def test_the_folder_of_a_search_is_laid_out_as_documented(found: tuple[ExperimentResult, Log]) -> None:
+    (folder,) = (found[0].folder / STUDIES).iterdir()
     assert {path.name for path in folder.iterdir()} == {STUDY, FILES["journal"], LOCK}
     assert StudyRecord.model_validate_json((folder / STUDY).read_bytes()).environment["optuna"]

@@ -40,7 +40,9 @@ CONFIG: dict[str, Any] = {
             }
         },
     },
+    "report": {"formats": ["json"]},
 }
+QUICK = CONFIG | {"seeds": [1], "tune": CONFIG["tune"] | {"trials": 3}}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def result(folder: Path, one_core: None) -> ExperimentResult:
-    return run_experiment(CONFIG, runs=folder)
+    return run_experiment(CONFIG | {"report": {"formats": ["html", "svg"]}}, runs=folder)
 
 
 def blocks(result: ExperimentResult) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def run_cli(*arguments: str) -> tuple[str, str]:
 
 def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) -> None:
     file = tmp_path / "tuned.yaml"
-    file.write_text(yaml.safe_dump({**CONFIG, "seeds": [1]}, sort_keys=False))
+    file.write_text(yaml.safe_dump(QUICK, sort_keys=False))
     arguments = ["run", str(file), "--runs", str(tmp_path / "runs"), "--workers", "1"]
     out, err = run_cli(*arguments, "--dry-run")
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["tune", "train"]
@@ -167,13 +169,13 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
 def test_events_hold_every_trial(tmp_path: Path) -> None:
     file = tmp_path / "tuned.yaml"
     models = {"lgb": CONFIG["models"]["lgb"]}
-    file.write_text(yaml.safe_dump({**CONFIG, "seeds": [1], "models": models}, sort_keys=False))
+    file.write_text(yaml.safe_dump({**QUICK, "models": models}, sort_keys=False))
     _, err = run_cli("run", str(file), "--runs", str(tmp_path / "runs"), "--workers", "1", "--json")
     events = [json.loads(line) for line in err.splitlines()]
     planned = [event for event in events if event["event"] == "planned"]
     assert [len(event["runs"]) for event in planned] == [0, 1]
     assert [event["searches"][0]["over"] for event in planned] == [False, True]
     tried = [event for event in events if event["event"] == "tried"]
-    assert [event["trial"] for event in tried] == list(range(8))
+    assert [event["trial"] for event in tried] == list(range(3))
     assert {event["search"] for event in tried} == {planned[0]["searches"][0]["search"]}
     assert set(tried[0]["options"]) == {"params.num_leaves", "params.learning_rate"}
