@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -308,3 +308,23 @@ def test_a_metric_of_ones_own_gives_a_function() -> None:
     assert np.flatnonzero(gradient).tolist() == [0, 1, 3, 4]
     table = swap_changes(TopPair().swap_change(judged([0, 1], [2])), judged([0, 1], [2]), [2.0, 1.0])[0]
     assert table[0, 1] == 1.0
+
+
+def test_a_function_is_asked_for_the_ranks_that_each_query_has_and_no_more() -> None:
+    asked: list[tuple[int, list[int], int]] = []
+
+    class Asked(TopPair):
+        def swap_change(self, judgments: Judgments) -> SwapChange:
+            change = super().swap_change(judgments)
+            own = change.function
+            assert own is not None
+
+            def function(query: int, rows: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
+                asked.append((query, rows.tolist(), n_top))
+                return own(query, rows, n_top)
+
+            return replace(change, function=function)
+
+    gradients(Asked(), [0, 1, 0, 0, 2], [1.0, 2.0, 3.0, 4.0, 5.0], [2, 3], truncation_level=30)
+    gradients(Asked(), [0, 1, 0, 0, 2], [1.0, 2.0, 3.0, 4.0, 5.0], [2, 3], truncation_level=2)
+    assert asked == [(0, [1, 0], 2), (1, [4, 3, 2], 3), (0, [1, 0], 2), (1, [4, 3, 2], 2)]

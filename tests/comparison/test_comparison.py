@@ -455,6 +455,14 @@ class TestTables:
         assert row["difference"] == result.paired("m1", "mrr@10").difference
         assert row["mean"] == result.summary("m1", "mrr@10").mean
 
+    def test_the_baseline_has_no_pair_in_the_tidy_frame(self, golden: Comparison) -> None:
+        found = golden.frame()
+        assert found[["model", "primary", "verdict"]].values.tolist() == [
+            ["A", True, "baseline"],
+            ["B", True, golden.paired("B").verdict],
+        ]
+        assert found["difference"].isna().tolist() == [True, False]
+
     @pytest.mark.long
     def test_counts(self) -> None:
         result = compare(models())
@@ -613,6 +621,17 @@ class TestAllPairs:
         assert all(pair.difference > 0 for pair in pairs)
         assert [pair.p_corrected for pair in pairs] == holm([pair.p for pair in pairs]).tolist()
         assert pairs[2].p == result.paired("m1").p
+
+    def test_the_better_mean_first_also_where_less_is_better(self) -> None:
+        steps = np.arange(4) / 16
+        tables = {
+            name: table(range(4), mrr_10=mean + steps).assign(kendall_tau_distance=mean + steps[::-1])
+            for name, mean in (("a", 0.5), ("b", 0.125), ("c", 0.25))
+        }
+        result = compare(tables, metrics=["mrr@10", "kendall_tau_distance"], test="t", interval="t")
+        for metric, order in (("mrr@10", "acb"), ("kendall_tau_distance", "bca")):
+            found = [pair.model + pair.other for pair in result.all_pairs(metric)]
+            assert found == [order[:2], order[::2], order[1:]]
 
     @pytest.mark.long
     def test_forty_models_at_another_metric(self) -> None:

@@ -124,6 +124,14 @@ class TestTables:
         assert "x: ignored, not a metric: market" in result.notes
         assert result.entrant("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
 
+    def test_facts_of_labels_before_the_metrics_are_facts_and_no_metrics(self) -> None:
+        frame = pd.DataFrame(
+            {"query_id": list("abc"), "rows": [5, 7, 9], "n_relevant": [1, 0, 2], "mrr": [1, 0, 0.5]}
+        )
+        result = compare({"x": frame})
+        assert (result.metrics, result.notes) == (("mrr",), ())
+        assert result.entrant("x").query_attributes["rows"].tolist() == [5, 7, 9]
+
     @pytest.mark.parametrize(
         ("frame", "message"),
         [

@@ -24,6 +24,9 @@ def against_base(d: np.ndarray, **options: object) -> Comparison:
 def test_how_far_rare_queries_would_have_to_differ() -> None:
     assert rare_difference(50, 0.03, 1.0, 0.05) == pytest.approx(0.03 / (1 - 0.05 ** (1 / 50)))
     assert np.isnan(rare_difference(50, 0.07, 1.0, 0.05))  # further than any query could
+    assert rare_difference(1, 0.25, 0.6, 0.5) == 0.5  # a kind of less than half the queries
+    assert np.isnan(rare_difference(1, 0.25, 0.5, 0.5))  # just out of reach
+    assert np.isnan(rare_difference(0, 0.25, np.inf, 0.5))
     assert (lopsided(100, 2.0), lopsided(101, 2.0)) == (True, False)  # 25 times 4
 
 

@@ -339,3 +339,19 @@ def test_average_precision_of_what_was_retrieved_has_a_name_of_its_own() -> None
         parse_metric("map_retrieved(denominator=total)@5")
     with pytest.raises(MetricError, match="'map_retrieved' already names another metric"):
         function_metric(lambda labels, scores: 0.0, name="map_retrieved", higher_is_better=True)
+
+
+def test_what_a_swap_of_rows_is_worth_to_q() -> None:
+    """Of the grades 2 0 1 and 1 0: gains of the ideal list 2 3 3 and 1 1, and two and one relevant documents."""
+    judgments = Judgments.checked(np.array([2.0, 0, 1, 1, 0]), QueryGroups.from_sizes([3, 2]))
+    change = parse_metric("q").swap_change(judgments)
+    assert change.worth.tolist() == [2, 0, 1, 1, 0]
+    assert change.scale.tolist() == [1 / 2, 1]
+    assert change.rank_worth.tolist() == [1 / (2 + 1), 1 / (3 + 2), 1 / (3 + 3), 1 / (1 + 1), 1 / (1 + 2)]
+    assert change.depth is not None
+    assert change.depth.tolist() == [3, 2]
+    cut = parse_metric("q(b=2)@1").swap_change(judgments)
+    assert (cut.scale.tolist(), cut.blend) == ([1, 1], 2)
+    assert cut.depth is not None
+    assert cut.depth.tolist() == [1, 1]
+    assert cut.rank_worth[:2].tolist() == [1 / (2 * 2 + 1), 1 / (2 * 3 + 2)]

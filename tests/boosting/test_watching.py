@@ -1,0 +1,111 @@
+"""What is kept of a watched training, without a library: which sets, which rounds, which one is best, who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness.boosting.measured import Measured
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import Watching
+from ltr_harness.errors import UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import MRR
+
+FEATURES = object()  # the library's data, at which nobody looks here
+JUDGMENTS = {"valid": Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes([2]))}
+
+
+def watching(**chosen: Any) -> Watching:
+    one = Watching("mrr", data={"valid": FEATURES}, judgments=JUDGMENTS, **chosen)
+    one.begin()
+    return one
+
+
+def test_the_best_round_is_that_of_the_best_value() -> None:
+    one = watching(patience=2)
+    assert one.best_round is None
+    assert one.best_value is None
+    assert [
+        one.record(k, k, {"valid": [value]}) for k, value in enumerate([0.2, 0.5, 0.4, 0.3], start=1)
+    ] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert (one.best_round, one.best_value) == (2, 0.5)
+    assert one.history == [
+        Measured(k, "valid", "mrr", v) for k, v in enumerate([0.2, 0.5, 0.4, 0.3], start=1)
+    ]
+
+
+def test_a_step_that_adds_no_tree_is_neither_measured_again_nor_a_round() -> None:
+    one = watching(patience=3)
+    steps = [
+        one.record(attempt, rounds, {"valid": [0.5]}) for attempt, rounds in [(1, 1), (2, 1), (3, 2), (4, 2)]
+    ]
+    assert steps == [False, False, False, True]  # patience counts steps
+    assert [measured.round for measured in one.history] == [1, 2]
+    assert one.best_round == 1
+    better = watching()
+    for attempt, rounds, value in [(1, 1, 0.5), (2, 1, 0.5), (3, 2, 0.75)]:
+        better.record(attempt, rounds, {"valid": [value]})
+    assert better.best_round == 2  # of the third step
+
+
+def test_a_new_training_begins_with_nothing_measured() -> None:
+    one = watching()
+    one.record(1, 1, {"valid": [0.5]})
+    one.begin()
+    assert (one.history, one.best_round, one.best_value) == ([], None, None)
+    one.record(1, 1, {"valid": [0.25]})
+    assert (one.best_round, one.best_value) == (1, 0.25)
+
+
+def test_means_are_those_of_the_set() -> None:
+    assert watching().means("valid", np.array([0.0, 1.0])) == [0.5]
+
+
+def test_who_asks_to_be_told_is_told_of_each_round_and_what_cannot_be_told_is_refused() -> None:
+    told: list[Sequence[Measured]] = []
+    one = watching(on_round=told.append)
+    one.record(1, 1, {"valid": [0.5]})
+    one.record(2, 1, {"valid": [0.5]})
+    assert told == [[Measured(1, "valid", "mrr", 0.5)]]
+    with pytest.raises(UsageError, match="on_round is a int; expected a function of measurements"):
+        watching(on_round=3)
+
+
+def test_every_third_round_and_the_last_are_due() -> None:
+    one = watching(every=3)
+    assert [attempt for attempt in range(1, 8) if one._is_due(attempt)] == [3, 6]
+    assert one._is_due(7, last=True)
+    assert all(watching()._is_due(attempt) for attempt in (1, 2, 3))
+
+
+@pytest.mark.parametrize("rule", [StoppingRule(MRR(), patience=2, every=3), None])
+def test_a_rule_is_taken_over_and_without_one_every_round_is_watched(rule: StoppingRule | None) -> None:
+    one = Watching.by_rule([MRR()], {"valid": FEATURES}, rule, JUDGMENTS, None)
+    one.begin()
+    assert one.stops is (rule is not None)
+    assert [one._is_due(attempt) for attempt in (1, 2, 3)] == [rule is None, rule is None, True]
+    assert [one.record(k, k, {"valid": [0.5]}) for k in (1, 2, 3)] == [False, False, rule is not None]
+
+
+def test_sets_that_are_given_come_before_those_a_training_offers() -> None:
+    own = watching()
+    own._choose_offered("a library", {"other": FEATURES}, None)
+    assert list(own._data) == ["valid"]
+    training_set = object()
+    offered = Watching("mrr", judgments=JUDGMENTS)
+    offered._choose_offered("a library", {"train": training_set, "valid": FEATURES}, training_set)
+    assert (list(offered._data), offered._stop_on) == (
+        ["train", "valid"],
+        "valid",
+    )  # and not on the training set
+    with pytest.raises(UsageError, match="no evaluation set but the training set"):
+        Watching("mrr")._choose_offered("a library", {"train": training_set}, training_set)
