@@ -12,10 +12,13 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
 from ltr_harness import compiled, evaluate
+from ltr_harness.readers import trec_hashes
+from ltr_harness.readers.svmlight import kernels
 
 SOURCE = """
 from ltr_harness.compiled import compiled
@@ -150,3 +153,14 @@ def test_the_garbage_collector_is_left_as_it_was(collecting: bool, tmp_path: Pat
         assert gc.isenabled() == collecting
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("text", [b"", b"d7", b"clueweb", b"clueweb09-en0000-00-00042"])
+def test_loops_that_are_not_compiled_do_not_go_on_in_bytes(text: bytes) -> None:
+    """As in debuggers and where changes are sampled: an int64 and a byte are an int64 there, too."""
+    data = np.frombuffer(text, np.uint8)
+    with np.errstate(over="ignore"):
+        plain = trec_hashes._hash._function(data, 0, data.size)
+    assert plain == trec_hashes._hash(data, 0, data.size)
+    number = np.frombuffer(b"1234.5e012", np.uint8)
+    assert kernels._number._function(number, 0)[1:] == kernels._number(number, 0)[1:] == (1234.5e12, 10)

@@ -9,25 +9,26 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 
-_FACTOR, _START = 1099511628211, 1469598103934665603  # FNV's
+_FACTOR, _START = np.uint64(1099511628211), np.uint64(1469598103934665603)  # FNV's
+_BYTE, _HALF = np.uint64(8), np.uint64(32)
 
 
 @compiled
-def _hash(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """FNV's, of seven bytes at a time."""
+def _hash(data: NDArray[np.uint8], start: int, end: int) -> np.int64:
+    """FNV's, of seven bytes at a time, at least 0; unsigned, for a signed product that overflows is not defined."""
     own = data[start:end]
     value, whole = _START, own.size - own.size % 7
     for i in range(0, whole, 7):
-        word = 0
+        word = np.uint64(0)
         for j in range(7):
-            word = (word << 8) | own[i + j]
+            word = (word << _BYTE) | own[i + j]
         value = (value ^ word) * _FACTOR
-        value ^= value >> 32
-    word = own.size
+        value ^= value >> _HALF
+    word = np.uint64(own.size)
     for i in range(whole, own.size):
-        word = (word << 8) | own[i]
+        word = (word << _BYTE) | own[i]
     value = (value ^ word) * _FACTOR
-    return value ^ (value >> 32)
+    return np.int64((value ^ (value >> _HALF)) >> np.uint64(1))
 
 
 @compiled

@@ -14,7 +14,8 @@ GOES_ON, AT_HASH, AT_WRONG = range(3)
 """Why `parse` stopped: its room is used up or the data has ended, a line starts with #, or has other fields."""
 
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
-_HASH, _MINUS, _POINT, _ZERO, _NINE = 35, 45, 46, 48, 57
+_HASH, _MINUS, _POINT, _NINE = 35, 45, 46, 57
+_ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not compiled
 _EXACT = 2**53
 _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exact
 

@@ -62,7 +62,8 @@ _DOCUMENT_KEYS = np.array([b"docid", b"doc_id", b"docno", b"doc", b"document_id"
 _DOCUMENT_KEYS = _DOCUMENT_KEYS.reshape(-1, 12)
 
 _NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON = 10, 13, 9, 32, 35, 58
-_PLUS, _MINUS, _POINT, _NINE, _ZERO, _EQUALS, _UNDERSCORE = 43, 45, 46, 57, 48, 61, 95
+_PLUS, _MINUS, _POINT, _NINE, _EQUALS, _UNDERSCORE = 43, 45, 46, 57, 61, 95
+_ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not compiled
 
 
 @compiled
