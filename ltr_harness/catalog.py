@@ -6,12 +6,11 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import UsageError
-from ltr_harness.own_files import is_own_file, own_module
+from ltr_harness.own_files import installed_names, is_own_file, own_module
 
 
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
@@ -64,7 +63,7 @@ class Catalog:
 
     def names(self) -> list[str]:
         """All names, built in and installed, sorted."""
-        return sorted({*self.table, *self._installed()})
+        return sorted({*self.table, *installed_names(self.entry_point_group)})
 
     def load(self, name: str, error: type[UsageError] = UsageError) -> Any:
         """The object behind a name, or behind ``path/to/file.py:Attribute``.
@@ -75,7 +74,7 @@ class Catalog:
         """
         if name in self.table:
             return load_target(self.table[name])
-        installed = self._installed()
+        installed = installed_names(self.entry_point_group)
         if is_own_file(name):
             target = load_own_file(name, error)
         elif name in installed:
@@ -97,9 +96,6 @@ class Catalog:
                 f"{place}: {called} is not a {self.family}; expected a subclass of {base.__module__}.{base.__name__}"
             )
         require_methods(target, place, error)
-
-    def _installed(self) -> dict[str, Any]:
-        return {point.name: point for point in entry_points(group=self.entry_point_group)}
 
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from ltr_harness.experiment.definitions import changed_files, other_files, ranke
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.task import Plan
-from ltr_harness.own_files import code_digest, imported_modules
+from ltr_harness.own_files import code_digest, imported_modules, installed_names, installed_version
 from ltr_harness.runs import find_runs
 
 
@@ -270,3 +272,45 @@ def test_files_of_one_folder_share_its_modules(tmp_path: Path, monkeypatch: pyte
         written(tmp_path, {name: "from own_files_helper import Shared"})
     first, second = (load_own_file(f"{tmp_path}/{name}.py:Shared") for name in ("first", "second"))
     assert first is second
+
+
+def install(site: Path, version: str, name: str) -> None:
+    """What an installer leaves of one version of a package that adds `name` to a group of entry points."""
+    for old in site.glob("*.dist-info"):
+        shutil.rmtree(old)
+    about = site / f"theirs-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: theirs\nVersion: {version}\n")
+    (about / "entry_points.txt").write_text(f"[some.group]\n{name} = their_module:Thing\n")
+    (about / "top_level.txt").write_text("their_module\n")
+    os.utime(site, (int(version), int(version)))
+
+
+def test_what_is_installed_while_a_process_runs_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nowhere"), ""])
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert installed_names("some.group") == {}
+        assert installed_version("their_module.part") == "of unknown version"
+    for version, name in (("1", "first"), ("2", "second")):
+        install(tmp_path, version, name)
+        for _ in range(2):
+            assert {one: point.value for one, point in installed_names("some.group").items()} == {
+                name: "their_module:Thing"
+            }
+            assert installed_names("another.group") == {}
+            assert installed_version("their_module.part") == version
+
+
+def test_what_packages_consist_of_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a fifth of a second, and every identity of a ranker or a metric from outside goes by a version."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    install(tmp_path, "1", "first")
+    assert installed_version("their_module") == "1"
+    for file in ("top_level.txt", "entry_points.txt"):
+        assert installed_names("some.group").keys() == {"first"}
+        (tmp_path / "theirs-1.dist-info" / file).unlink()  # an installer changes the folder above, too
+    assert installed_version("their_module") == "1"
+    assert installed_names("some.group").keys() == {"first"}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
+
+Question = ParamSpec("Question")
+Answer = TypeVar("Answer")
+
+_REMEMBERED = 10_000  # answers of each library
 
 
 def name_problems(
@@ -50,6 +57,25 @@ def name_problems(
             )
         first.setdefault(meaning, name)
     return problems
+
+
+def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
+    """`ask`, which is not asked the same twice: a library takes milliseconds, and every fold and training asks."""
+    answers: dict[bytes, Answer] = {}
+
+    @wraps(ask)
+    def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
+        try:
+            question = pickle.dumps((args, kwargs))  # 1, True and "1" are three
+        except (pickle.PicklingError, AttributeError, TypeError):  # nothing that a library could take
+            return ask(*args, **kwargs)
+        if question not in answers:
+            if len(answers) == _REMEMBERED:
+                answers.clear()
+            answers[question] = ask(*args, **kwargs)
+        return answers[question]
+
+    return answer
 
 
 def culprits(

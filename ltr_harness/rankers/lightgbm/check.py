@@ -23,7 +23,7 @@ from ltr_harness.rankers.lightgbm.parameters import (
     without_effect,
 )
 from ltr_harness.rankers.metric_objective import METRIC
-from ltr_harness.rankers.parameters import as_number, culprits, name_problems
+from ltr_harness.rankers.parameters import as_number, culprits, name_problems, remembered
 from ltr_harness.rankers.training import Facts
 from ltr_harness.wording import count_of
 
@@ -169,6 +169,7 @@ def spoken(message: str) -> str:
     return "it requires " + re.sub(r"\((-?[\w. ]+)\)", r"\1", condition)
 
 
+@remembered
 def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> str | None:
     import lightgbm
 

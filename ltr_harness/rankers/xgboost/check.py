@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.feature_names import safe_feature_names
-from ltr_harness.rankers.parameters import as_number, culprits, is_on, name_problems
+from ltr_harness.rankers.parameters import as_number, culprits, is_on, name_problems, remembered
 from ltr_harness.rankers.training import Facts
 from ltr_harness.rankers.xgboost.parameters import (
     OWNED,
@@ -95,6 +95,7 @@ def _is_used(objective: str, name: str, value: Any) -> bool:
     return refused is None and name not in unused
 
 
+@remembered
 def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tuple[str | None, set[str]]:
     """XGBoost's refusal of a definition, if any, and the parameters it says it does not use."""
     import xgboost

@@ -1,0 +1,76 @@
+"""What the checks of parameters share: a library is asked once."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
+from ltr_harness.rankers.parameters import remembered
+from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
+
+PLAIN = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, "", "1", "True"])
+VALUES = PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionaries(st.text(max_size=1), PLAIN)
+
+
+@given(st.lists(VALUES, max_size=8))
+def test_an_answer_is_that_of_this_very_question(questions: list[Any]) -> None:
+    asked: list[str] = []
+
+    @remembered
+    def ask(value: Any) -> str:
+        asked.append(repr(value))
+        return asked[-1]
+
+    assert [ask(value) for value in questions] == [repr(value) for value in questions]
+    before = len(asked)
+    assert [ask(value) for value in questions] == [repr(value) for value in questions]
+    assert len(asked) == before
+
+
+def test_long_arrays_and_what_cannot_be_kept_are_asked() -> None:
+    lengths: list[int] = []
+
+    @remembered
+    def ask(value: Any) -> int:
+        lengths.append(1)
+        return int(value[-1]) if isinstance(value, np.ndarray) else 0
+
+    rows = np.zeros(5_000)
+    assert [ask(np.where(np.arange(5_000) == 2_500 + at, at, rows)[: 2_501 + at]) for at in range(3)] == [
+        0,
+        1,
+        2,
+    ]
+    assert [ask(lambda: 1), ask(lambda: 1)] == [0, 0]
+    assert len(lengths) == 5
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        LightGBMRanker(params={"num_leaves": 6, "learning_rate": 0.12}),
+        XGBoostRanker(params={"max_depth": 2, "eta": 0.12}),
+    ],
+    ids=lambda ranker: ranker.library,
+)
+def test_folds_and_trainings_do_not_ask_a_library_again(ranker: Any, facts: Any, monkeypatch: Any) -> None:
+    """Every training of an experiment checks its ranker, and a lambdarank Booster takes 7 ms to make."""
+    library, made = importlib.import_module(ranker.library), []
+
+    class Counted(library.Booster):  # type: ignore[name-defined, misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            made.append(1)
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(library, "Booster", Counted)
+    assert [ranker.check(facts(n_rows=900 + at, max_label=3.0)) for at in range(4)] == [[]] * 4
+    assert len(made) == 1
+    other = ranker.model_copy(update={"params": {**ranker.params, "max_bin": -1}})
+    assert str(other.check(facts())) == str(other.check(facts(n_rows=900))) != "[]"
+    assert len(made) > 1
