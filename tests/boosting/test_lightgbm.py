@@ -354,6 +354,12 @@ def test_missing_groups_are_an_error(train: Any) -> None:
         )
 
 
+def test_a_set_of_one_row_has_labels_and_queries() -> None:
+    data = lightgbm.Dataset(np.ones((1, 1)), label=[2], group=[1], params={"verbosity": -1}).construct()
+    judgments = judgments_of(data)
+    assert (judgments.labels.tolist(), judgments.groups.sizes.tolist()) == ([2], [1])
+
+
 def test_a_query_weighs_the_mean_of_its_rows(train: Any) -> None:
     rows = np.random.default_rng(0).uniform(0.1, 3, len(train.labels))
     data = dataset(train, weight=rows).construct()

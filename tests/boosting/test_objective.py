@@ -13,6 +13,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting import lightgbm as for_lightgbm
+from ltr_harness.boosting import lightgbm_objective
 from ltr_harness.boosting import xgboost as for_xgboost
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import ERR, NDCG, bind
@@ -203,3 +204,32 @@ def test_what_cannot_be_optimised_is_refused(library: Any) -> None:
         library.objective("bpref")
     with pytest.raises(MetricError, match="truncation_level=0"):
         library.objective("ndcg", truncation_level=0)
+
+
+def test_gradients_are_prepared_once_for_each_of_sixteen_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[float] = []
+
+    class Counted(lightgbm_objective.Gradients):
+        def __init__(self, objective: Any, judgments: Any, threads: int = 1) -> None:
+            made.append(float(judgments.labels[0]))
+            super().__init__(objective, judgments, threads)
+
+    monkeypatch.setattr(lightgbm_objective, "Gradients", Counted)
+    objective = for_lightgbm.objective("mrr", threads=1)
+    sets = [(np.array([float(number), 0.0]), np.array([2])) for number in range(1, 18)]
+
+    def ask(numbers: Any) -> list[float]:
+        made.clear()
+        for number in numbers:
+            labels, sizes = sets[number - 1]
+            objective(labels, np.zeros(2), None, sizes)
+        return list(made)
+
+    assert ask(range(1, 17)) == list(range(1, 17))
+    assert ask(range(1, 17)) == []
+    assert ask([1, 17]) == [17]  # in the place of the second, which was not used for longest
+    assert ask([1, 3, 17, 2]) == [2]
+    labels, sizes = sets[0]
+    made.clear()
+    objective(labels, np.zeros(2), np.array([1.0, 1.0]), sizes)  # other weights
+    assert made == [1]

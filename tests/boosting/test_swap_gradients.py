@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ltr_harness import evaluate
 from ltr_harness.boosting.objectives import MetricObjective
 from ltr_harness.boosting.swap_gradients import Gradients, swap_changes
 from ltr_harness.errors import DataError, MetricError
@@ -328,3 +329,22 @@ def test_a_function_is_asked_for_the_ranks_that_each_query_has_and_no_more() -> 
     gradients(Asked(), [0, 1, 0, 0, 2], [1.0, 2.0, 3.0, 4.0, 5.0], [2, 3], truncation_level=30)
     gradients(Asked(), [0, 1, 0, 0, 2], [1.0, 2.0, 3.0, 4.0, 5.0], [2, 3], truncation_level=2)
     assert asked == [(0, [1, 0], 2), (1, [4, 3, 2], 3), (0, [1, 0], 2), (1, [4, 3, 2], 2)]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["ndcg@3", "mrr", "mrr@4", "map@4", "q(b=2)@4", "err(continuation=0.85,max_grade=2)@4", "rbp(p=0.8)"],
+)
+def test_a_change_is_what_swapping_two_rows_of_a_list_does(metric: str) -> None:
+    labels, scores = np.array([0.0, 2, 0, 1, 1, 0]), -np.arange(6.0)
+    judgments = judged(labels, [6])
+    (table,) = swap_changes(parse_metric(metric).swap_change(judgments), judgments, scores)
+    pairs = list(itertools.combinations(range(6), 2))
+    lists = np.tile(labels, (1 + len(pairs), 1))
+    for swapped, pair in zip(lists[1:], pairs, strict=True):
+        swapped[list(pair)] = labels[list(pair[::-1])]
+    found = evaluate(
+        lists.ravel(), np.tile(scores, len(lists)), group_sizes=[6] * len(lists), metrics=[metric]
+    )
+    values = found[metric].per_query
+    np.testing.assert_allclose([table[pair] for pair in pairs], np.abs(values[1:] - values[0]), atol=1e-12)

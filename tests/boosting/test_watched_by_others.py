@@ -121,6 +121,25 @@ class TestInLightGBM:
         ):
             lightgbm.train(LGBM, data, 7, callbacks=[watch, lightgbm.record_evaluation({})])
 
+    def test_what_is_reported_already_is_not_reported_again(self, train: Any, valid: Any) -> None:
+        data, held_out = datasets(train, valid)
+        watch = in_lightgbm.Watch(*METRICS, data={"valid": held_out}, patience=None)
+        seen: list[list[tuple[str, str]]] = []
+
+        def tracker(env: Any) -> None:
+            seen.append([(data, str(metric)) for data, metric, *_ in env.evaluation_result_list])
+
+        lightgbm.train(
+            LGBM,
+            data,
+            1,
+            valid_sets=[held_out],
+            valid_names=["valid"],
+            feval=in_lightgbm.feval(METRICS[1], "map"),
+            callbacks=[tracker, watch],
+        )
+        assert seen == [[("valid", "mrr@5"), ("valid", "map"), ("valid", "ndcg@10")]]
+
     def test_a_ranker_is_watched_on_its_own_sets(self, train: Any, valid: Any) -> None:
         watch = in_lightgbm.Watch(*METRICS, patience=4)
         ranker = lightgbm.LGBMRanker(

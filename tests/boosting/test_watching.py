@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,16 @@ from ltr_harness.metrics import MRR
 
 FEATURES = object()  # the library's data, at which nobody looks here
 JUDGMENTS = {"valid": Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes([2]))}
+
+
+class Words(Watching):
+    """Of data that are words, which are pickled in capitals."""
+
+    def _packed(self, data: str) -> str:
+        return data.upper()
+
+    def _unpacked(self, packed: str) -> str:
+        return packed.lower()
 
 
 def watching(**chosen: Any) -> Watching:
@@ -109,3 +120,16 @@ def test_sets_that_are_given_come_before_those_a_training_offers() -> None:
     )  # and not on the training set
     with pytest.raises(UsageError, match="no evaluation set but the training set"):
         Watching("mrr")._choose_offered("a library", {"train": training_set}, training_set)
+
+
+def test_what_is_pickled_takes_its_sets_along() -> None:
+    assert pickle.loads(pickle.dumps(Watching("mrr")))._given is None
+    packed = pickle.dumps(Words("mrr", data={"valid": "features"}, judgments=JUDGMENTS))
+    assert b"FEATURES" in packed
+    again = pickle.loads(packed)
+    assert (again._given, again._data, again.history) == ({"valid": "features"}, {}, [])
+
+
+def test_a_value_that_belongs_to_no_metric_is_not_dropped() -> None:
+    with pytest.raises(ValueError, match="longer"):
+        watching().record(1, 1, {"valid": [0.5, 0.25]})

@@ -10,6 +10,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting.xgboost import Watch, custom_metric, judgments_of
+from ltr_harness.boosting.xgboost_metrics import AcrossWorkers
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MAP, MRR, NDCG, bind
@@ -267,6 +268,21 @@ def test_missing_groups_are_an_error(train: Any) -> None:
         xgboost.train(PARAMS, matrix(train), 3, callbacks=[Watch("ndcg@10", data={"valid": blind})])
     with pytest.raises(DataError, match="would silently treat all rows as one query"):
         custom_metric("ndcg@10")(train.X[:, 0], blind)
+
+
+def test_a_set_of_one_row_has_labels_and_queries() -> None:
+    judgments = judgments_of(xgboost.DMatrix(np.ones((1, 1)), label=[2], group=[1]))
+    assert (judgments.labels.tolist(), judgments.groups.sizes.tolist()) == ([2], [1])
+
+
+@pytest.mark.parametrize("weights", [None, [3.0, 1.0, 5.0]])
+def test_one_worker_alone_has_the_mean_over_its_queries(weights: list[float] | None) -> None:
+    # reciprocal ranks 1 and 1/2; the third query has none, and counts nowhere
+    data = xgboost.DMatrix(np.zeros((6, 1)), label=[1, 0, 1, 0, 0, 0], group=[2, 2, 2], weight=weights)
+    found = AcrossWorkers([MRR()], data).means(np.array([2, 1, 1, 2, 1, 2], np.float32))
+    assert found.tolist() == [0.75 if weights is None else (3 * 1 + 1 * 0.5) / 4]
+    nowhere = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 0], group=[2])
+    assert np.isnan(AcrossWorkers([MRR()], nowhere).means(np.zeros(2, np.float32))).all()
 
 
 def test_group_weights_are_query_weights(train: Any) -> None:
