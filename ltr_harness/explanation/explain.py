@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,9 @@ class _Asked:
     judgments: Judgments
     scores: NDArray[Any]
     retrieved: ArrayLike | None
+    values: dict[Metric, float] = field(
+        default_factory=dict
+    )  # tools share conventions: some are asked for often
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)
@@ -142,8 +145,11 @@ class _Asked:
         return whole if self.retrieved is None or metric.whole_order else without_unlisted(whole)
 
     def value(self, metric: Metric) -> float:
-        binding = Binding([metric], self.judgments)
-        return float(binding.means_of(binding.per_query(self.scores, self.retrieved))[0])
+        if metric not in self.values:
+            binding = Binding([metric], self.judgments)
+            per_query = binding.per_query(self.scores, self.retrieved)
+            self.values[metric] = float(binding.means_of(per_query)[0])
+        return self.values[metric]
 
     def n_defined(self, metric: Metric) -> int:
         values = Binding([metric], self.judgments).per_query(self.scores, self.retrieved)
