@@ -108,10 +108,15 @@ def primary_of(table: pd.DataFrame) -> Floats:
     return values
 
 
-def grades_by_rank(table: pd.DataFrame) -> NDArray[np.float32]:
-    """(n, depth), as `QueryColumns` has them."""
+def grades_by_rank(table: pd.DataFrame, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    """(n, depth), as `QueryColumns` has them.
+
+    Args:
+        table: of queries.
+        rows: int64 (n,), places of the queries; all unless given.
+    """
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
-    return np.stack(grades, axis=1)
+    return np.stack(grades if rows is None else [column[rows] for column in grades], axis=1)
 
 
 def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:

@@ -54,7 +54,7 @@ class Units:
             source = "production"
         if variance is None or (own and variance.freedom < _WINDOWS_OF_THEIR_OWN):
             return None
-        return DaysDiffer(self.name, source, variance)
+        return DaysDiffer(self.name, source, variance, self.share_of_before(rows_before))
 
     def share_of_now(self, rows: Codes) -> float:
         """By how much of the variance between units the mean of some of production's queries varies.
@@ -85,11 +85,13 @@ class DaysDiffer:
         unit: day, or the size of a window.
         source: the baseline, or production where the baseline has too few days.
         variance: between the units.
+        of_before: by how much of it the mean of the baseline varies, with which every window is compared.
     """
 
     unit: str
     source: str
     variance: WindowVariance
+    of_before: float
 
     def __str__(self) -> str:
         return (

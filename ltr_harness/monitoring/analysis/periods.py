@@ -30,6 +30,7 @@ from ltr_harness.stats.two_samples import (
 )
 
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
+_OF_THE_SAME_QUERIES = ("common", "times", "strata", "units")  # whatever their values
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +61,9 @@ class Periods:
         if not self.config.compare.adjust or self.common is not None:
             return self
         now, before, prediction = adjusted_tables(self.now, self.before, self.config)
-        return replace(self, now=now, before=before, prediction=prediction)
+        adjusted = replace(self, now=now, before=before, prediction=prediction)
+        vars(adjusted).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
+        return adjusted
 
     @property
     def higher_is_better(self) -> bool:
@@ -217,18 +220,16 @@ class Periods:
             return plain
         if days is None:
             days = self.primary_days if values is None else self.days_differ(ours, theirs)
-        return self._with_days(plain, days, (_known(ours, rows), _known(theirs, None)), side)
-
-    def _with_days(
-        self, plain: Estimate, days: Sequence[DaysDiffer | None], kept: Sequence[Codes], side: Alternative
-    ) -> Estimate:
-        """The widest of what the units make of the estimate: hours of a day share the day."""
-        widest = plain
+        kept, theirs_kept = _known(ours, rows), None if self.strata[1] is None else _known(theirs, None)
+        widest = plain  # of what the units make of it: hours of a day share the day
         for unit, known in zip(self.units, days, strict=True):
             if known is None:
                 continue
-            share = self.share_of(unit, kept[0], kept[1])
-            wide = widened(plain, known.variance, share, side, self.config.compare.confidence)
+            if theirs_kept is None:
+                share = unit.share_of_now(kept) + known.of_before
+            else:
+                share = self.share_of(unit, kept, theirs_kept)
+            wide = widened(plain, known.variance, share, side, confidence)
             if wide.error > widest.error or widest is plain:
                 widest = wide
         return widest

@@ -122,21 +122,24 @@ def worst_queries(
         before[ours] = periods.values[1][theirs]
     sign = -1.0 if periods is not None and not periods.higher_is_better else 1.0
     loss = np.where(np.isnan(before), sign * values, sign * (values - before))
-    order = np.lexsort((-column_of(production, "n_items")[counted], loss))[:_WORST]
-    table = production.iloc[counted[order]]
-    days = column_of(table, "time")
+    n_items, days = column_of(production, "n_items")[counted], column_of(production, "time")
+    near = np.arange(loss.size)
+    if loss.size > _WORST:  # a million queries are not sorted for twenty
+        near = np.flatnonzero(loss <= np.partition(loss, _WORST)[_WORST])
+    order = near[np.lexsort((-n_items[near], loss[near]))][:_WORST]
+    rows = counted[order]
     times = (
-        [""] * len(table)
+        [""] * rows.size
         if days is None
-        else days.astype("datetime64[ns]").astype("datetime64[D]").astype(str)
+        else days[rows].astype("datetime64[ns]").astype("datetime64[D]").astype(str)
     )
     lists = [
         " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[:n])
-        for grades, n in zip(grades_by_rank(table), table["n_items"], strict=True)
+        for grades, n in zip(grades_by_rank(production, rows), n_items[order], strict=True)
     ]
     return [
         WorstQuery(str(name), str(time), float(value), float(base), shown)
         for name, time, value, base, shown in zip(
-            table["query_id"], times, values[order], before[order], lists, strict=True
+            production["query_id"].iloc[rows], times, values[order], before[order], lists, strict=True
         )
     ]

@@ -44,7 +44,8 @@ def window_rows(
     clusters = None if cluster is None else own_clusters(cluster)
     items, relevant = column_of(table, "n_items"), column_of(table, "has_relevant")
     metrics, events, online = (columns_of(table, name) for name in ("metric", "event", "online"))
-    low, high = config.primary.bounds
+    time, (low, high) = column_of(table, "time"), config.primary.bounds
+    hours = None if time is None else hours_of_week(time, config.windows.timezone)
     rows = []
     for at, members in enumerate(cut.members):
         values = primary[members]
@@ -79,7 +80,7 @@ def window_rows(
                 immature_share=float((~cut.mature[members]).mean()),
                 online={name: mean_of_known(v[members]) for name, v in online.items()},
                 status=_status(cut, at, kept.size, config),
-                hours_of_week=_hours(table, members[defined], config),
+                hours_of_week={} if hours is None else _counts(hours[members[defined]]),
             )
         )
     return rows
@@ -102,12 +103,9 @@ def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float,
     return betting_interval(np.clip(values, 0.0, 1.0), config.compare.confidence)
 
 
-def _hours(table: pd.DataFrame, members: NDArray[np.int64], config: MonitorConfig) -> dict[str, int]:
-    time = column_of(table, "time")
-    if time is None:
-        return {}
-    hours, n = np.unique(hours_of_week(time[members], config.windows.timezone), return_counts=True)
-    return {str(hour): int(count) for hour, count in zip(hours.tolist(), n.tolist(), strict=True)}
+def _counts(hours: NDArray[np.int64]) -> dict[str, int]:
+    """How many queries there are of each hour that has one."""
+    return {str(hour): n for hour, n in enumerate(np.bincount(hours).tolist()) if n}
 
 
 def compared_windows(
