@@ -167,6 +167,7 @@ class MetricSuite:
         if not self.ties_matter or metric.ties != "expected":
             return
         rng = np.random.default_rng(6)
+        tied, strict = list[_Queries](), list[_Queries]()
         for _ in range(12):
             n = int(rng.integers(2, 6))
             labels = rng.choice(self.grades, n).astype(float)
@@ -177,10 +178,14 @@ class MetricSuite:
                 for order in itertools.permutations(range(n))
                 if _refines(order, scores)
             ]
+            tied.append(_Queries(labels, scores, np.array([n])))
             # one strict order per query: the larger place is the better one
-            strict = _Queries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
-            measured = self.per_query(_Queries(labels, scores, np.array([n])))[0]
-            each = self.per_query(strict)
+            strict.append(
+                _Queries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
+            )
+        ends = np.cumsum([len(queries.sizes) for queries in strict])[:-1]
+        in_order = np.split(self.per_query(_below_each_other(strict)), ends)
+        for measured, each in zip(self.per_query(_below_each_other(tied)), in_order, strict=True):
             assert np.isnan(measured) == np.isnan(each).all()
             if not np.isnan(measured):
                 assert abs(measured - each.mean()) <= 1e-12
@@ -208,7 +213,7 @@ class MetricSuite:
         if not metric.takes_cutoff or not self.never_falls_with_k:
             return
         queries = self.drawn(seed=8, ties=True)
-        values = [self.per_query(queries, metric.with_cutoff(k)) for k in (1, 2, 3, 5, 10, 30)]
+        values = self.per_query_each(queries, [metric.with_cutoff(k) for k in (1, 2, 3, 5, 10, 30)])
         for smaller, larger in itertools.pairwise(values):
             assert np.nanmin(larger - smaller) >= -1e-12
 
@@ -298,6 +303,11 @@ class MetricSuite:
             scores[below] = rng.permutation(scores[below])
             start += size
         return scores
+
+
+def _below_each_other(parts: Sequence[_Queries]) -> _Queries:
+    columns = ([getattr(part, name) for part in parts] for name in ("labels", "scores", "sizes"))
+    return _Queries(*(np.concatenate(column) for column in columns))
 
 
 def _refines(order: Sequence[int], scores: NDArray[np.float64]) -> bool:

@@ -195,7 +195,8 @@ def test_xgboost_cannot_tell_close_scores_apart() -> None:
 def test_sklearn(metric: str, k: int | None, rankings: Rankings) -> None:
     ranking = pytest.importorskip("sklearn.metrics")
     score = {"ndcg": ranking.ndcg_score, "dcg": ranking.dcg_score}[metric]
-    rankings = rankings.keep(rankings.sizes > 1)  # it refuses a single row
+    # it refuses a single row, and is slow
+    rankings = rankings.keep((rankings.sizes > 1) & (np.arange(rankings.sizes.size) < 30))
     found = [
         score([labels], [scores], k=k)
         for labels, scores in zip(
@@ -270,6 +271,7 @@ def test_scipys_spearman(untied: Rankings) -> None:
 def test_scikit_learns_auc(rankings: Rankings) -> None:
     from sklearn.metrics import roc_auc_score
 
+    rankings = rankings.keep(np.arange(rankings.sizes.size) < 30)
     for relevant in (1, 2):
         expected = [
             roc_auc_score(labels >= relevant, scores)
