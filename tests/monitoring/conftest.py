@@ -64,7 +64,7 @@ def query_table() -> Table:
             metric={"ndcg@10": values},
             n_items=np.full(n, 10, dtype=np.int32),
             has_relevant=~np.isnan(values) if relevant is None else relevant,
-            grade=np.zeros((n, 10), dtype=np.float32),
+            grade=np.zeros((n, 1), dtype=np.float32),
             time=None if days is None else START + np.asarray(days, dtype=np.int64) * DAY,
             cluster=None if cluster is None else pd.Categorical(cluster),
             pair_key=None if pair_key is None else pd.Categorical(pair_key),

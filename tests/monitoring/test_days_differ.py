@@ -35,6 +35,11 @@ def few(runs: int, rate: float = 0.05) -> float:
     return rate * runs + 2.4 * np.sqrt(rate * (1 - rate) * runs)
 
 
+def quickly(runs: int) -> float:
+    """A ninth of the queries and three times the shocks and drops are the same."""
+    return 3.0 if runs < 100 else 1.0
+
+
 def shocked(
     random: np.random.Generator, days: int, n: int, shock: float, drop: Any = 0.0
 ) -> tuple[Floats, Codes]:
@@ -50,20 +55,17 @@ def pair(
     return tuple(query_table(v, days=d, prefix="nb"[s]) for s, (v, d) in enumerate(sides))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("runs", [30, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shock", [0.0, 0.0085, 0.03])
 def test_random_shocks_by_day_are_no_alarm(
     shock: float, runs: int, query_table: Table, analyse: Analyse
 ) -> None:
-    """Days that differ by sd .0085 at 2,000 queries: 52 % of healthy runs alarmed, and a week was seen in it.
-
-    Quickly with a quarter of the queries and twice the shocks, which is the same.
-    """
+    """Days that differ by sd .0085 at 2,000 queries: 52 % of healthy runs alarmed, and a week was seen in it."""
     random = np.random.default_rng(1)
     alarmed = weekly = 0
-    quick = runs < 100
+    times = quickly(runs)
+    n, sd = round(2000 / times**2), times * shock
     for _ in range(runs):
-        n, sd = (500, 2 * shock) if quick else (2000, shock)
         found = analyse(*pair(query_table, random, sd, n=n), **EVERY)
         alarmed += not found.healthy
         weekly += any("day of the week" in notice for notice in found.notices)
@@ -74,7 +76,9 @@ def test_random_shocks_by_day_are_no_alarm(
 @pytest.mark.parametrize("runs", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(2)
-    found = [analyse(*pair(query_table, random, 0.0085, 0.045 * (np.arange(14) >= 7))) for _ in range(runs)]
+    times = quickly(runs)
+    shock, drop, n = times * 0.0085, times * 0.045 * (np.arange(14) >= 7), round(2000 / times**2)
+    found = [analyse(*pair(query_table, random, shock, drop, n)) for _ in range(runs)]
     assert sum(not f.healthy for f in found) >= 0.9 * runs
     assert "days differ by themselves (sd 0.0" in found[0].changes[0].method
     assert "from 14 of the baseline" in found[0].changes[0].method
@@ -87,10 +91,12 @@ def test_a_baseline_without_days_leaves_it_to_productions_neighbours(
     """The baseline is one day, or a run without times: how days differ is seen in production itself."""
     random = np.random.default_rng(3)
     quiet = found = 0
+    times = 2.0 if runs < 100 else 1.0  # a quarter of the queries, and twice the shocks and the drop
     for _ in range(runs):
         for drop in (False, True):
-            values, day = shocked(random, 28, 1000, 0.0085, 0.06 * (np.arange(28) >= 20) * drop)
-            before = query_table(shocked(random, 1, 20_000, 0.0)[0], prefix="b")
+            fallen = times * 0.06 * (np.arange(28) >= 20) * drop
+            values, day = shocked(random, 28, round(1000 / times**2), times * 0.0085, fallen)
+            before = query_table(shocked(random, 1, round(20_000 / times**2), 0.0)[0], prefix="b")
             result = analyse(query_table(values, days=day), before, **EVERY)
             assert "of production" in result.changes[0].method
             if drop:
@@ -158,10 +164,14 @@ def test_a_season_that_nobody_set_is_no_alarm(
     """season: none with weekends that are worse: 22 % false alarms, where 26 % of the runs advised the season."""
     random = np.random.default_rng(6)
     alarmed = 0
+    times = (
+        1.5 if runs < 100 else 1.0
+    )  # less than half of the queries, and weekends that are worse by half as much
     for _ in range(runs):
         sides = []
         for side, days in enumerate((14, 28)):
-            values, day = shocked(random, days, 500, 0.0, dip * (np.arange(days) % 7 >= 5))
+            dips = times * dip * (np.arange(days) % 7 >= 5)
+            values, day = shocked(random, days, round(500 / times**2), 0.0, dips)
             sides.append(query_table(values, days=day, prefix="nb"[side]))
         alarmed += not analyse(*sides, **EVERY).healthy
     assert alarmed <= few(runs)
@@ -339,8 +349,8 @@ def test_cusum_notices_as_seldom_as_promised(
     random = np.random.default_rng(12)
     noticed = 0
     for _ in range(runs):
-        values, day = shocked(random, 30, 300, 0.0)
-        before, days = shocked(random, baseline_days, 300, 0.0)
+        values, day = shocked(random, 30, 100, 0.0)
+        before, days = shocked(random, baseline_days, 100, 0.0)
         found = analyse(
             query_table(values, days=day),
             query_table(before, days=days, prefix="b"),

@@ -54,15 +54,11 @@ def test_the_same_run_twice_leaves_one_file(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def write_one(arguments: tuple[str, int]) -> None:
-    folder, number = arguments
-    append_history(Path(folder), "key", [window(number), window(1000)], seen_until=number)
-
-
 @pytest.mark.long
 def test_many_writers_at_once(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        pool.map(write_one, [(str(tmp_path), number) for number in range(12)])
+        ours = [(tmp_path, "key", [window(number), window(1000)], number) for number in range(12)]
+        pool.starmap(append_history, ours)
     assert [w.number for w in read_history(tmp_path, "key")] == [*range(12), 1000]
 
 

@@ -14,7 +14,7 @@ from ltr_harness.stats.drift import kolmogorov_smirnov
 
 pytestmark = pytest.mark.long
 
-N, ITEMS, FEATURES = 300, 20, 250
+N, ITEMS, FEATURES = 300, 20, 120
 
 
 def frame(seed: int, correlation: float, shift: float = 0.0, features: int = FEATURES) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def test_benjamini_hochberg_with_nothing_significant() -> None:
 def test_twenty_slices_of_nothing_are_reported_as_nothing(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(11)
     reported = 0
-    for _ in range(100):
+    for _ in range(50):
         sides = [
             query_table(
                 quality(random, 3000), segments={"c": random.integers(0, 20, 3000).astype(str)}, prefix=p
@@ -46,7 +46,7 @@ def test_twenty_slices_of_nothing_are_reported_as_nothing(query_table: Table, an
         found = analyse(*sides)
         assert found.n_slice_candidates == 20
         reported += bool(found.slices)
-    assert reported <= 10  # not 38
+    assert reported <= 5  # not 19
 
 
 # ---- SliceFinder: the wrong tail, an order of threads, a standard deviation for a variance -----------------
@@ -117,7 +117,7 @@ def test_a_small_slice_is_found_without_crying_wolf(query_table: Table, analyse:
     """-.08 on a tenth of the traffic, n = 2000: found in nearly every run, and in null runs rarely anything."""
     random = np.random.default_rng(3)
     hits = wolf = 0
-    for run in range(100):
+    for run in range(50):
         where = [
             {
                 "c": np.where(random.random(2000) < 0.1, "Z", random.choice(list("ABCDE"), 2000)),
@@ -133,4 +133,4 @@ def test_a_small_slice_is_found_without_crying_wolf(query_table: Table, analyse:
             found = analyse(query_table(dropped, segments=where[0]), before).slices
             hits += [s.predicate for s in found] == ["c=Z"]
     assert hits >= 17
-    assert wolf <= 10  # not 60
+    assert wolf <= 5  # not 30
