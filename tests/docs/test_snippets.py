@@ -38,8 +38,14 @@ FENCE = re.compile(
     r"(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-# Words of a shell that are more than one command with arguments.
+# Words of a shell that are more than one command with arguments; but for where its output goes.
 SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "(", ")"}
+INTO_FILES = re.compile(r"(?: 2?> [\w.-]+)+$")
+# The quickstart says the same of fewer queries and rounds.
+SMALLER = {
+    "n_queries: {train: 600, valid: 200,": "n_queries: {train: 100, valid: 60,",
+    "patience: 20, max_rounds: 200}": "patience: 10, max_rounds: 40}",
+}
 
 
 @dataclass(frozen=True)
@@ -116,26 +122,32 @@ class Reader:
     def command(self, line: str) -> str:
         """What a line of shell prints; our own commands run in this process, which spares their imports."""
         command, _, wanted = line.partition("  # exit code ")
-        try:
-            words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
-        except ValueError:
-            words = []
         if re.match(r"\w+=", command):
             self.variables += command + "\n"
             return ""
-        if command.startswith("ltr-harness ") and not SHELL & set(words):
-            expanded = self.shell(
-                "printf '%s\\0' " + command.removeprefix("ltr-harness ").partition("  #")[0]
-            )
-            printed, complained = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
-                code = run_command(cli, expanded.stdout.split("\0")[:-1])
-            output, complaint = printed.getvalue(), complained.getvalue()
+        ours = INTO_FILES.sub("", command)
+        try:
+            words = list(shlex.shlex(ours, posix=True, punctuation_chars=True))
+        except ValueError:
+            words = []
+        if ours.startswith("ltr-harness ") and not SHELL & set(words):
+            code, output, complaint = self.ours(ours.removeprefix("ltr-harness ").partition("  #")[0])
+            for stream, file in re.findall(r" (2?)> (\S+)", command.removeprefix(ours)):
+                Path(file).write_text(complaint if stream else output, encoding="utf-8")
+                output, complaint = (output, "") if stream else ("", complaint)
         else:
             done = self.shell(command)
             code, output, complaint = done.returncode, done.stdout, done.stderr
         assert code == int(wanted or 0), f"{line}\nexit code {code}\n{output}{complaint}"
         return output + (complaint if code == 2 else "")
+
+    def ours(self, arguments: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of our command with arguments as one writes them in a shell."""
+        expanded = self.shell("printf '%s\\0' " + arguments)
+        printed, complained = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
+            code = run_command(cli, expanded.stdout.split("\0")[:-1])
+        return code, printed.getvalue(), complained.getvalue()
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -186,10 +198,9 @@ def words_of(text: str) -> list[str]:
     return sorted(set(re.findall(r"[^\W\d_]{3,}", text)))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_reader_who_follows_the_page_gets_what_it_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a page is read: a folder with configs/ and nothing else, and no colours."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -197,7 +208,25 @@ def test_a_reader_who_follows_the_page_gets_what_it_shows(
     monkeypatch.setenv(
         "PYTEST_DEBUG_TEMPROOT", str(tmp_path)
     )  # pages that run pytest leave nothing elsewhere
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # and need none of the plugins that are here
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_reader_who_follows_the_page_gets_what_it_shows(page: Path, place: Path) -> None:
+    quickstart = place / "configs" / "quickstart.yaml"
+    text = quickstart.read_text(encoding="utf-8")
+    for whole, part in SMALLER.items():
+        assert text.count(whole) == 1
+        text = text.replace(whole, part)
+    quickstart.write_text(text, encoding="utf-8")
     Reader(str(page.relative_to(ROOT))).read(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_the_quickstart_as_it_is_says_what_the_readme_shows(place: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    Reader("README.md").read(text[: text.index("## Only the metric")])
 
 
 def test_every_exception_has_its_reason_and_they_are_few() -> None:
@@ -219,6 +248,8 @@ def test_a_page_that_shows_what_does_not_happen_is_noticed(
         "```python\nprint(1)\n```\n```text\n2\n```\n",
         "```python\n1 / 0\n```\n",
         "```bash\nltr-harness list metrix\n```\n",
+        "```bash\nltr-harness list metrix > a.txt 2> b.txt\n```\n",
+        "```bash\nltr-harness list metrics > a.txt\n```\n```text\nndcg\n```\n",
         "```bash\nls nowhere\n```\n",
         '```yaml title="a.yaml"\nname: x\n```\n',
         "```\nwhatever\n```\n",
