@@ -215,19 +215,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, s
     twin = next(run.path for run in find_runs(runs) if run.record.model == "xgb")
     edit(Path(shutil.copytree(twin, runs / twin.name.replace("xgb", "twin"))), model="twin")
     uri = f"sqlite:///{folder}/mlflow.db"
-    assert "4 runs to the experiment 'v1'" in export(folder, runs, uri)
+    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", str(runs), "--to", uri]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs to the experiment 'v1'" in done.stdout
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
     yield runs, uri, client
     client._tracking_client.store._dispose_engine()
-
-
-def export(folder: Path, runs: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", str(runs), "--to", *more]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def of(client: Any, model: str, name: str = "v1") -> Any:
@@ -320,6 +316,10 @@ def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
 def test_exported_again_each_run_is_there_once(
     exported: tuple[Path, str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def again(*more: str) -> str:
+        assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, *more]) == 0
+        return capsys.readouterr().out
+
     runs, uri, client = exported
     experiment = client.get_experiment_by_name("v1").experiment_id
     client.delete_run(of(client, "lgbm").info.run_id)
@@ -329,7 +329,7 @@ def test_exported_again_each_run_is_there_once(
     client.delete_tag(
         of(client, "twin").info.run_id, "ltr_harness.model"
     )  # as one exported without its model
-    said = json.loads(export(runs.parents[1], runs, uri, "--json"))
+    said = json.loads(again("--json"))
     models = {name.partition("--")[0]: model for name, model in said["models"].items()}
     assert models == {
         name: of(client, name).data.tags["ltr_harness.model"] for name in ("lgbm", "twin", "xgb")
@@ -339,10 +339,8 @@ def test_exported_again_each_run_is_there_once(
         "bad": "it failed"
     }
     logged = len(client.search_logged_models([experiment]))
-    assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, "--no-models"]) == 0
-    assert capsys.readouterr().out.endswith("; 4 were there already\n")
-    assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"] == said["models"]
+    assert again("--no-models").endswith("; 4 were there already\n")
+    assert json.loads(again("--json"))["models"] == said["models"]
     assert len(client.search_logged_models([experiment])) == logged
     assert [name.partition("--")[0] for name in said["added"]] == ["lgbm", "xgb"]
     assert [name.partition("--")[0] for name in said["present"]] == ["bad", "twin"]

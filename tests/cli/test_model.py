@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,6 +74,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert not result.failures, [run.record.error for run in result.failures]
     return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_calls() -> Iterator[None]:
+    """No more calls are timed than one in a hundred needs; who reads the times would want more."""
+    from ltr_harness.cli import within_budget
+    from ltr_harness.cli.commands import show_trees
+    from ltr_harness.runs.latency import ENOUGH
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (show_trees, within_budget):
+            patch.setattr(module, "_CALLS", ENOUGH)
+        yield
 
 
 @pytest.fixture
@@ -212,23 +228,36 @@ class TestWhy:
             assert (code, text in err) == (2, True), err
 
 
+@pytest.fixture(scope="module")
+def trees(folder: Path) -> dict[str, Any]:
+    """What `show trees` says of each boosted model: of one with metrics that were named, of one with short lists."""
+    found = {}
+    for model, more in (("lgbm", ("-m", "ndcg@3", "-m", "mrr@3")), ("xgb", ("--documents", "20"))):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert run_command(cli, ["show", "trees", str(run_of(folder, model)), "--json", *more]) == 0
+        found[model] = json.loads(said.getvalue())
+    return found
+
+
 class TestTrees:
     @pytest.mark.parametrize("model", ["lgbm", "xgb"])
-    def test_all_trees_give_the_runs_own_numbers(self, folder: Path, ltr: Cli, model: str) -> None:
-        record = load_run(run_of(folder, model)).record
-        code, out, _ = ltr("show", "trees", run_of(folder, model), "-m", "ndcg@3", "-m", "mrr@3", "--json")
-        assert code == 0
-        found = json.loads(out)
+    def test_all_trees_give_the_runs_own_numbers(
+        self, folder: Path, trees: dict[str, Any], model: str
+    ) -> None:
+        record, found = load_run(run_of(folder, model)).record, trees[model]
         assert [cut["rounds"] for cut in found["cuts"]] == list(range(1, (record.best_round or 0) + 1))
         assert found["cuts"][-1]["ndcg@3"] == pytest.approx(record.metrics["ndcg@3"].mean, abs=1e-12)
         assert found["leaves"] == record.n_leaves
         assert found["microseconds_per_row"] > 0
 
-    def test_what_a_list_takes_in_every_runtime_that_is_installed(self, folder: Path, ltr: Cli) -> None:
-        path = run_of(folder, "xgb")
-        code, out, _ = ltr("show", "trees", path, "--json", "--documents", 20)
-        found = json.loads(out)
-        assert (code, found["documents"]) == (0, 20)
+    def test_the_metrics_are_those_that_were_named(self, trees: dict[str, Any]) -> None:
+        assert set(trees["lgbm"]["cuts"][0]) == {"rounds", "ndcg@3", "mrr@3", "p50"}
+        assert set(trees["xgb"]["cuts"][0]) == {"rounds", "ndcg@3", "p50"}
+
+    def test_what_a_list_takes_in_every_runtime_that_is_installed(self, trees: dict[str, Any]) -> None:
+        found = trees["xgb"]
+        assert found["documents"] == 20
         assert all(cut["p50"] > 0 for cut in found["cuts"])
         names = ["xgboost", *(name for name, needs in RUNTIMES.items() if all(map(find_spec, needs)))]
         assert [(one["runtime"], one["documents"]) for one in found["latency"]] == [
@@ -257,7 +286,9 @@ class TestTrees:
 
 
 class TestBudget:
-    def test_with_time_enough_it_is_the_best_cut_of_all(self, folder: Path, ltr: Cli) -> None:
+    def test_with_time_enough_it_is_the_best_cut_of_all(
+        self, folder: Path, ltr: Cli, trees: dict[str, Any]
+    ) -> None:
         code, out, err = ltr("show", "trees", folder / "runs" / "model", "--budget", "60s", "--json")
         found = json.loads(out)
         assert code == 0
@@ -265,9 +296,8 @@ class TestBudget:
         assert found["paired"] is None
         assert (found["metric"], found["budget"], found["documents"]) == ("ndcg@3", "60s", 100)
         assert "note: neural, seed 1 is left out: scores from a file belong to its own rows" in err
-        path = Path(found["best"]["run"])
-        cuts = json.loads(ltr("show", "trees", path, "--json")[1])["cuts"]
-        assert max(cut["ndcg@3"] for cut in cuts) == found["best"]["mean"]
+        model = Path(found["best"]["run"]).name.partition("--")[0]
+        assert max(cut["ndcg@3"] for cut in trees[model]["cuts"]) == found["best"]["mean"]
         assert found["best"]["p99"] >= found["best"]["p50"] > 0
 
     def test_what_is_lost_is_a_paired_difference_with_its_interval(

@@ -12,14 +12,42 @@ pytestmark = pytest.mark.long
 NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 
 
+EXPERIMENT = """
+import lightgbm  # as whoever trains in this notebook has done
+from ltr_harness import run_experiment
+
+result = run_experiment(
+    {
+        "name": "in-a-notebook",
+        "data": {"reader": "synthetic", "n_queries": {"train": 30, "valid": 20, "test": 20}, "n_features": 12},
+        "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
+        "models": {"lgbm": {"ranker": "lightgbm", "objective": "lambdarank"}, "random": {"ranker": "random"}},
+        "report": {"formats": ["json"]},
+    },
+    runs="runs",
+)
+result
+"""
+
+
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def with_experiment(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The notebook with a cell at its end that runs an experiment, executed."""
     nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
     nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(EXPERIMENT))
     folder = tmp_path_factory.mktemp("notebook")
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
+
+
+@pytest.fixture(scope="module")
+def executed(with_experiment: Any) -> Any:
+    """The notebook alone."""
+    import nbformat
+
+    return nbformat.v4.new_notebook(cells=with_experiment.cells[:-1])
 
 
 def shown(notebook: Any, containing: str) -> dict[str, str]:
@@ -47,30 +75,8 @@ def test_nothing_is_printed_that_was_not_asked_for(executed: Any) -> None:
                 assert cell.source.startswith("print("), output.text
 
 
-EXPERIMENT = """
-import lightgbm  # as whoever trains in this notebook has done
-from ltr_harness import run_experiment
-
-result = run_experiment(
-    {
-        "name": "in-a-notebook",
-        "data": {"reader": "synthetic", "n_queries": {"train": 30, "valid": 20, "test": 20}, "n_features": 12},
-        "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
-        "models": {"lgbm": {"ranker": "lightgbm", "objective": "lambdarank"}, "random": {"ranker": "random"}},
-        "report": {"formats": ["json"]},
-    },
-    runs="runs",
-)
-result
-"""
-
-
-def test_an_experiment_says_how_far_it_is_and_the_result_is_a_table(tmp_path: Path) -> None:
-    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EXPERIMENT)])
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = notebook.cells[0].outputs
+def test_an_experiment_says_how_far_it_is_and_the_result_is_a_table(with_experiment: Any) -> None:
+    outputs = with_experiment.cells[-1].outputs
     said = " ".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
     assert "runs: 2 to train" in said.replace("2 runs", "runs")
     assert "[2/2]" in said
