@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -85,6 +84,10 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     start = forkserver.ensure_running
 
     def start_with_all() -> None:
+        server = forkserver._forkserver  # type: ignore[attr-defined]
+        server.set_forkserver_preload(
+            [*server._preload_modules, "distributed", "lightgbm.dask", "xgboost.dask"]
+        )
         with pytest.MonkeyPatch.context() as within:
             within.setenv("PYTHONPATH", before)
             start()
@@ -105,20 +108,6 @@ def _in_this_process() -> None:
     run_experiment.__kwdefaults__["workers"] = 1
     (workers,) = (option for option in command.params if option.name == "workers")
     workers.default = 1
-
-
-@pytest.fixture(scope="module")
-def quick_workers() -> Iterator[None]:
-    """Processes of Dask clusters start as the harness's own do: as copies of one that has loaded everything."""
-    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")  # and fills what is set here
-    import dask
-
-    from ltr_harness.experiment.pool import worker_context
-
-    worker_context()
-    method = "forkserver" if sys.platform == "linux" else "spawn"
-    with dask.config.set({"distributed.worker.multiprocessing-method": method}):
-        yield
 
 
 @pytest.fixture(scope="session")

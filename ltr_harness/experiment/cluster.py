@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,20 @@ from typing import Any
 from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
-from ltr_harness.experiment.pool import isolated
+from ltr_harness.experiment.pool import isolated, worker_context
 from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
 
 CONNECT_WITHIN = 10
 """Seconds a scheduler has to answer."""
 FIRST_WORKER_WITHIN = 60
 """Seconds the first worker has to appear."""
+
+_LOCAL = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Dask's settings of a local cluster. By default two idle workers take a tenth of a core, to watch themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +146,8 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
         UsageError: the processes cannot be started.
     """
     distributed = load_distributed()
-    with isolated(), _loop_without_interrupts() as loop:  # until the end: a worker that dies is replaced
+    # until the end: a worker that dies is replaced
+    with isolated(), _local_settings(), _loop_without_interrupts() as loop:
         try:
             processes = distributed.LocalCluster(
                 loop=loop,
@@ -157,6 +166,19 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
             raise
         with processes, distributed.Client(processes) as client:
             yield _connected(client, f"dask:{n_workers}", n_workers)
+
+
+@contextmanager
+def _local_settings() -> Iterator[None]:
+    """Processes that Dask starts within are, where the platform can, copies of one that has loaded everything."""
+    import dask
+
+    settings: dict[str, Any] = dict(_LOCAL)
+    if sys.platform == "linux":
+        worker_context("distributed")
+        settings["distributed.worker.multiprocessing-method"] = "forkserver"
+    with dask.config.set(settings):
+        yield
 
 
 @contextmanager

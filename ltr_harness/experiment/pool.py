@@ -127,13 +127,17 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def worker_context() -> BaseContext:
-    """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
+def worker_context(*modules: str) -> BaseContext:
+    """What makes processes and queues. Asked for early, workers load on another core while this process reads data.
+
+    Args:
+        modules: that workers need besides what all need, where they are copies of a process that is yet to start.
+    """
     _start_resource_tracker()
     if sys.platform != "linux":
         return Isolated()
     context = Copied()
-    context.set_forkserver_preload(["ltr_harness.experiment.preloaded"])
+    context.set_forkserver_preload(["ltr_harness.experiment.preloaded", *modules])
     _start_forkserver()
     return context
 

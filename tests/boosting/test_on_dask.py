@@ -22,7 +22,7 @@ METRICS = (NDCG(k=10), MRR(k=5), MAP())
 
 
 @pytest.fixture(scope="module")
-def cluster(quick_workers: None) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     with local_cluster(2) as started:
         yield started
 

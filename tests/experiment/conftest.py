@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ltr_harness.experiment.cluster import Cluster
+from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.on_cluster import run_on_cluster
+from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.read import read
+from ltr_harness.experiment.workers import run_here
+from ltr_harness.runs import Run
 from ltr_harness.runs.study import STUDIES, StudyRecord, read_study
 
 if TYPE_CHECKING:
@@ -174,3 +181,27 @@ def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
         name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]
         for name, record in studies(runs).items()
     }
+
+
+def of_session(session: int) -> list[int]:
+    """The processes of a session that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def runs_of(
+    config: dict[str, Any], runs: Path, cluster: Cluster | None = None, progress: Progress | None = None
+) -> list[Run]:
+    """The runs alone, trained here or on a cluster, neither compared nor reported: that takes as long again."""
+    prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
+    tasks, job, progress = prepared.plan.tasks, prepared.job, progress or Progress()
+    job.folder.mkdir(parents=True)
+    trained = run_on_cluster(tasks, job, cluster, progress) if cluster else run_here(tasks, job, progress)
+    return [run for _, run in trained]

@@ -217,20 +217,6 @@ def test_what_changed_in_files_is_named_by_file(from_files: Path, tmp_path: Path
     assert not any("train data" in reason or "test data" in reason for reason in reasons)
 
 
-def test_a_model_trained_across_workers_is_trained_across_as_many(
-    quick_workers: None, tmp_path: Path
-) -> None:
-    from tests.experiment.conftest import SMALL
-
-    params = {"max_depth": 3, "subsample": 0.7}
-    model = {"ranker": "xgboost", "objective": "rank:ndcg", "params": params, "data_parallel": 2}
-    config = {**SMALL, "seeds": [1], "models": {"across": model}}
-    [run] = run_experiment(config, runs=tmp_path, workers="dask:2").runs
-    assert run.record.config["data_parallel"] == 2
-    found = reproduce(run.path)
-    assert found.identical, found
-
-
 def test_what_this_version_does_not_understand_is_no_traceback(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

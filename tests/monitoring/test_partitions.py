@@ -17,6 +17,7 @@ import yaml
 
 from ltr_harness import load_run
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.experiment.cluster import local_cluster
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -37,12 +38,12 @@ CONFIG: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    return SyntheticLog(days=3, queries_per_day=60, users=40, drop=0.8).table()
+    return SyntheticLog(days=3, queries_per_day=30, users=40, drop=0.8).table()
 
 
 @pytest.fixture(scope="module")
 def baseline() -> pa.Table:
-    return SyntheticLog(days=3, queries_per_day=60, users=40, seed=3).table()
+    return SyntheticLog(days=3, queries_per_day=30, users=40, seed=3).table()
 
 
 def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
@@ -59,15 +60,10 @@ def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(quick_workers: None) -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="needs the package dask[distributed]")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-        ) as started,
-        distributed.Client(started) as client,
-    ):
-        yield client
+def cluster() -> Iterator[Any]:
+    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+    with local_cluster(2) as started:
+        yield started.client
 
 
 # What the cluster's own threads and sockets warn of is not ours.
@@ -105,7 +101,7 @@ def test_partitions_give_the_same_result_to_the_bit(
         parquet.write_table(table, source, row_group_size=97)
     elif form == "partitioned":
         source = tmp_path / "by_day"
-        day = pa.array(np.repeat(["1", "2", "3"], 60 * 12))
+        day = pa.array(np.repeat(["1", "2", "3"], 30 * 12))
         pa.dataset.write_dataset(
             table.append_column("day", day), source, format="parquet",
             partitioning=pa.dataset.partitioning(pa.schema([("day", pa.string())]), flavor="hive"),
@@ -117,16 +113,16 @@ def test_partitions_give_the_same_result_to_the_bit(
         )
         source = tmp_path / "parts"
         source.mkdir()
-        for number in range(4):  # 540 rows end in the middle of no query; 541 do
-            pa.csv.write_csv(text.slice(number * 541, 541), source / f"{number}.csv")
-        pa.csv.write_csv(text.slice(4 * 541), source / "4.csv")
+        for number in range(4):  # 264 rows end in the middle of no query; 265 do
+            pa.csv.write_csv(text.slice(number * 265, 265), source / f"{number}.csv")
+        pa.csv.write_csv(text.slice(4 * 265), source / "4.csv")
     else:
         source = table
     alone = monitor(CONFIG, log=source, baseline=baseline)
     small_batches(monkeypatch)
     together = monitor(CONFIG, log=source, baseline=baseline, dask=cluster)
     assert together.to_json() == alone.to_json()
-    assert alone.n_rows == 3 * 60 * 12
+    assert alone.n_rows == 3 * 30 * 12
 
 
 @on_cluster
@@ -140,11 +136,11 @@ def test_a_worker_finds_what_one_process_finds(cluster: Any, table: pa.Table, tm
             monitor(CONFIG, log=frame, dask=dask)
         told.append(str(caught.value))
     assert told[0] == told[1]
-    assert "2 of 2,160 scores are missing" in told[0]
+    assert "2 of 1,080 scores are missing" in told[0]
     nameless = table.to_pandas()
-    nameless.loc[[30, 1500], "request_id"] = None
+    nameless.loc[[30, 900], "request_id"] = None
     for dask in (None, cluster):
-        with pytest.raises(DataError, match=r"2 of 2,160 rows without a query id, such as row 31, row 1501"):
+        with pytest.raises(DataError, match=r"2 of 1,080 rows without a query id, such as row 31, row 901"):
             monitor(CONFIG, log=nameless, dask=dask)
     mixed = table.to_pandas().sample(frac=1, random_state=0)
     with pytest.raises(DataError, match="sort the log by query id"):
@@ -226,7 +222,7 @@ def test_the_last_look_may_lie_in_another_batch(
     few = pa.Table.from_pandas(frame, preserve_index=False)
     config = joined(few, tmp_path, query_id=None, user="user_id", timestamp="ts", window="2d")
     whole = monitor(config, log=few)
-    small_batches(monkeypatch, 60)
+    small_batches(monkeypatch, 120)
     assert monitor(config, log=few).to_json() == whole.to_json()
     assert sum(sum(w.event_rates.values()) for w in whole.windows) > 1
     by_query = monitor(joined(few, tmp_path), log=few)
