@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from ltr_harness.experiment.pool import Isolated, isolated, new_pool, worker_context
+from tests.experiment.conftest import of_session
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 NAMES = (
@@ -41,19 +42,6 @@ def started(config: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=folder
     )
-
-
-def of_session(session: int) -> list[int]:
-    """The processes of a session that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
 
 
 def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
@@ -85,7 +73,7 @@ def test_a_killed_command_leaves_no_process_and_lets_go_of_its_output(
     process = started(path, tmp_path, "--workers", workers, *rounds)
     try:
         assert wait_for(lambda: len(of_session(process.pid)) >= processes, 120)
-        time.sleep(0.5)
+        time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=30)  # ends when nobody holds the other end any more
         assert wait_for(lambda: not of_session(process.pid), 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.read import read
+from tests.experiment.conftest import runs_of
 
 pytestmark = pytest.mark.long
 
@@ -57,48 +59,45 @@ def test_threads_are_in_the_identity_only_where_they_matter(
 def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any], tmp_path: Path) -> None:
     params = {"max_depth": 3, "subsample": 0.7}
     small["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
-    digests = []
-    for workers in (1, 2):
-        result = run_experiment(small, runs=tmp_path / str(workers), workers=workers)
-        assert not result.failures
-        digests.append(
-            {
-                (run.path.name, name): digest
-                for run in result.runs
-                for name, digest in run.record.files.items()
-                if name.startswith("model.") or name.endswith(".parquet")
-            }
-        )
+    in_workers = run_experiment(small, runs=tmp_path / "2", workers=2)
+    assert not in_workers.failures
+    digests = [
+        {
+            (run.path.name, name): digest
+            for run in runs
+            for name, digest in run.record.files.items()
+            if name.startswith("model.") or name.endswith(".parquet")
+        }
+        for runs in (in_workers.runs, runs_of(small, tmp_path / "1"))
+    ]
     assert len(digests[0]) == 4 * 8 + 6  # eight runs; importance comes with the six of trees
     assert digests[0] == digests[1]
 
 
-TRAIN = """
-import sys
-from ltr_harness import run_experiment
-result = run_experiment({
+OMP: dict[str, Any] = {
     "name": "omp",
     "data": {"reader": "synthetic", "n_queries": {"train": 700, "valid": 5, "test": 5}, "n_features": 12},
     "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
     "models": {ranker: {"ranker": ranker, "rounds": 5} for ranker in ("xgboost", "lightgbm")},
     "report": {"formats": ["json"]},
-}, runs=sys.argv[1])
-for run in result.runs:
-    print(run.record.model, run.record.files)
+}
+TRAIN = """
+import json, sys
+from ltr_harness import run_experiment
+result = run_experiment(json.loads(sys.argv[1]), runs=sys.argv[2], workers=1)
+print({run.record.model: run.record.files for run in result.runs})
 """
 
 
 def test_how_busy_the_machine_is_does_not_decide_on_the_threads(tmp_path: Path) -> None:
-    said = []
-    for dynamic in ("false", "true"):
-        command = [sys.executable, "-c", TRAIN, str(tmp_path / dynamic)]
-        environment = {**os.environ, "OMP_DYNAMIC": dynamic}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        said.append(done.stdout)
-    assert said[0].startswith("xgboost {")
-    assert "\nlightgbm {" in said[0]
-    assert said[0] == said[1]
+    command = [sys.executable, "-c", TRAIN, json.dumps(OMP), str(tmp_path / "dynamic")]
+    environment = {**os.environ, "OMP_DYNAMIC": "true"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = run_experiment(OMP, runs=tmp_path / "here", workers=1)
+    files = {run.record.model: run.record.files for run in result.runs}
+    assert list(files) == ["xgboost", "lightgbm"]
+    assert done.stdout == f"{files}\n"
 
 
 def test_the_setting_is_the_callers_again_afterwards() -> None:
