@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,9 +34,6 @@ pytestmark = pytest.mark.long
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 Cli = Callable[..., tuple[int, str, str]]
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 
 
 @pytest.fixture(scope="module")
@@ -254,30 +249,30 @@ def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    if CHROMIUM is None:
-        pytest.skip("needs chromium, for example: apt-get install chromium")
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield launched
-        launched.close()
+def window(browser: Any) -> Iterator[Any]:
+    context = browser.new_context(offline=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def page_of_the_quickstart(result: MonitorResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_monitor_report(result, tmp_path_factory.mktemp("quickstart"))
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_the_page_without_a_network(
-    result: MonitorResult, browser: Any, tmp_path: Path, width: int, scheme: str
+    page_of_the_quickstart: Path, window: Any, width: int, scheme: str
 ) -> None:
-    path = write_monitor_report(result, tmp_path)
-    context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page, address = window, page_of_the_quickstart.as_uri()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
     said: list[str] = []
-    page = context.new_page()
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.extend([request.url] if request.url != path.as_uri() else []))
-    page.goto(path.as_uri())
+    page.on("request", lambda request: said.extend([request.url] if request.url != address else []))
+    page.goto(address)
     drawn = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot svg').length"
     end = time.monotonic() + 30
     while not page.evaluate(drawn):
@@ -292,23 +287,21 @@ def test_the_page_without_a_network(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".hidden-right #table-windows").count() == 1  # wider than the page, and says so
     assert [line for line in said if not line.startswith("data:")] == []
-    context.close()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_first_screen_says_that_nothing_moved(browser: Any, tmp_path: Path) -> None:
+def test_the_first_screen_says_that_nothing_moved(window: Any, tmp_path: Path) -> None:
     config = load_monitor_config(CONFIGS / "monitor_quickstart.yaml", ("slices.features=false",))
     quiet = monitor(config, log=SyntheticLog(seed=3, start="2026-01-19", days=14))
     assert quiet.healthy
     path = write_monitor_report(quiet, tmp_path)
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
+    page = window
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(path.as_uri())
     lead = page.locator("#verdict .lead")
     assert lead.bounding_box()["y"] < 900
     assert "ndcg@10 did not measurably change" in lead.inner_text()
     assert page.locator("header").get_by_text("healthy").count() == 1
-    context.close()
 
 
 def test_the_configuration_in_the_documentation_is_one() -> None:

@@ -14,7 +14,7 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.result import Entrant
-from ltr_harness.report import ReportData
+from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.stored import stored_data
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
 
@@ -219,6 +219,23 @@ def hostile_names() -> list[str]:
 def data() -> ReportData:
     """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant documents."""
     return made()
+
+
+@pytest.fixture(scope="session")
+def written(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a whole report, for tests that only read it."""
+    return write_report(build_report(data), tmp_path_factory.mktemp("written") / "report").parent
+
+
+@pytest.fixture(scope="session")
+def hostile() -> ReportData:
+    """Names, titles, errors and configuration as unfriendly as data can be."""
+    return made(
+        entrants=[entrant(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
+        title=HOSTILE[1],
+        failures=[record(HOSTILE[0], error=HOSTILE[1] + "\n" + HOSTILE[6])],
+        draws=200,
+    )
 
 
 SMALL: dict[str, Any] = {

@@ -62,19 +62,8 @@ def page(text: str) -> Page:
 
 
 @pytest.fixture(scope="module")
-def hostile_text(
-    make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
-    make_record: Callable[..., object],
-    hostile_names: list[str],
-) -> str:
-    """Names, titles, errors and configuration as unfriendly as data can be."""
-    data = make_data(
-        entrants=[make_entrant(name, 0.01 * at) for at, name in enumerate(hostile_names)],
-        title=hostile_names[1],
-        failures=[make_record(hostile_names[0], error=hostile_names[1] + "\n" + hostile_names[6])],
-    )
-    return html.render(build_report(data))
+def hostile_text(hostile: ReportData) -> str:
+    return html.render(build_report(hostile))
 
 
 @pytest.mark.long
