@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from operator import is_
 from typing import Any, ClassVar, Literal
 
 from ltr_harness.numbers import none_if_undefined
@@ -313,19 +314,30 @@ def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
                 yield from walk(inside, page=page)
 
 
+_NUMBERS, _SEQUENCES = (int, float), (list, tuple)  # a union is made anew for each of many thousand values
+
+
 def shown(value: Any) -> Any:
     """The same text, block or spec with every control character in it as an escape."""
-    if value is None or isinstance(value, int | float):
-        return value
     if isinstance(value, str):
         return printable(value, lines=True)
+    if value is None or isinstance(value, _NUMBERS):
+        return value
+    if isinstance(value, _SEQUENCES):
+        parts = [shown(part) for part in value]
+        return value if all(map(is_, parts, value)) else type(value)(parts)
     if isinstance(value, Mapping):
         return {shown(key): shown(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(shown(part) for part in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{one.name: shown(getattr(value, one.name)) for one in fields(value)})
+        held = [(name, getattr(value, name)) for name in _field_names(type(value))]
+        changed = {name: now for name, before in held if (now := shown(before)) is not before}
+        return replace(value, **changed) if changed else value
     return value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ltr_harness.report.blocks import (
     Badge,
@@ -46,8 +45,7 @@ log = logging.getLogger(__name__)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-@dataclass(frozen=True)
-class CellView:
+class CellView(NamedTuple):
     """A cell as the template needs it."""
 
     kind: str  # "value", "model", "badge", "link"
@@ -61,6 +59,12 @@ class CellView:
     colour: str = ""
     note: str = ""
     href: str = ""
+    numeric: bool = False
+
+    @property
+    def bare(self) -> bool:
+        """Whether its text is all there is to it."""
+        return self.kind == "value" and not (self.around or self.mark or self.best or self.code)
 
 
 def render(report: Report) -> str:
@@ -138,16 +142,18 @@ def footer_views(table: Table) -> list[list[str]]:
 
 def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
     column = table.columns[at]
-    value = sort_value(cell)
+    numeric, value = column.numeric, sort_value(cell)
     sort = "" if value is None else str(value)
-    text = cell_text(cell, column.format)
     match cell:
         case ModelName(name=name, colour=colour, note=note):
-            return CellView("model", name, sort=sort, best=best, colour=colour_of(colour), note=note)
-        case Badge(tone=tone):
-            return CellView("badge", text, sort=sort, tone=tone)
-        case Link(href=href):
-            return CellView("link", text, sort=sort, href=href)
+            colour_text = colour_of(colour)
+            return CellView(
+                "model", name, sort=sort, best=best, colour=colour_text, note=note, numeric=numeric
+            )
+        case Badge(text=text, tone=tone):
+            return CellView("badge", text, sort=sort, tone=tone, numeric=numeric)
+        case Link(text=text, href=href):
+            return CellView("link", text, sort=sort, href=href, numeric=numeric)
         case Estimate():
             signed = column.format == "difference"
             return CellView(
@@ -157,10 +163,14 @@ def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
                 mark=cell.mark,
                 sort=sort,
                 best=best,
+                numeric=numeric,
             )
         case _:
-            shown = _minus(text) if column.numeric else text
-            return CellView("value", shown, sort=sort, best=best, code=column.format == "code")
+            text = cell_text(cell, column.format)
+            shown = _minus(text) if numeric else text
+            return CellView(
+                "value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric
+            )
 
 
 def _minus(text: str) -> str:
