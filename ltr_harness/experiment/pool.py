@@ -13,9 +13,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -127,18 +129,20 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def worker_context(*modules: str) -> BaseContext:
+def worker_context(*modules: str, load_here: bool = False) -> BaseContext:
     """What makes processes and queues. Asked for early, workers load on another core while this process reads data.
 
     Args:
         modules: that workers need besides what all need, where they are copies of a process that is yet to start.
+        load_here: load what all need in this process, if it can still be copied, and make workers copies of it: where
+            it needs the same, a second of work is done once instead of twice.
     """
     _start_resource_tracker()
     if sys.platform != "linux":
         return Isolated()
     context = Copied()
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded", *modules])
-    _start_forkserver()
+    _start_forkserver(load_here and _can_be_copied())
     return context
 
 
@@ -151,19 +155,61 @@ def _start_resource_tracker() -> None:
             resource_tracker.ensure_running()
 
 
-def _start_forkserver() -> None:
+def _start_forkserver(from_here: bool) -> None:
     """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it.
 
     A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
     """
     from multiprocessing import forkserver
 
+    if from_here:
+        from ltr_harness.experiment.loading import load_all
+
+        load_all()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with isolated():
+        with isolated(), _copying() if from_here else nullcontext():
             forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _can_be_copied() -> bool:
+    """Whether this process has no threads that its copy would lack and wait for: of its own, or of a booster."""
+    return threading.active_count() == 1 and sys.modules.keys().isdisjoint(("lightgbm", "xgboost"))
+
+
+@contextmanager
+def _copying() -> Iterator[None]:
+    """What multiprocessing starts within as a new Python is a copy of this process that executes the same."""
+    from multiprocessing import util
+
+    new = util.spawnv_passfds
+    util.spawnv_passfds = _fork_passfds  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        util.spawnv_passfds = new
+
+
+def _fork_passfds(_: object, arguments: Sequence[str], passed: Collection[int]) -> int:
+    """`multiprocessing.util.spawnv_passfds` of a ``python -c``, without a new Python."""
+    from multiprocessing import forkserver
+
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # or every copy would say again what it has in hand
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the threads of NumPy's BLAS are made anew
+        pid = os.fork()
+    if pid:
+        return pid
+    try:
+        for before, after in pairwise([2, *sorted(passed), os.sysconf("SC_OPEN_MAX")]):
+            os.closerange(before + 1, after)
+        forkserver._forkserver.__init__()  # type: ignore[misc]  # the owner's is being started
+        exec(arguments[-1], {})
+    finally:
+        os._exit(0)
 
 
 def refuse_in_worker() -> None:

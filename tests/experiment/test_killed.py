@@ -124,9 +124,9 @@ def test_ctrl_c_in_a_terminal_while_workers_load_is_answered_once(small_file: Pa
     process = start(small_file, tmp_path, *MINUTES)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
-    def loading() -> bool:
+    def loading() -> bool:  # what the workers will be copies of: the command itself
         own = children.read_text().split()
-        return any(b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in own)
+        return any(b"resource_tracker" in Path(f"/proc/{child}/cmdline").read_bytes() for child in own)
 
     until = time.monotonic() + 60
     while not loading() and time.monotonic() < until:

@@ -98,7 +98,7 @@ def command(
     _refuse_beside_final(final, {"--json": as_json, "--dry-run": dry_run})
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
-        worker_context()
+        worker_context(load_here=True)
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.cluster import chosen_cluster
     from ltr_harness.experiment.experiment import prepare, run_prepared
