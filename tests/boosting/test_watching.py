@@ -12,7 +12,7 @@ import pytest
 from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Watching
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR
 
@@ -133,3 +133,27 @@ def test_what_is_pickled_takes_its_sets_along() -> None:
 def test_a_value_that_belongs_to_no_metric_is_not_dropped() -> None:
     with pytest.raises(ValueError, match="longer"):
         watching().record(1, 1, {"valid": [0.5, 0.25]})
+
+
+def test_of_several_sets_one_is_named_to_stop_on() -> None:
+    sets = {"one": FEATURES, "other": FEATURES}
+    judgments = dict.fromkeys(sets, JUDGMENTS["valid"])
+    stops = Watching("mrr", data=sets, judgments=judgments, stop_on="other", patience=1)
+    stops.begin()
+    rounds = [{"one": [0.5], "other": [0.75]}, {"one": [0.75], "other": [0.5]}]
+    assert [stops.record(at, at, values) for at, values in enumerate(rounds, start=1)] == [False, True]
+    assert (stops.best_round, stops.best_value) == (1, 0.75)
+    with pytest.raises(
+        UsageError, match=r"several sets are watched \(one, other\) and none is named to stop on"
+    ):
+        Watching("mrr", data=sets)
+    with pytest.raises(UsageError, match="stop_on is a int; expected the name of a watched set"):
+        Watching("mrr", data=sets, stop_on=2)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="stop_on='an other' is not a watched set; did you mean 'other'"):
+        Watching("mrr", data=sets, stop_on="an other")
+    Watching("mrr", data=sets, patience=None)  # stops on none
+
+
+def test_a_metric_given_twice_is_refused() -> None:
+    with pytest.raises(MetricError, match=r"given more than once: mrr$"):
+        Watching("mrr", "map", MRR())
