@@ -1,0 +1,115 @@
+"""Human labels of twenty queries beside cheap ones of sixty, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison.cheap_labels import Agreement, CheapLabels, GradeAgreement, with_cheap_labels
+from ltr_harness.errors import NotComparableError, UsageError
+
+HUMAN, ALL = 20, 60
+NOTHING = Agreement(0, float("nan"), ())
+SIDES = np.where(np.arange(ALL) % 2, 1.0, -1.0)  # of no mean and no skewness
+# Means .1 and .2 at standard errors s / sqrt(19): t = 2.27 and 200, p = .035 and next to nothing.
+CLOSE, CLEAR = 0.1 + 0.1 * np.sqrt(19) / 2.27 * SIDES, 0.2 + 0.001 * np.sqrt(19) * SIDES
+
+
+def entrant(name: str, values: NDArray[np.float64]) -> Entrant:
+    ids = np.array([f"q{at}" for at in range(values.size)])
+    return Entrant(name, ids, {"mrr": values[np.newaxis, :]}, ("1",), {"mrr": True})
+
+
+def models(n: int, **differences: NDArray[np.float64]) -> list[Entrant]:
+    return [
+        entrant("base", np.full(n, 0.5)),
+        *(entrant(name, 0.5 + d[:n]) for name, d in differences.items()),
+    ]
+
+
+def by_human_labels(**options: object) -> Comparison:
+    return compare(*models(HUMAN, close=CLOSE, clear=CLEAR), **options)
+
+
+def together(comparison: Comparison, **cheap: NDArray[np.float64]) -> CheapLabels:
+    return with_cheap_labels(comparison, models(ALL, **cheap), NOTHING)
+
+
+def test_cheap_labels_that_tell_nothing_leave_the_human_ones() -> None:
+    found = together(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL))
+    assert (found.metric, found.baseline, found.n_human, found.n_cheap) == ("mrr", "base", 20, 40)
+    clear, close = found.pairs
+    assert (clear.model, close.model) == ("clear", "close")
+    assert (close.weight, close.queries_saved) == (0.0, 0.0)
+    assert (close.difference, close.human_difference) == pytest.approx((0.1, 0.1))
+    # Holm's second step finds what the interval of the first, at 97.5 %, does not exclude: it ends at 0
+    assert 0.025 < close.p == close.p_corrected < 0.05
+    assert (close.ci_low, close.verdict) == (0.0, "better")
+    assert close.ci_high == pytest.approx(0.1 + 2.433 * 0.1 / 2.27, abs=1e-4)
+    assert (clear.verdict, clear.human_verdict) == ("better", "better")
+
+
+def test_intervals_each_by_itself() -> None:
+    plain = by_human_labels(test="t", interval="t", correction="none")
+    found = together(plain, close=np.zeros(ALL), clear=np.zeros(ALL))
+    close = found.pairs[1]
+    assert close.p == close.p_corrected == pytest.approx(0.035, abs=5e-4)
+    assert (close.ci_low, close.ci_high) == pytest.approx(
+        (0.1 - 2.093 * 0.1 / 2.27, 0.1 + 2.093 * 0.1 / 2.27), abs=1e-4
+    )
+
+
+def test_cheap_labels_that_tell_all_add_what_the_other_queries_say() -> None:
+    rest = np.where(np.arange(ALL) < HUMAN, CLOSE, CLOSE + 0.15)
+    found = together(by_human_labels(), close=rest, clear=CLEAR)
+    close = found.pairs[1]
+    assert close.weight == pytest.approx(1 / (1 + 20 / 40))
+    assert close.difference == pytest.approx(0.1 + 0.15 * 2 / 3)
+    assert close.queries_saved == pytest.approx(40, rel=0.1)  # as many as have the cheap labels alone
+    worse = together(by_human_labels(), close=-rest, clear=-CLEAR)
+    assert worse.pairs[1].difference == pytest.approx(
+        close.difference
+    )  # cheap labels that say the contrary tell all
+
+
+def test_what_is_said() -> None:
+    said = together(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL)).lines()
+    assert said[0].startswith(
+        "clear is better than base at mrr by human and cheap labels together: +0.2000 ("
+    )
+    assert (
+        "over 20 queries with human labels and 40 with cheap ones alone, which say as much as 0 more"
+        in said[0]
+    )
+    assert said[2:] == ["no row has both a human and a cheap label"]
+    agreement = Agreement(5, 0.5, (GradeAgreement(0.0, 4, 0.75, 0.25), GradeAgreement(1.0, 1, 0.0, 0.0)))
+    assert str(agreement) == (
+        "cheap and human labels agree with kappa 0.50 over 5 rows; by human grade 0: 75% the same, mean 0.25 (4); "
+        "1: 0% the same, mean 0.00 (1)"
+    )
+
+
+def test_one_model_alone_has_nothing_to_be_told() -> None:
+    found = with_cheap_labels(compare(*models(HUMAN)), models(ALL), NOTHING)
+    assert (found.pairs, found.n_human, found.n_cheap) == ((), 20, 40)
+
+
+def test_queries_without_cheap_labels_are_refused() -> None:
+    with pytest.raises(
+        NotComparableError, match=r"2 queries of 20 with human labels without any, such as 'q18'"
+    ):
+        with_cheap_labels(by_human_labels(), models(18, close=CLOSE, clear=CLEAR), NOTHING)
+
+
+def test_methods_that_this_is_not_known_for_are_named_at_once() -> None:
+    comparison = by_human_labels(test="permutation", correction="max-t", interval="bca", margin=0.1)
+    with pytest.raises(UsageError) as raised:
+        together(comparison, close=CLOSE, clear=CLEAR)
+    assert [problem.place for problem in raised.value.problems] == [
+        "test",
+        "correction",
+        "interval",
+        "margin",
+    ]
