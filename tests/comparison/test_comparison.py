@@ -238,6 +238,12 @@ class TestByHand:
         turned = {"better": "worse", "worse": "better"}.get(word, word)
         assert verdict_of(p, low, high, False, Method(margin=margin), 0.0) == turned
 
+    @pytest.mark.parametrize(("p", "word"), [(0.0499, "equivalent"), (None, "not distinguishable")])
+    def test_equivalence_is_proven_below_the_level_alone(self, p: float | None, word: str) -> None:
+        method = Method(margin=0.02)
+        p_equivalence = method.alpha if p is None else p
+        assert verdict_of(0.5, -0.01, 0.01, True, method, p_equivalence) == word
+
 
 class TestMethodIsFollowed:
     """Every number is that of the function which computes it, called with the choices made."""
@@ -743,6 +749,16 @@ class TestUndefinedOnDifferentQueries:
             "ndcg@10 is undefined for 0 to 40 queries depending on the model; each pair is compared over the queries "
             f"defined for both: picky {pair.model_mean:.4f} against {pair.other_mean:.4f} over 60"
         ) in result.notes
+
+    @pytest.mark.parametrize(("rivals", "rest"), [("bcdef", ""), ("bcdefg", " and 1 more")])
+    def test_the_means_of_five_models_are_said_and_the_others_counted(self, rivals: str, rest: str) -> None:
+        values = np.arange(4) / 4
+        frames = {name: table(range(4), ndcg_10=values) for name in "a" + rivals}
+        for name in rivals:
+            frames[name].loc[0, "ndcg@10"] = np.nan
+        (note, *_) = compare(frames, test="t", interval="t").notes
+        said = ", ".join(f"{name} 0.5000 against 0.5000 over 3" for name in "bcdef")
+        assert note.endswith(f"queries defined for both: {said}{rest}")
 
     def test_as_many_but_other_queries_are_seen_too(self) -> None:
         first, last = np.arange(10) / 10, np.arange(10) / 10

@@ -139,6 +139,20 @@ def test_the_same_run_twice_counts_once(write_run: WriteRun) -> None:
     assert notes == ["m: seed 1 was given twice and counts once"]
 
 
+@pytest.mark.parametrize(("ids", "labels"), [([1, 2], "others"), ([1, 3], "labels")])
+def test_seeds_are_tested_on_the_same_queries_and_labels(
+    write_run: WriteRun, ids: list[int], labels: str
+) -> None:
+    runs = [
+        write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), seed=1),
+        write_run("m", table(ids, ndcg_10=[0.1, 0.3]), seed=2, labels=labels),
+    ]
+    with pytest.raises(
+        NotComparableError, match="m: seed 2 was tested on other queries or labels than seed 1"
+    ):
+        entrants_from_runs(runs)
+
+
 @pytest.mark.long
 def test_contradictions_within_a_model_are_refused_together(write_run: WriteRun) -> None:
     runs = [

@@ -50,6 +50,9 @@ def test_rows_of_nobody_count_for_nobody() -> None:
     shared = pd.DataFrame({"session_id": ["s"] * 3, "team": ["a", "b", None], "click": [0, 1, 5]})
     assert interleaved(shared).wins == (0, 1)
     assert np.isnan(interleaved(shared.assign(click=0)).share)
+    undecided = interleaved(shared.assign(click=0))
+    assert (undecided.wins, undecided.ties) == ((0, 0), 1)
+    assert (undecided.low, undecided.high, undecided.p) == (0.0, 1.0, 1.0)
 
 
 @pytest.mark.long

@@ -74,6 +74,17 @@ def test_a_model_may_differ_from_its_neighbour_alone() -> None:
     assert _shared(alike) == [("a",), ("b",), ("a", "b")]
 
 
+def test_no_pair_that_is_alike_is_without_a_letter_where_no_three_are() -> None:
+    """Each differs from one alone: four pairs, four letters."""
+    alike = [
+        [True, True, True, False],
+        [True, True, False, True],
+        [True, False, True, True],
+        [False, True, True, True],
+    ]
+    assert _shared(alike) == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_near_variants_beside_rankers_of_another_kind(runs: int) -> None:

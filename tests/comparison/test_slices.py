@@ -39,6 +39,11 @@ def test_head_is_half_of_the_traffic() -> None:
         "tail, below 4": 2,
         "missing": 2,
     }
+    # four queries of 4 have more traffic than the one of 5 before them
+    assert labels({"traffic": np.array([5, 4, 4, 4, 4, 1])}) == {
+        "head, from 4: half of the traffic": 5,
+        "tail, below 4": 1,
+    }
     assert labels({"searches": np.full(4, 5.0)}) == {}  # all of it is head
 
 

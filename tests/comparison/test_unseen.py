@@ -75,3 +75,20 @@ def test_lopsided_differences_are_said_whatever_the_verdict() -> None:
     d = np.r_[np.full(58, -0.01), 0.9, 0.8]
     assert any("lopsided" in note and "not for what they lack" in note for note in against_base(d).notes)
     assert any("too optimistic" in note for note in against_base(d, test="t").notes)
+
+
+def test_a_model_without_values_keeps_no_other_from_being_shaky() -> None:
+    base, query = np.linspace(0, 1, 60), np.arange(60).astype(str)
+    worse = base + np.random.default_rng(1).normal(0, 0.1, 60) - 0.06
+    values = {"base": base, "none": np.full(60, np.nan), "worse": worse}
+    found = compare({name: pd.DataFrame({"query_id": query, "mrr": own}) for name, own in values.items()})
+    assert any(note.startswith("worse: 60 queries may hold none") for note in found.notes)
+
+
+def test_what_is_left_of_the_margin_is_what_rare_queries_could_use_up() -> None:
+    """Equivalent within .02 at a difference of .005: .015 is left, of 60 queries divided by 1 - .05 ** (1 / 60)."""
+    found = against_base(np.tile([0.006, 0.004], 30), margin=0.02, test="t", interval="t")
+    assert found.paired("new").verdict == "equivalent"
+    (note,) = (note for note in found.notes if note.startswith("new: 60 queries may hold none"))
+    least = 0.015 / (1 - 0.05 ** (1 / 60))
+    assert f"were such queries to differ by {least:.2g} the other way, the verdict would not hold" in note

@@ -345,6 +345,7 @@ def test_what_a_swap_of_rows_is_worth_to_q() -> None:
     """Of the grades 2 0 1 and 1 0: gains of the ideal list 2 3 3 and 1 1, and two and one relevant documents."""
     judgments = Judgments.checked(np.array([2.0, 0, 1, 1, 0]), QueryGroups.from_sizes([3, 2]))
     change = parse_metric("q").swap_change(judgments)
+    assert change.per_query
     assert change.worth.tolist() == [2, 0, 1, 1, 0]
     assert change.scale.tolist() == [1 / 2, 1]
     assert change.rank_worth.tolist() == [1 / (2 + 1), 1 / (3 + 2), 1 / (3 + 3), 1 / (1 + 1), 1 / (1 + 2)]

@@ -72,3 +72,15 @@ def test_lines_break_at_quantiles_and_nowhere_beyond_the_range() -> None:
     assert columns[1] == pytest.approx([0.5, 0.5 - np.maximum(reference - 50, 0).mean() / 100])
     assert not columns[2:].any()
     assert hinges(reference, reference, 2).mean(axis=0) == pytest.approx([0, 0], abs=1e-12)
+
+
+def test_a_single_degree_of_freedom_is_one() -> None:
+    """Three values and one slope, which is 0: off by -1/3, 2/3, -1/3, widened by the root of 3 / 1."""
+    fit = Regression.of(np.array([0.0, 1.0, 0.0]), np.array([[-1.0], [0.0], [1.0]]))
+    assert fit.slopes == pytest.approx([0.0])
+    assert fit.residuals == pytest.approx(np.array([-1, 2, -1]) / 3 * np.sqrt(3))
+
+
+def test_one_key_alone_has_no_effect() -> None:
+    fit = KeyEffects.of(np.array([0.0, 0.5, 0.25]), np.array([1, 1, 1]), 3)
+    assert (fit.effects.tolist(), fit.of_others.tolist(), fit.noise.tolist()) == ([0] * 3, [0] * 3, [0] * 3)

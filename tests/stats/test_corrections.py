@@ -206,3 +206,11 @@ def test_simultaneous_intervals_cover_together() -> None:
         covered += bool(np.all((found.low <= 0.3) & (found.high >= 0.3)))
     assert covered / 300 >= 0.91
     assert np.mean(paired_t_p(rng.normal(0, 1, size=(60, 300))) < 0.05) < 0.1
+
+
+def test_columns_without_any_difference_take_nothing_from_the_others() -> None:
+    d = np.array([0.25, 0.5, 0.25, 0.75, 0.5, -0.25, 0.5, 0.25])[:, None]
+    alone, beside = max_t(d), max_t(np.hstack([d, np.zeros((8, 1))]))
+    assert 0 < alone.p[0] < 0.05
+    assert beside.p.tolist() == [alone.p[0], 1.0]
+    assert beside.low[0] == alone.low[0]

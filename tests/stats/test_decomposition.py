@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from ltr_harness.stats.decomposition import decompose
 from ltr_harness.stats.moments import Floats
@@ -171,3 +174,16 @@ def test_the_error_of_within_by_moving_one_query_after_the_other() -> None:
     found = decompose(Sample(values), cells, Sample(other_values), other_cells)
     assert found.within.value == pytest.approx(at)
     assert found.within.error == pytest.approx(np.sqrt(sum(squares)), rel=1e-4)
+
+
+def test_chance_is_that_of_every_order() -> None:
+    """All 4! 3! orders: their mean and variance are known exactly, and a normal distribution is laid over them."""
+    values, cells = np.array([0.1, 0.4, 0.5, 0.9]), np.array([0, 0, 1, 1])
+    other, other_cells = np.array([0.2, 0.3, 0.8]), np.array([0, 1, 1])
+    found = decompose(Sample(values), cells, Sample(other), other_cells)
+    by_order = [
+        decompose(Sample(values[list(one)]), cells, Sample(other[list(two)]), other_cells).mix.value
+        for one, two in product(permutations(range(4)), permutations(range(3)))
+    ]
+    off = abs(found.mix.value - np.mean(by_order)) / np.std(by_order)
+    assert found.mix_chance == pytest.approx(2 * ndtr(-off))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ltr_harness.stats.corrections import holm
-from ltr_harness.stats.families import Outcome, outcomes
+from ltr_harness.stats.families import Outcome, of_one_sign, outcomes
 from ltr_harness.stats.method import Method
 
 SD = 0.1
@@ -103,3 +104,31 @@ def test_undefined_columns_are_no_members() -> None:
     assert np.isnan([with_it.p[1], with_it.p_corrected[1], with_it.low[1]]).all()
     assert with_it.p_corrected[[0, 2]].tolist() == without.p_corrected.tolist()
     assert with_it.detectable[[0, 2]] == pytest.approx(without.detectable)
+
+
+def test_intervals_end_at_zero_where_a_later_step_found_a_difference() -> None:
+    low, high = of_one_sign(
+        np.array([-1.0, -3.0, -1.0, 1.0, -2.0]),
+        np.array([3.0, 1.0, 3.0, 2.0, 2.0]),
+        np.array([True, True, False, True, True]),
+    )
+    assert low.tolist() == [0, -3, -1, 1, -2]
+    assert high.tolist() == [3, 0, 3, 2, 2]
+
+
+def test_a_family_that_the_draws_are_enough_for_is_not_drawn_again() -> None:
+    d = 0.5 + np.random.default_rng(1).normal(0, 0.1, (40, 1))
+    few = Method(test="permutation", draws=200, interval="t")
+    assert family(d, few).p.tolist() == [1 / 201]
+    assert family(d, Method(test="permutation", draws=100, interval="t", confidence=0.99)).p.tolist() == [
+        1 / 201
+    ]
+
+
+def test_intervals_hold_together_or_each_by_itself() -> None:
+    """Of two alike columns, at 97.5 % where they are simultaneous and at 95 % where they are not."""
+    d = np.tile(np.where(np.arange(200) % 2, 1.0, -1.0)[:, None], 2)
+    error = 1 / np.sqrt(199)
+    for correction, quantile in (("holm", stats.t.ppf(0.9875, 199)), ("none", stats.t.ppf(0.975, 199))):
+        found = family(d, Method(correction=correction, draws=2000))
+        assert found.high == pytest.approx(np.full(2, quantile * error), rel=0.04)

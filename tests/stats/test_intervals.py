@@ -135,3 +135,15 @@ def test_bootstrap_interval_covers(method: str) -> None:
     d = np.random.default_rng(12).normal(0.02, 0.2, size=(200, 2000))
     low, high = bootstrap_interval(d, method=method, draws=10_000)  # type: ignore[arg-type]
     assert 0.935 <= np.mean((low <= 0.02) & (high >= 0.02)) <= 0.965
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_share_of_no_resample_or_of_all_is_half_of_one(sign: int) -> None:
+    values = sign * np.array([0.0] * 19 + [1.0])
+    drawn = {seed: bootstrap_means(values[:, None], 3, seed)[:, 0] for seed in range(60)}
+    seed = next(seed for seed, means in drawn.items() if (sign * means < sign * values.mean()).all())
+    z0 = sign * stats.norm.ppf(1 - 0.5 / 3)
+    a = sign * stats.skew(values * sign, bias=False) / (6 * np.sqrt(20))
+    shares = [stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z))) for z in stats.norm.ppf([0.025, 0.975])]
+    low, high = bootstrap_interval(values, draws=3, seed=seed)
+    assert [float(low), float(high)] == pytest.approx(np.quantile(drawn[seed], shares), abs=1e-12)

@@ -321,3 +321,8 @@ class TestLevel:
         d = np.where(rng.random((n, 4000)) < 0.6, 0.0, rng.exponential(1, (n, 4000))) - 0.4
         rejected = np.mean(sign_flip_p(d, draws=2_000) < 0.05)
         assert 0.06 < rejected < 0.12
+
+
+def test_two_differences_have_one_degree_of_freedom() -> None:
+    """.1 and .3: t = .2 / .1 of Cauchy's distribution."""
+    assert float(paired_t_p(np.array([0.1, 0.3]))) == pytest.approx(1 - 2 / np.pi * np.arctan(2))

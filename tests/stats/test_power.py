@@ -243,3 +243,21 @@ def test_sessions_and_arms() -> None:
     assert units is not None
     one, other = rng.normal(0.25, 1, (4000, units)), rng.normal(0, 1, (4000, units))
     assert np.mean(stats.ttest_ind(one, other, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.02)
+
+
+def test_how_many_errors_a_lopsided_difference_takes() -> None:
+    """c - Z (1 - a c / 2) with Z = -z + a (z**2 - 1) / 6; a is the skewness over the root of n, and at most .1."""
+    c, z = stats.t.ppf(0.975, 99), stats.norm.ppf(0.9)
+    for skewness, a in ((-0.8, -0.08), (0.5, 0.05), (3.0, 0.1)):
+        spread = Spread(variance=0.04, n=100, skewness=skewness, adjusted=frozenset({False}))
+        expected = c - (-z + a * (z**2 - 1) / 6) * (1 - a * c / 2)
+        assert spread.detectable(100, alpha=0.05, power=0.9) == pytest.approx(0.02 * expected)
+
+
+def test_just_as_many_draws_as_are_there_are_enough() -> None:
+    components = VarianceComponents(0.01, 100, 0.01, (1e-5,), (1e-4,), (3,))
+    spread = Spread(variance=0.01 + 1e-4 / 3, n=100, seeds=components)
+    most = spread.needed(0.01, alpha=0.05, power=0.8, seeds=6)
+    assert most is not None
+    assert spread.seeds_needed(0.01, most, alpha=0.05, power=0.8) == 6
+    assert spread.seeds_needed(0.01, most - 1, alpha=0.05, power=0.8) == 7

@@ -96,3 +96,20 @@ def test_intervals_cover_in_every_world(kind: str, together: float, n: int, rest
     assert held > (0.89 if n == 50 and "ties" in kind else 0.92 if n == 50 else 0.935)
     assert held < 0.965
     assert together or most < 1.02
+
+
+def test_freedom_and_worth_by_their_formulas() -> None:
+    sound, cheap, rest = (
+        np.array([0.0, 1.0, 2.0, 5.0]),
+        np.array([0.0, 1.0, 3.0, 4.0]),
+        np.array([1.0, 3.0, 8.0]),
+    )
+    found = powered_mean(sound, cheap, rest)
+    weight = np.cov(sound, cheap)[0, 1] / cheap.var(ddof=1) / (1 + 4 / 3)
+    left = sound - sound.mean() - weight * (cheap - cheap.mean())
+    own, others = (left**2).sum() / 2 / 4, weight**2 * rest.var(ddof=1) / 3
+    assert found.weight == pytest.approx(weight)
+    assert found.freedom == pytest.approx((own + others) ** 2 / (own**2 / 2 + others**2 / 2))
+    assert found.alone == pytest.approx(sound.std(ddof=1) / 2)
+    assert found.worth == pytest.approx(4 * found.alone**2 / (own + others))
+    assert powered_mean(sound, cheap, rest[:2]).weight == pytest.approx(weight * (1 + 4 / 3) / (1 + 4 / 2))
