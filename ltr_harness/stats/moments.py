@@ -45,14 +45,19 @@ def moments(values: Floats) -> Moments:
     """
     defined = ~np.isnan(values)
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
+    whole = bool(defined.all())
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.asarray(np.where(defined, values, 0.0).sum(axis=0) / n)
-        off = np.where(defined, values - mean, 0.0)
-        constant = np.where(defined, values, -np.inf).max(axis=0, initial=-np.inf) == np.where(
-            defined, values, np.inf
-        ).min(axis=0, initial=np.inf)
-        off = np.where(constant, 0.0, off)
-        square = (off**2).sum(axis=0)
+        mean = np.asarray((values if whole else np.where(defined, values, 0.0)).sum(axis=0) / n)
+        off = values - mean
+        if not whole:
+            off[~defined] = 0.0
+        highest = np.fmax.reduce(values, axis=0, initial=-np.inf)
+        constant = np.asarray(highest == np.fmin.reduce(values, axis=0, initial=np.inf))
+        if constant.any():
+            off[:, constant] = 0.0
+        squares = off * off
+        square = squares.sum(axis=0)
         sd = np.where(n > 1, np.sqrt(square / (n - 1)), np.nan)
-        skewness = np.where(square > 0, ((off**3).sum(axis=0) / n) / (square / n) ** 1.5, 0.0)
+        cubes = np.multiply(squares, off, out=squares)
+        skewness = np.where(square > 0, (cubes.sum(axis=0) / n) / (square / n) ** 1.5, 0.0)
     return Moments(n, mean, sd, np.where(n > 1, skewness, np.nan))

@@ -9,6 +9,7 @@ from ltr_harness.stats.resampling import (
     all_flipped_sums,
     bootstrap_means,
     flipped_sums,
+    half_of_flipped_sums,
     on_grid,
     slack,
     uniform_below,
@@ -23,7 +24,7 @@ def test_each_resample_takes_whole_words_of_the_stream() -> None:
     assert uniform_below(np.random.PCG64(7), 10, 2, 3).tolist() == wanted
 
 
-@pytest.mark.parametrize(("n", "words"), [(40, 1), (64, 1), (65, 2)])
+@pytest.mark.parametrize(("n", "words"), [(40, 1), (64, 1), (65, 2), (300, 5)])
 def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -> None:
     stream = np.random.PCG64(7).random_raw(2 * words).tolist()
     bits = [
@@ -35,10 +36,10 @@ def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(10, [7]), (40, [2, 2, 2, 1]), (200, [1] * 7)])
-def test_blocks_hold_a_hundred_values_or_a_single_draw(
+def test_blocks_hold_a_hundred_signs_or_a_single_draw(
     n: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 100)
+    monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_SIGNS", 100)
     assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
 
 
@@ -56,6 +57,17 @@ def test_each_column_has_the_finest_grid_whose_sums_are_exact() -> None:
 def test_all_sign_patterns_of_two_queries() -> None:
     sums = all_flipped_sums(np.array([[1.0, 10.0], [2.0, 30.0]]))
     assert sorted(sums.tolist()) == [[-3, -40], [-1, -20], [1, 20], [3, 40]]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_half_of_the_sign_patterns_and_their_opposites_are_all(n: int) -> None:
+    grid = np.random.default_rng(n).integers(-50, 50, (n, 3)).astype(float)
+    half = half_of_flipped_sums(grid)
+    assert sorted(np.concatenate([half, -half]).tolist()) == sorted(all_flipped_sums(grid).tolist())
+
+
+def test_nothing_to_flip_has_one_pattern() -> None:
+    assert half_of_flipped_sums(np.empty((0, 2))).tolist() == [[0.0, 0.0]]
 
 
 def test_a_resampled_mean_is_the_mean_of_what_was_drawn() -> None:
