@@ -50,7 +50,7 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
         from ltr_harness.report.numbers import other_tools
 
-        for name in SECTIONS:
+        for name in () if _only_numbers(formats) else SECTIONS:
             catalog.load(name)
         if "html" in formats:
             from ltr_harness.report import html
@@ -76,6 +76,10 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
                 made(section)
     if not sections:
         log.warning("the report is empty: none of its sections has anything to say: %s", ", ".join(names))
+    return _report(data, sections)
+
+
+def _report(data: ReportData, sections: Sequence[Section]) -> Report:
     return Report(
         data.title,
         _facts(data),
@@ -148,7 +152,7 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
                     drawing[chart.name, kind] = pool.submit(_picture, kind, chart)
 
         if isinstance(report, ReportData):
-            built = build_report(report, draw)
+            built = _report(report, ()) if _only_numbers(chosen) else build_report(report, draw)
         else:
             built = report
             for section in built.sections:
@@ -171,6 +175,11 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
             "%d of %d charts not drawn (%s): %s", len(names), len(built.charts), ", ".join(names), why
         )
     return files
+
+
+def _only_numbers(formats: Collection[str]) -> bool:
+    """No section is asked for its blocks: JSON has the numbers themselves."""
+    return set(formats) == {"json"}
 
 
 def _checked_formats(formats: Collection[str]) -> Sequence[str]:

@@ -52,6 +52,22 @@ def test_another_process_gives_the_same_bytes(written: Path, tmp_path: Path, rep
     assert contents(tmp_path / "other") == contents(written)
 
 
+def test_json_alone_has_the_same_numbers_and_asks_no_section(data: ReportData, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from pathlib import Path\nfrom ltr_harness.report.blocks import Heading\n"
+        "def section(data):\n    Path(__file__).with_name('asked').touch()\n    return [Heading('Own')]\n"
+    )
+    chosen = dataclasses.replace(data, sections=(f"{own}:section",))
+    write_report(chosen, tmp_path / "json", ["json"])
+    assert not (tmp_path / "asked").exists()
+    write_report(chosen, tmp_path / "both", ["md", "json"])
+    assert (tmp_path / "asked").exists()
+    both = contents(tmp_path / "both")
+    assert "Own" in both.pop("report.md").decode()
+    assert contents(tmp_path / "json") == both
+
+
 def test_order_of_runs_does_not_matter(data: ReportData, written: Path, tmp_path: Path) -> None:
     shuffled = dataclasses.replace(data, runs=list(reversed(data.runs)))
     write_report(shuffled, tmp_path, ["html", "json"])
