@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -76,16 +77,16 @@ def test_the_quickstart_sorts_by_a_feature_that_exists() -> None:
     assert train.labels.max() == experiment.data.max_grade
 
 
-def write_letor(path: Path, n_features: int, top: int, seed: int, n_queries: int = 12) -> None:
+@cache
+def letor(n_features: int, top: int, seed: int, n_queries: int = 12) -> str:
+    """A file of twelve queries; that of one number is the same in every test."""
     rng = np.random.default_rng(seed)
+    row = "%d qid:%d " + " ".join(f"{i}:%.3f" for i in range(1, n_features + 1)) + "\n"
     lines = []
     for query in range(n_queries):
         for label in rng.permutation(np.arange(15) % (top + 1)):
-            values = rng.normal(label, 2, n_features)
-            row = " ".join(f"{i}:{value:.3f}" for i, value in enumerate(values, 1))
-            lines.append(f"{label} qid:{seed * 1000 + query} {row}\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines), encoding="utf-8")
+            lines.append(row % (label, seed * 1000 + query, *rng.normal(label, 2, n_features)))
+    return "".join(lines)
 
 
 def write_layout(experiment: Experiment, folder: Path, n_features: int, top: int = 4) -> None:
@@ -98,7 +99,8 @@ def write_layout(experiment: Experiment, folder: Path, n_features: int, top: int
         if isinstance(part, tuple)
     ]
     for seed, file in enumerate(dict.fromkeys(file for part in [*parts, data.files or ()] for file in part)):
-        write_letor(folder / file, n_features, top, seed)
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(letor(n_features, top, seed), encoding="utf-8")
 
 
 LARGE = {"mslr-web30k": 136, "yahoo": 700, "istella": 220}
@@ -110,6 +112,7 @@ def test_configs_of_sets_that_nobody_may_copy_run_on_small_files_of_the_same_lay
 ) -> None:
     write_layout(load(name), tmp_path / "set", LARGE[name])
     small = [f"data.root={tmp_path / 'set'}", "stopping.max_rounds=10", "stopping.every=1", "seeds=[1]"]
+    small += ["report.formats=[html]"]
     result = run_experiment(CONFIGS / f"{name}.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert result.report_path is not None
@@ -129,7 +132,7 @@ def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None
         }
     )
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    small = [f"data.root={tmp_path}", "stopping.max_rounds=10", "seeds=[1]"]
+    small = [f"data.root={tmp_path}", "stopping.max_rounds=10", "seeds=[1]", "report.formats=[json]"]
     result = run_experiment(CONFIGS / "own-csv.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert {run.record.model for run in result.runs} == {"lgbm-lambdarank", "xgb-ndcg", "today", "random"}
