@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ltr_harness.experiment.cluster import Cluster
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.on_cluster import run_on_cluster
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
-from ltr_harness.experiment.workers import run_here
-from ltr_harness.runs import Run
 from ltr_harness.runs.study import STUDIES, StudyRecord, read_study
 
 if TYPE_CHECKING:
+    from ltr_harness.experiment.cluster import Cluster
     from ltr_harness.experiment.experiment import ExperimentResult
+    from ltr_harness.experiment.progress import Progress
+    from ltr_harness.runs import Run
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -200,6 +196,12 @@ def runs_of(
     config: dict[str, Any], runs: Path, cluster: Cluster | None = None, progress: Progress | None = None
 ) -> list[Run]:
     """The runs alone, trained here or on a cluster, neither compared nor reported: that takes as long again."""
+    from ltr_harness.experiment.experiment import prepare
+    from ltr_harness.experiment.on_cluster import run_on_cluster
+    from ltr_harness.experiment.progress import Progress
+    from ltr_harness.experiment.read import read
+    from ltr_harness.experiment.workers import run_here
+
     prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
     tasks, job, progress = prepared.plan.tasks, prepared.job, progress or Progress()
     job.folder.mkdir(parents=True)

@@ -93,7 +93,8 @@ def test_workers_import_nothing_from_the_current_folder(
     folder.mkdir()
     for name in NAMES:
         (folder / f"{name}.py").write_text(PAYLOAD.format(marker=str(tmp_path / "executed")))
-    process = started(small_file, folder, "--workers", workers)
+    quick = ["--set", "stopping.max_rounds=2", "--set", "seeds=[1]"]
+    process = started(small_file, folder, "--workers", workers, *quick)
     _, said = process.communicate()
     executed = tmp_path / "executed"
     assert not executed.exists(), executed.read_text()

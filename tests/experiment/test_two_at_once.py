@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,9 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.runs import find_runs
 
+from .commands import Command  # type: ignore[import-not-found]
+
 pytestmark = pytest.mark.long
-
-
-def start(config: Path, runs: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ltr_harness", "run", str(config), "--runs", str(runs), *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def numbers(runs: Path) -> dict[str, object]:
@@ -32,13 +27,14 @@ def test_two_at_once(
     page = "- html\n  - json\n  sections:\n  - verdict\n"
     small_file.write_text(small_file.read_text().replace("- json\n", page))
     both = tmp_path / "both"
-    one, two = (start(small_file, both, *more, "--workers", str(n)) for n in (1, 2))
-    said = [process.communicate(timeout=240) for process in (one, two)]
-    assert [one.returncode, two.returncode] == [0, 0], said
-    assert said[0][0] == said[1][0]  # the same table and the same path
+    arguments = ("run", small_file, "--runs", both, *more)
+    commands = [Command(tmp_path / f"said{n}", *arguments, "--workers", str(n)) for n in (1, 2)]
+    (code, said, _), other = (command.wait() for command in commands)
+    assert code == other[0] == 0, [command.stderr for command in commands]
+    assert said == other[1]  # the same table and the same path
     assert run_command(cli, ["run", str(small_file), "--runs", str(tmp_path / "alone")]) == 0
     table, _ = capsys.readouterr()
-    assert said[0][0] == table.replace(str(tmp_path / "alone"), str(both))
+    assert said == table.replace(str(tmp_path / "alone"), str(both))
     assert numbers(both) == numbers(tmp_path / "alone")
     assert not list((both / "small").glob(".*"))
     report = both / "small" / "report"

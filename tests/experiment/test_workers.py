@@ -62,16 +62,20 @@ def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: P
     prepared.job.folder.mkdir(parents=True)
     job = replace(prepared.job, threads=2)
 
-    def end() -> None:
-        for worker in multiprocessing.active_children():
-            worker.kill()
+    done = threading.Event()
 
-    patience = threading.Timer(120, end)
-    patience.start()
+    def end() -> None:
+        waits = not done.wait(120)
+        while waits:  # a worker that is lost is replaced
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            waits = not done.wait(1)
+
+    threading.Thread(target=end).start()
     try:
         runs = [run for _, run in run_in_workers(prepared.plan.tasks, job, workers=2, progress=Progress())]
     finally:
-        patience.cancel()
+        done.set()
     assert {run.record.status for run in runs} == {"complete"}
     assert {run.record.threads for run in runs} == {2}
 
