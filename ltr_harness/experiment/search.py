@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
@@ -68,7 +69,9 @@ class AskedTrial:
 
         warm_up = stopping.patience if stopping is not None and tune.inner_folds is None else 0
         pruner = optuna.pruners.MedianPruner(WARM_UP_TRIALS, warm_up)
-        trial = optuna.trial.Trial(_study(study, tune, pruner=pruner), self.id)
+        storage = _storages.get(study.folder) or _storage(study, tune)
+        watched = optuna.load_study(study_name=str(study), storage=storage, pruner=pruner)
+        trial = optuna.trial.Trial(watched, self.id)
 
         def should_prune(step: int, value: float) -> bool:
             trial.report(value, step)
@@ -259,6 +262,7 @@ def opened(
             yield search
         finally:
             search.interrupted()
+            del _storages[study.folder]
 
 
 def _resumed(study: Study, tune: TuneConfig) -> Search:
@@ -284,25 +288,35 @@ def require_optuna() -> None:
         ) from None
 
 
-def _study(study: Study, tune: TuneConfig, pruner: Any = None) -> optuna.Study:
+def _study(study: Study, tune: TuneConfig) -> optuna.Study:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it announces every study
+    return optuna.create_study(
+        storage=_storage(study, tune),
+        study_name=str(study),
+        direction="maximize" if study.metric.higher_is_better else "minimize",
+        pruner=optuna.pruners.NopPruner(),
+        load_if_exists=True,
+    )
+
+
+_storages: dict[Path, Any] = {}
+"""Of the searches' folders that this process works on: what has been read is not read again for each trial."""
+
+
+def _storage(study: Study, tune: TuneConfig) -> Any:
+    """Optuna's, read anew."""
+    import optuna
     from optuna.storages.journal import JournalFileBackend
 
     path = study.folder / FILES[tune.storage]
-    storage: Any = (
+    _storages[study.folder] = (
         optuna.storages.JournalStorage(JournalFileBackend(str(path)))
         if tune.storage == "journal"
         else optuna.storages.RDBStorage(f"sqlite:///{path}")
     )
-    return optuna.create_study(
-        storage=storage,
-        study_name=str(study),
-        direction="maximize" if study.metric.higher_is_better else "minimize",
-        pruner=pruner or optuna.pruners.NopPruner(),
-        load_if_exists=True,
-    )
+    return _storages[study.folder]
 
 
 def _sampler(tune: TuneConfig, seed: int) -> optuna.samplers.BaseSampler:

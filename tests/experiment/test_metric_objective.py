@@ -73,6 +73,7 @@ def test_runs_repeat_here_in_workers_and_from_the_record(optimised: dict[str, An
 
 @pytest.mark.long
 def test_models_of_classes_run_here_in_workers_and_again(small: dict[str, Any], tmp_path: Path) -> None:
+    small["seeds"] = [1]
     small["models"] = {
         "lgbm": {"ranker": "lightgbm", "objective": "multiclass", "preset": "small"},
         "xgb": {"ranker": "xgboost", "objective": "multi:softprob", "preset": "small"},

@@ -64,7 +64,7 @@ class Log(Progress):
 def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     storage: str, tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["stopping"] |= {"patience": 50, "max_rounds": 50}
+    tuned["stopping"] |= {"patience": 25, "max_rounds": 25}
     tuned["tune"] |= {"trials": 8, "storage": storage}
     undisturbed = run_experiment(tuned, runs=tmp_path / "undisturbed")
     config = tmp_path / "tuned.yaml"

@@ -62,6 +62,22 @@ def test_without_a_rule_nothing_is_promised() -> None:
     assert str(run) == "m: round 7, ndcg@10 0.5000, 3 s"
 
 
+SLOW = '''
+import time
+from dataclasses import replace
+from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
+
+class Slow(LightGBMRanker):
+    """Waits in every round: a worker speaks a few times in a second."""
+
+    def fit(self, training):
+        def progress(number, values):
+            time.sleep(0.02)
+            training.progress(number, values)
+        return super().fit(replace(training, progress=progress))
+'''
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
@@ -78,9 +94,11 @@ def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
                 progress._live.refresh()  # the screen is redrawn eight times a second; these models are faster
 
         progress._show = watch  # type: ignore[method-assign]
-        # long enough for a worker, who speaks a few times in a second, to say something
-        long = {"stopping": {"metric": "ndcg@5", "patience": 300, "max_rounds": 300}} if workers > 1 else {}
-        run_experiment(SMALL | long, runs=tmp_path, workers=workers, progress=progress)
+        models = SMALL["models"]
+        if workers > 1:
+            (tmp_path / "slow.py").write_text(SLOW)
+            models = models | {"lgbm": models["lgbm"] | {"ranker": f"{tmp_path}/slow.py:Slow"}}
+        run_experiment(SMALL | {"models": models}, runs=tmp_path, workers=workers, progress=progress)
     assert max(len(lines) for lines in seen) == workers
     lines = [line for lines in seen for line in lines]
     assert any("lgbm, seed 1: round " in line and "patience" in line for line in lines)

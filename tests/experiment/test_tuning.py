@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 import sys
 from dataclasses import replace
@@ -34,6 +35,8 @@ from ltr_harness.splits import folds
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
+from optuna.storages.journal._storage import JournalOperation
+
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
 
@@ -457,3 +460,11 @@ def test_the_folder_of_a_search_is_laid_out_as_documented(found: tuple[Experimen
     (folder,) = (found[0].folder / STUDIES).iterdir()
     assert {path.name for path in folder.iterdir()} == {STUDY, FILES["journal"], LOCK}
     assert StudyRecord.model_validate_json((folder / STUDY).read_bytes()).environment["optuna"]
+
+
+def test_a_trial_does_not_read_the_search_anew(found: tuple[ExperimentResult, Log]) -> None:
+    """Each time costs what all trials before it have written; Optuna notes who opens a study."""
+    (journal,) = (found[0].folder / STUDIES).glob(f"*/{FILES['journal']}")
+    entries = [json.loads(line)["op_code"] for line in journal.read_text().splitlines()]
+    assert entries.count(JournalOperation.CREATE_STUDY) == 1
+    assert entries.count(JournalOperation.CREATE_TRIAL) == 8
