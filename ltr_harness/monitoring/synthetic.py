@@ -179,25 +179,27 @@ class SyntheticLog(BaseModel):
 
     def _as_table(self, queries: _Queries, shown: _Shown) -> Any:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         n, items = shown.score.shape
+        query_of_row = pa.array(np.repeat(np.arange(n), items))
 
         def per_row(values: Any) -> Any:
-            return np.repeat(values, items)
+            return pa.array(values).take(query_of_row)
 
-        def text(prefix: str, numbers: Any) -> Any:
-            return pa.array(np.char.add(prefix, numbers.astype(str)))
+        def text(prefix: str, numbers: Any, width: int = 0) -> Any:
+            digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width, "0")
+            return pc.binary_join_element_wise(prefix, digits, "")
 
-        query = np.char.add(f"{self.start}-{self.seed}-", np.char.zfill(np.arange(n).astype(str), 7))
         columns = {
-            "request_id": pa.array(per_row(query)),
+            "request_id": per_row(text(f"{self.start}-{self.seed}-", np.arange(n), 7)),
             "sku": text("sku-", shown.item.reshape(-1)),
             "position": np.tile(np.arange(1, items + 1), n),
             "score": shown.score.reshape(-1),
-            "ts": pa.array(per_row(queries.time)).cast(pa.timestamp("ns", "UTC")),
-            "user_id": text("u", per_row(queries.user)),
-            "country": pa.array(np.array(COUNTRIES)[per_row(queries.country)]),
-            "device": pa.array(np.array(DEVICES)[per_row(queries.device)]),
+            "ts": per_row(queries.time).cast(pa.timestamp("ns", "UTC")),
+            "user_id": per_row(text("u", queries.user)),
+            "country": pa.array(COUNTRIES).take(per_row(queries.country)),
+            "device": pa.array(DEVICES).take(per_row(queries.device)),
             **{f"f{at + 1}": per_row(queries.features[at]) for at in range(8)},
             "price": shown.price.reshape(-1),
             "relevance": shown.grade.reshape(-1).astype(np.int64),
