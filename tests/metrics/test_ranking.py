@@ -34,7 +34,8 @@ def plainly(labels, sizes, scores, ties: Ties, depth, ids=None) -> list[tuple[li
         if ties == "expected":
             while want < size and scores[rows[want]] == scores[rows[want - 1]]:
                 want += 1
-            ends = [sum(scores[other] >= scores[row] for other in rows) for row in rows[:want]]
+            last = {scores[row]: rank for rank, row in enumerate(rows, start=1)}
+            ends = [last[scores[row]] for row in rows[:want]]
         else:
             ends = list(range(1, want + 1))
         lists.append((rows[:want], ends))

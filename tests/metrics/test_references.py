@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ MQ2008 = ["mq2008_fold1_test_xgb", "mq2008_all_feature39"]
 MSLR = ["mslr_test_feature110", "mslr_test_ranklib_trees10", "mslr_test_ranklib_trees100"]
 
 
+@functools.lru_cache(maxsize=4)
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     for line in path.read_text().splitlines():
@@ -55,6 +57,11 @@ def joined(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str
         "scores": np.array([0.0 if score is None else score for score in scores]),
         "retrieved": np.array([score is not None for score in scores]),
     }
+
+
+@functools.lru_cache(maxsize=2)
+def inputs_of(qrels: Path, run: Path) -> dict[str, Any]:
+    return joined(read_qrels(qrels), read_run(run))
 
 
 def values(inputs: dict[str, Any], metric: str) -> dict[str, float]:
@@ -124,7 +131,7 @@ def ours(measure: str) -> str | None:
 def test_trec_eval_own_test(shared_data: Path) -> None:
     """Ties, unjudged documents, relevant documents that were not retrieved: 3 queries, 57 measures."""
     folder = shared_data / "reference" / "trec_eval"
-    inputs = joined(read_qrels(folder / "qrels.test"), read_run(folder / "results.test"))
+    inputs = inputs_of(folder / "qrels.test", folder / "results.test")
     assert not inputs["judged"].all()
     assert not inputs["retrieved"].all()
     expected = trec_eval_output(folder / "out.test.aq")
@@ -145,7 +152,7 @@ def test_trec_eval_own_test(shared_data: Path) -> None:
 
 def test_trec_eval_cutoffs_it_was_asked_for(shared_data: Path) -> None:
     folder = shared_data / "reference" / "trec_eval"
-    inputs = joined(read_qrels(folder / "qrels.test"), read_run(folder / "results.test"))
+    inputs = inputs_of(folder / "qrels.test", folder / "results.test")
     expected = trec_eval_output(folder / "out.test.meas_params")
     for measure in ("P_3", "P_7", "recall_20", "recall_2000", "ndcg_cut_23", "success_2", "success_20"):
         name = ours(measure)
@@ -177,7 +184,7 @@ def test_trec_eval_10_tells_scores_apart_that_version_9_cannot() -> None:
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name
-    inputs = joined(read_qrels(folder / "qrels.txt"), read_run(folder / "run.txt"))
+    inputs = inputs_of(folder / "qrels.txt", folder / "run.txt")
     for measure, by_query in trec_eval_output(folder / "trec_eval_q.txt").items():
         metric = ours(measure)
         if metric is not None:
@@ -190,7 +197,7 @@ def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
 @pytest.mark.parametrize("name", MQ2008 + MSLR)
 def test_gdeval(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name
-    inputs = joined(read_qrels(folder / "qrels.txt"), read_run(folder / "run.txt"))
+    inputs = inputs_of(folder / "qrels.txt", folder / "run.txt")
     for k in (5, 10, 20):
         rows = csv_rows(folder / f"gdeval_k{k}.csv")[1:]
         for column, metric in ((2, f"ndcg(as=gdeval)@{k}"), (3, f"err(as=gdeval)@{k}")):
@@ -208,7 +215,7 @@ def test_gdeval(name: str, shared_data: Path) -> None:
 def test_letor_script(name: str, shared_data: Path) -> None:
     """Rank 2 undiscounted, 0 for lists shorter than K; MSLR's script calls a row relevant from grade 2 on."""
     folder = shared_data / "reference" / name
-    inputs = joined(read_qrels(folder / "qrels.txt"), read_run(folder / "run.txt"))
+    inputs = inputs_of(folder / "qrels.txt", folder / "run.txt")
     relevant = ",relevant=2" if name in MSLR else ""
     text = (folder / "letor_eval_per_query.txt").read_text()
     for part in text.strip().split("\n\n"):
@@ -257,7 +264,7 @@ def test_ranklib(shared_data: Path) -> None:
 def test_ntcir_official_results(official: str, metric: str, column: int, shared_data: Path) -> None:
     folder = shared_data / "reference" / "ntcir13_www"
     header, *rows = csv_rows(folder / f"wwwE.official.{official}@0010.runs1-2.csv")
-    inputs = joined(read_qrels(folder / "wwwE.trec.qrels"), read_run(folder / f"{header[column]}.run"))
+    inputs = inputs_of(folder / "wwwE.trec.qrels", folder / f"{header[column]}.run")
     expected = {row[0]: float(row[column]) for row in rows}
     assert len(expected) == 100
     assert_equal(values(inputs, metric), expected, FOUR_DECIMALS)
@@ -268,7 +275,7 @@ def test_ntcir_official_results(official: str, metric: str, column: int, shared_
 def test_robust03_official_results(run: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / "robust03"
     official = {row["run"]: row for row in csv_records(folder / "official_map_rprec.tsv", "\t")}
-    inputs = joined(read_qrels(folder / "robust03_qrels.txt"), read_run(folder / f"input.{run}.gz"))
+    inputs = inputs_of(folder / "robust03_qrels.txt", folder / f"input.{run}.gz")
     evaluation = evaluate(**inputs, metrics=["map(as=trec_eval)", "rprec(as=trec_eval)"])
     assert evaluation.means["map(as=trec_eval)"] == pytest.approx(
         float(official[run]["map"]), abs=FOUR_DECIMALS

@@ -88,7 +88,7 @@ def difficulties(random: np.random.Generator) -> Floats:
     return 0.12 * random.standard_normal(2000) - 0.1 * np.log10(np.arange(1, 2001))
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [12, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("moved", "mixed", "days"),
     [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0, 0.0, (28, 4))],
@@ -108,11 +108,11 @@ def test_healthy_runs_stay_quiet(
             days_of(random, query_table, "b", days[1], mixed=mixed),
         ]
         adjusted += not analyse(*sides, **EVERY).healthy
-        if moved and run < 20:
+        if moved and run < 12:
             plain += changed(analyse(*sides, **PLAIN))
     assert adjusted <= few(runs)
     if moved:
-        assert plain >= (20 if days[1] > 4 else 5)
+        assert plain >= (12 if days[1] > 4 else 3)
 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
