@@ -151,9 +151,9 @@ def test_the_configuration_names_one_source(rule: dict[str, Any], told: str) -> 
 
 def test_from_the_command_line_a_changed_page_is_no_worse_ranking(ltr: Cli, tmp_path: Path) -> None:
     """Two experiments, one on each page; the ranking stays, the page shows more: IPS-DCG stands still."""
-    experiment(1, 60_000, "swaps").to_parquet(tmp_path / "before.parquet")
-    experiment(2, 60_000, "swaps", power=0.5).to_parquet(tmp_path / "now.parquet")
-    plain = {"days": 4, "queries_per_day": 2500, "items": 10}
+    experiment(1, 30_000, "swaps").to_parquet(tmp_path / "before.parquet")
+    experiment(2, 30_000, "swaps", power=0.5).to_parquet(tmp_path / "now.parquet")
+    plain = {"days": 4, "queries_per_day": 1500, "items": 10}
     config = {
         "log": {"seed": 2, "start": "2026-01-19", "examination": 0.5, **plain},
         "baseline": {"seed": 1, **plain},
@@ -173,7 +173,7 @@ def test_from_the_command_line_a_changed_page_is_no_worse_ranking(ltr: Cli, tmp_
     assert abs(ips["value"]) < 0.1 * found["presentation"]["ips_before"]
     page = (tmp_path / "out" / "report.md").read_text()
     assert "Examined before" in page
-    assert "from random swaps in 60,000 lists; the baseline's from random swaps in 60,000 lists" in page
+    assert "from random swaps in 30,000 lists; the baseline's from random swaps in 30,000 lists" in page
     resolved = load_monitor_config(tmp_path / "out" / "config.yaml")  # needs no experiment any more
     assert resolved.propensity is not None
     assert resolved.propensity.estimate is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import lzma
 import os
@@ -160,14 +161,14 @@ def test_one_long_id_does_not_make_all_of_them_long(tmp_path: Path, monkeypatch:
 def test_a_few_bytes_of_parquet_that_stand_for_very_many_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n = 2_000_000
+    n = 200_000
     same = {"query_id": pa.repeat(7, n), "label": pa.repeat(1, n), "f": pa.repeat(0.5, n)}
     pq.write_table(pa.table(same), tmp_path / "a.parquet")
-    assert (tmp_path / "a.parquet").stat().st_size < 50_000
-    monkeypatch.setattr(cost, "SMALL", 10_000_000)
+    assert (tmp_path / "a.parquet").stat().st_size < 5_000
+    monkeypatch.setattr(cost, "SMALL", 1_000_000)
     said = refusal(lambda: Parquet().read(["a.parquet"], tmp_path))
-    assert "a.parquet: 2,000,000 rows of 3 columns take 40.0 MB; expected at most 10.0 MB" in said
-    monkeypatch.setattr(cost, "SMALL", 50_000_000)
+    assert "a.parquet: 200,000 rows of 3 columns take 4.0 MB; expected at most 1.0 MB" in said
+    monkeypatch.setattr(cost, "SMALL", 5_000_000)
     assert Parquet().read(["a.parquet"], tmp_path).n_rows == n
 
 
@@ -209,6 +210,12 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@functools.cache
+def ones(kind: str) -> bytes:
+    """A line of 2 bytes, two million times."""
+    return PACK[kind](b"1\n" * 2_000_000)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", PACK)
 @pytest.mark.parametrize("in_memory", [1 << 30, 100])
@@ -218,7 +225,7 @@ def test_what_unpacks_without_end_is_left(
     from ltr_harness.readers import packed
 
     bomb = tmp_path / "a"
-    bomb.write_bytes(PACK[kind](b"1\n" * 2_000_000))
+    bomb.write_bytes(ones(kind))
     monkeypatch.setattr(packed, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(cost, "SMALL", 2_000_000)
     assert refusal(lambda: text_bytes(bomb)).startswith(f"{bomb}: unpacked, the file has more than 2.")
