@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ltr_harness.monitoring import monitor
@@ -17,12 +20,22 @@ pytestmark = pytest.mark.long
 COLUMNS = {"query_id": "request_id", "item_id": "sku", "rank": "position", "timestamp": "ts"}
 CLICKS = {"columns": COLUMNS, "relevance": {"events": {"click": 1}}, "metrics": ["ndcg@10", "mrr@10"]}
 PURCHASES = {"columns": COLUMNS, "relevance": {"events": {"click": 1, "buy": 4}}, "metrics": ["ndcg@10"]}
-BASELINE = SyntheticLog(seed=1, days=14, queries_per_day=400, items=10)
+
+
+@cache
+def baseline() -> pa.Table:
+    return SyntheticLog(seed=1, days=14, queries_per_day=400, items=10).table()
 
 
 def watched(config: dict[str, Any], **plants: Any) -> MonitorResult:
-    log = SyntheticLog(seed=2, start="2026-01-19", days=14, queries_per_day=400, items=10, **plants)
-    return monitor(config, log=log, baseline=BASELINE)
+    """What comes of a log with such defects; each is made and watched once, whoever asks."""
+    return _watched(json.dumps(config), tuple(plants.items()))
+
+
+@cache
+def _watched(config: str, plants: tuple[tuple[str, Any], ...]) -> MonitorResult:
+    log = SyntheticLog(seed=2, start="2026-01-19", days=14, queries_per_day=400, items=10, **dict(plants))
+    return monitor(json.loads(config), log=log, baseline=baseline())
 
 
 def test_lost_clicks_are_a_label_outage_and_no_improvement() -> None:
@@ -117,7 +130,7 @@ def test_few_queries_never_silence_an_alert() -> None:
     silenced = 0
     for seed in range(10):
         small = SyntheticLog(seed=seed, start="2026-01-19", days=2, queries_per_day=400, items=10, drop=3.0)
-        found = monitor({**CLICKS, "windows": {"min_queries": 100}}, log=small, baseline=BASELINE)
+        found = monitor({**CLICKS, "windows": {"min_queries": 100}}, log=small, baseline=baseline())
         assert found.presentation is not None
         silenced += found.presentation.signature == "page"
     assert silenced == 0
@@ -136,7 +149,7 @@ def test_ips_dcg_does_not_depend_on_the_page() -> None:
     means = []
     for power in (1.0, 0.5):
         log = SyntheticLog(seed=5, days=10, queries_per_day=2000, items=10, examination=power)
-        found = monitor({**CLICKS, "propensity": {"column": "examination"}}, log=log, baseline=BASELINE)
+        found = monitor({**CLICKS, "propensity": {"column": "examination"}}, log=log, baseline=baseline())
         assert found.presentation is not None
         means.append(found.presentation.ips_now)
     assert means[0] == pytest.approx(means[1], rel=0.03)

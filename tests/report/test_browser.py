@@ -36,6 +36,13 @@ def report_path(written: Path) -> Path:
     return written / "report.html"
 
 
+@pytest.fixture(scope="module")
+def short_path(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a few sections, which is loaded in half the time."""
+    few = dataclasses.replace(data, sections=("verdict", "metrics", "paired", "distribution"))
+    return write_report(few, tmp_path_factory.mktemp("short"), ["html"])
+
+
 SCREEN = {"width": 1280, "height": 900}
 WHITE, BLACK = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
 QUICK = {"draws": 200, "with_runs": False}
@@ -196,88 +203,6 @@ def test_charts_zoom_with_the_key_and_the_page_scrolls_without(
     until(page, f"{labels} === {before!r}", seconds=5)
 
 
-def test_a_table_is_copied_in_three_forms(
-    report_path: Path, open_page: Callable[..., Any], data: ReportData
-) -> None:
-    page = open_page(report_path)
-    bar = page.locator(".framed", has=page.locator("#table-fixed_k")).locator(".copy")
-
-    def copied(name: str) -> str:
-        bar.get_by_role("button", name=name).click()
-        page.wait_for_timeout(100)
-        return str(page.evaluate("navigator.clipboard.readText()"))
-
-    pair, summary = data.paired(data.models[0], data.primary), data.summary(data.models[0], data.primary)
-    assert pair is not None
-    rows = list(csv.reader(io.StringIO(copied("CSV"))))
-    assert rows[0][:4] == [
-        "Model",
-        f"ndcg@10 [{data.confidence_label} interval]",
-        *[f"ndcg@10 [{data.confidence_label} interval] {end}" for end in ("low", "high")],
-    ]
-    assert rows[1][0] == data.models[0]
-    assert float(rows[1][1]) == summary.mean  # every digit
-    assert float(rows[1][2]) == pytest.approx(summary.ci_low, abs=5e-5)
-    assert float(rows[1][6]) == pytest.approx(pair.ci_high, abs=5e-5)
-    text = copied("Markdown").splitlines()
-    assert len(text) == 2 + len(data.models)
-    assert text[2].startswith(f"| {data.models[0]} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, ")
-    tex = copied("LaTeX")
-    assert rf"\textbf{{{summary.mean:.4f}}}" in tex
-    assert tex.count(r" \\") == 1 + len(data.models)
-
-
-def test_what_was_opened_is_open_the_next_time(report_path: Path, open_page: Callable[..., Any]) -> None:
-    page = open_page(report_path)
-    table = page.locator("#table-metrics_intervals")
-    assert not table.is_visible()
-    page.locator("#metrics summary").click()
-    assert table.is_visible()
-    until(page, "localStorage.length === 1")
-    page.reload()
-    assert table.is_visible()
-    assert not page.locator("#paired details").first.evaluate("one => one.open")
-    page.evaluate("localStorage.setItem('ltr-harness: ' + document.title, '[1, null, {}')")  # no such list
-    page.reload()
-    assert not table.is_visible()
-    until(page, DRAWN)
-
-
-def test_tables_sort_by_number_both_ways(
-    report_path: Path, open_page: Callable[..., Any], data: ReportData
-) -> None:
-    page = open_page(report_path)
-    head = page.locator("#table-fixed_k thead th").nth(1)
-    best_first = list(data.models)
-
-    def names() -> list[str]:
-        return [text.split()[0] for text in column(page, "fixed_k", 1)]
-
-    assert names() == best_first
-    head.locator("button").click()
-    assert head.get_attribute("aria-sort") == "descending"
-    assert names() == best_first
-    head.locator("button").press("Enter")
-    assert head.get_attribute("aria-sort") == "ascending"
-    assert names() == best_first[::-1]
-    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
-    assert head.get_attribute("aria-sort") is None
-    assert names()[-1] == data.baseline  # it has no p-value; what is missing stays last
-    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
-    assert names()[-1] == data.baseline
-
-
-def test_the_keyboard_reaches_everything(report_path: Path, open_page: Callable[..., Any]) -> None:
-    page = open_page(report_path, anew=True)  # from where a page begins
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
-    reached = set()
-    for _ in range(30):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
-    assert {"model", "table", "BUTTON", "A"} <= reached
-
-
 def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path)
     page.emulate_media(media="print")
@@ -343,10 +268,92 @@ def test_a_table_wider_than_the_page_and_the_strip_of_sections_say_so(
     until(page, f"{strip} === 'none'", seconds=5)
 
 
-def test_the_distribution_of_another_metric_can_be_chosen(
-    report_path: Path, open_page: Callable[..., Any]
+def test_the_keyboard_reaches_everything(short_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(short_path, anew=True)  # from where a page begins
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
+    reached = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
+    assert {"model", "table", "BUTTON", "A"} <= reached
+
+
+def test_what_was_opened_is_open_the_next_time(short_path: Path, open_page: Callable[..., Any]) -> None:
+    page = open_page(short_path)
+    table = page.locator("#table-metrics_intervals")
+    assert not table.is_visible()
+    page.locator("#metrics summary").click()
+    assert table.is_visible()
+    until(page, "localStorage.length === 1")
+    page.reload()
+    assert table.is_visible()
+    assert not page.locator("#paired details").first.evaluate("one => one.open")
+    page.evaluate("localStorage.setItem('ltr-harness: ' + document.title, '[1, null, {}')")  # no such list
+    page.reload()
+    assert not table.is_visible()
+    until(page, DRAWN)
+
+
+def test_a_table_is_copied_in_three_forms(
+    short_path: Path, open_page: Callable[..., Any], data: ReportData
 ) -> None:
-    page = open_page(report_path)
+    page = open_page(short_path)
+    bar = page.locator(".framed", has=page.locator("#table-fixed_k")).locator(".copy")
+
+    def copied(name: str) -> str:
+        bar.get_by_role("button", name=name).click()
+        page.wait_for_timeout(100)
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    pair, summary = data.paired(data.models[0], data.primary), data.summary(data.models[0], data.primary)
+    assert pair is not None
+    rows = list(csv.reader(io.StringIO(copied("CSV"))))
+    assert rows[0][:4] == [
+        "Model",
+        f"ndcg@10 [{data.confidence_label} interval]",
+        *[f"ndcg@10 [{data.confidence_label} interval] {end}" for end in ("low", "high")],
+    ]
+    assert rows[1][0] == data.models[0]
+    assert float(rows[1][1]) == summary.mean  # every digit
+    assert float(rows[1][2]) == pytest.approx(summary.ci_low, abs=5e-5)
+    assert float(rows[1][6]) == pytest.approx(pair.ci_high, abs=5e-5)
+    text = copied("Markdown").splitlines()
+    assert len(text) == 2 + len(data.models)
+    assert text[2].startswith(f"| {data.models[0]} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, ")
+    tex = copied("LaTeX")
+    assert rf"\textbf{{{summary.mean:.4f}}}" in tex
+    assert tex.count(r" \\") == 1 + len(data.models)
+
+
+def test_tables_sort_by_number_both_ways(
+    short_path: Path, open_page: Callable[..., Any], data: ReportData
+) -> None:
+    page = open_page(short_path)
+    head = page.locator("#table-fixed_k thead th").nth(1)
+    best_first = list(data.models)
+
+    def names() -> list[str]:
+        return [text.split()[0] for text in column(page, "fixed_k", 1)]
+
+    assert names() == best_first
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert names() == best_first
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert names() == best_first[::-1]
+    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
+    assert head.get_attribute("aria-sort") is None
+    assert names()[-1] == data.baseline  # it has no p-value; what is missing stays last
+    page.locator("#table-fixed_k thead th").nth(4).locator("button").click()
+    assert names()[-1] == data.baseline
+
+
+def test_the_distribution_of_another_metric_can_be_chosen(
+    short_path: Path, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(short_path)
     select = page.get_by_role("combobox", name="Metric", exact=True)
     assert select.locator("option").all_inner_texts() == [
         "ndcg@10",
@@ -360,7 +367,7 @@ def test_the_distribution_of_another_metric_can_be_chosen(
     assert page.locator("#table-distribution_mrr_10").is_visible()
     until(page, DRAWN)
     assert page.locator("#chart-value_distribution_mrr_10 svg .mark-rect path").count() > 10
-    assert page.locator(".plot svg").count() == 8  # what is not chosen is not drawn
+    assert page.locator(".plot svg").count() == 4  # what is not chosen is not drawn
     page.emulate_media(media="print")
     visible = [
         name
@@ -497,7 +504,8 @@ def test_many_models_can_be_filtered(
 ) -> None:
     names = [f"model-{at:02d}" for at in range(16)]
     entrants = [make_entrant(name, 0.0, n=60, metrics=["ndcg@10"]) for name in names]
-    page = open_page(write_report(make_data(entrants=entrants, **QUICK), tmp_path, ["html"]))
+    data = dataclasses.replace(make_data(entrants=entrants, **QUICK), sections=("verdict",))
+    page = open_page(write_report(data, tmp_path, ["html"]))
     assert page.locator("#table-fixed_k tbody tr:visible").count() == 16
     page.locator("#verdict .filter").fill("MODEL-07")
     assert page.locator("#table-fixed_k tbody tr:visible").count() == 1

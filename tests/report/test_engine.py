@@ -47,12 +47,17 @@ def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", ["\x00", "\x0b", "\x1b", "\x1f", "\ufffe"])
-def test_it_dies_alone_of_what_no_xml_may_hold(text: str, capfd: pytest.CaptureFixture[str]) -> None:
-    values = [{"a": f"x{text}y", "b": 1}]
-    deadly = {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
-    with pytest.raises(EngineError, match="the chart engine dies of it"):
-        engine.draw("svg", deadly)
+def test_it_dies_alone_of_what_no_xml_may_hold(capfd: pytest.CaptureFixture[str]) -> None:
+    def deadly(text: str) -> dict[str, object]:
+        values = [{"a": f"x{text}y", "b": 1}]
+        return {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
+
+    with pytest.raises(EngineError, match="the chart engine dies of it"):  # in two engines
+        engine.draw("svg", deadly("\x00"))
+    for text in ("\x0b", "\x1b", "\x1f", "\ufffe"):
+        line = json.dumps({"kind": "svg", "spec": deadly(text)}).encode() + b"\n"
+        assert engine._ENGINE._answer(line) is None, text  # each in an engine of its own
+        assert engine._ENGINE._death == "the chart engine dies of it"
     assert engine.draw("svg", SPEC).startswith(b"<svg")
     assert capfd.readouterr().err == ""
 

@@ -17,6 +17,8 @@ from ltr_harness.report.stored import stored_data
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 
+JSON = {"report": {"formats": ["json"]}}
+
 
 @pytest.mark.long
 def test_rebuilding_gives_the_same_bytes(experiment_folder: Path, tmp_path: Path) -> None:
@@ -38,7 +40,7 @@ def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_comparison_is_made_as_the_configuration_says(tmp_path: Path) -> None:
     asked = {"test": "bootstrap", "correction": "bh", "confidence": 0.9, "interval": "bca", "margin": 0.9}
-    config = SMALL | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
+    config = SMALL | JSON | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
     config["models"] = {name: SMALL["models"][name] for name in ("z-random", "a-feature")}
     method = run_experiment(config, runs=tmp_path).comparison.method
     assert method == Method(**asked, draws=300, seed=5)
@@ -61,9 +63,8 @@ def test_an_unknown_baseline_is_told(experiment_folder: Path, tmp_path: Path) ->
 
 @pytest.mark.long
 def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_path: Path) -> None:
-    run_experiment(SMALL, runs=tmp_path)
-    changed = dict(SMALL, seeds=[2, 3])
-    run_experiment(changed, runs=tmp_path)
+    run_experiment(SMALL | JSON, runs=tmp_path)
+    run_experiment(SMALL | JSON | {"seeds": [2, 3]}, runs=tmp_path)
     data = stored_data([tmp_path / "small"])
     assert sorted({run.record.seed for run in data.runs if run.record.model == "z-random"}) == [2, 3]
     assert len(list((tmp_path / "small").glob("z-random--*"))) == 3
@@ -84,6 +85,7 @@ def test_a_model_that_learned_nothing_is_said_beside_the_result(tmp_path: Path) 
                 "good": {"ranker": "lightgbm", "preset": "small"},
                 "flat": {"ranker": "lightgbm", "params": {"min_sum_hessian_in_leaf": 1000}},
             },
+            "report": {"formats": ["html"]},
         },
         runs=tmp_path,
     )
