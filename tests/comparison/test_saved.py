@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.inputs import label_of
-from ltr_harness.comparison.saved import FILE, read_saved, saved_at, to_parquet
+from ltr_harness.comparison.saved import FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 
 
@@ -206,3 +207,8 @@ def test_an_older_comparisons_folds_share_queries_where_all_is_known_of_them_is_
     assert again.n_queries == 80
     of_a = float(np.nanmean(one.values["ndcg@10"]))
     assert again.summary("old").mean == pytest.approx((of_a + of_a + 0.25) / 2)
+
+
+def test_the_first_column_may_be_of_two_kinds_as_well() -> None:
+    joined = _joined([pa.table({"one": [1], "two": [2]}), pa.table({"one": ["a"], "two": [3]})])
+    assert joined.to_pydict() == {"one": ["1", "a"], "two": [2, 3]}

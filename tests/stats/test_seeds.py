@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind
 from ltr_harness.stats.intervals import t_interval
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.paired import paired_t_p
-from ltr_harness.stats.seeds import method_difference, seed_agreement
+from ltr_harness.stats.seeds import _freedom, method_difference, seed_agreement
 
 
 def test_agreement_by_hand() -> None:
@@ -252,3 +252,8 @@ def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
         between = one.mean(axis=1).var(ddof=1) / r + (other.mean(axis=1).var(ddof=1) / s if s > 1 else 0)
         assert found.standard_error == pytest.approx(between**0.5)
         assert min(r, s if s > 1 else r) - 1 <= found.freedom <= r + s
+
+
+def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
+    """Of three seeds beside 21 that are known much better: 2, and not a little less."""
+    assert _freedom(0.0, 99, [(0.95, 2), (0.05, 20)]) == 2

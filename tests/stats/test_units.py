@@ -203,3 +203,11 @@ def test_a_difference_is_skewed_by_unequal_numbers_of_skewed_units() -> None:
     assert units_apart(small, large).skewness[0] == pytest.approx(by_hand, rel=0.15)
     assert units_apart(large, small).skewness[0] == pytest.approx(-by_hand, rel=0.15)
     assert units_apart(small, small).skewness[0] == 0.0
+
+
+def test_equivalence_of_two_units_by_hand() -> None:
+    """A mean of .5 with an error of .5 and one degree of freedom, Cauchy's: one or three errors off the margin."""
+    one = unit_means(np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1]))
+    assert one.equivalence_p(1.0) == pytest.approx([1 / 4])
+    assert one.equivalence_p(2.0) == pytest.approx([1 / 2 - np.arctan(3) / np.pi])
+    assert one.equivalence_p(0.5) == pytest.approx([1 / 2])
