@@ -10,7 +10,7 @@ import lightgbm
 import numpy as np
 import pytest
 
-from ltr_harness.boosting.lightgbm import Watch, feval, stop_early
+from ltr_harness.boosting.lightgbm import Watch, eval_metric, feval, stop_early
 from ltr_harness.boosting.lightgbm_metrics import judgments_of
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -395,6 +395,32 @@ def test_a_dataset_is_bound_once_until_its_labels_change(train: Any, monkeypatch
     data.set_label(train.labels[::-1].copy())
     assert metric(scores, data) != before
     assert len(calls) == 2
+
+
+def test_the_four_arrays_of_sixteen_sets_are_bound_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ltr_harness.boosting import lightgbm_metrics as ours
+
+    bound: list[float] = []
+
+    def counted(metrics: Any, judgments: Judgments) -> Any:
+        bound.append(float(judgments.labels[0]))
+        return bind(metrics, judgments)
+
+    monkeypatch.setattr(ours, "bind", counted)
+    metric = eval_metric("mrr")
+    sets = [(np.array([float(number), 0.0]), np.array([2])) for number in range(1, 18)]
+
+    def ask(numbers: Any) -> list[float]:
+        bound.clear()
+        for number in numbers:
+            labels, sizes = sets[number - 1]
+            metric(labels, np.array([0.0, 1.0]), None, sizes)
+        return list(bound)
+
+    assert ask(range(1, 17)) == list(range(1, 17))
+    assert ask(range(1, 17)) == []
+    assert ask([1, 17]) == [17]  # in the place of the second, which was not used for longest
+    assert ask([1, 3, 17, 2]) == [2]
 
 
 def test_misuse_is_said_at_once() -> None:

@@ -348,3 +348,11 @@ def test_a_change_is_what_swapping_two_rows_of_a_list_does(metric: str) -> None:
     )
     values = found[metric].per_query
     np.testing.assert_allclose([table[pair] for pair in pairs], np.abs(values[1:] - values[0]), atol=1e-12)
+
+
+def test_what_counts_every_rank_alike_has_no_best_order() -> None:
+    judgments = judged([1, 0, 1, 0], [3, 1])
+    with pytest.raises(MetricError, match=r"cg counts every rank of the longest query \(3 rows\) alike"):
+        MetricObjective(metric=parse_metric("cg")).resolved(judgments)
+    for metric in ("cg@3", "cg@2", "dcg"):  # other parts of the data may have longer queries
+        MetricObjective(metric=parse_metric(metric)).resolved(judgments)

@@ -10,7 +10,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting.xgboost import Watch, custom_metric, judgments_of
-from ltr_harness.boosting.xgboost_metrics import AcrossWorkers
+from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, packed_matrix
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MAP, MRR, NDCG, bind
@@ -283,6 +283,25 @@ def test_one_worker_alone_has_the_mean_over_its_queries(weights: list[float] | N
     assert found.tolist() == [0.75 if weights is None else (3 * 1 + 1 * 0.5) / 4]
     nowhere = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 0], group=[2])
     assert np.isnan(AcrossWorkers([MRR()], nowhere).means(np.zeros(2, np.float32))).all()
+
+
+def test_what_is_packed_makes_the_same_matrix() -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    bare = packed_matrix(xgboost.DMatrix(rows, label=[1, 0, 2], group=[2, 1]))
+    assert (bare["weight"], bare["base_margin"]) == (None, None)
+    full = xgboost.DMatrix(
+        rows,
+        label=[1, 0, 2],
+        group=[2, 1],
+        weight=[3, 0.5],
+        base_margin=[0.25, 0, 1],
+        feature_names=["a", "b"],
+    )
+    again = xgboost.DMatrix(**packed_matrix(full))
+    assert again.get_data().toarray().tolist() == rows.tolist()
+    assert (again.get_label().tolist(), again.get_uint_info("group_ptr").tolist()) == ([1, 0, 2], [0, 2, 3])
+    assert (again.get_weight().tolist(), again.get_base_margin().tolist()) == ([3, 0.5], [0.25, 0, 1])
+    assert again.feature_names == ["a", "b"]
 
 
 def test_group_weights_are_query_weights(train: Any) -> None:
