@@ -106,6 +106,17 @@ def test_two_rows_by_hand() -> None:
     np.testing.assert_allclose(hessian, [1 / 4, 1 / 4], rtol=1e-6)
 
 
+def test_three_rows_of_unlike_shares_are_the_formulas() -> None:
+    scores, labels, gammas = (
+        np.array([0.0, 0.5, -1.0]),
+        np.array([1.0, 0.0, 3.0]),
+        np.array([0.25, 0.5, 0.75]),
+    )
+    found = xendcg_gradients(scores, xendcg_worth(labels), np.array([0, 3]), np.array([2.0]), gammas)
+    for one, expected in zip(found, by_hand(scores, labels, gammas), strict=True):
+        np.testing.assert_allclose(one, 2 * expected, rtol=2e-6)
+
+
 @pytest.mark.parametrize("scale", [1e2, 1e5, 1e300])
 def test_extreme_scores_give_finite_numbers(scale: float) -> None:
     scores = scale * np.array([1.0, 0.5, -1.0, 0.0, 0.0])

@@ -210,7 +210,16 @@ def test_simultaneous_intervals_cover_together() -> None:
 
 def test_columns_without_any_difference_take_nothing_from_the_others() -> None:
     d = np.array([0.25, 0.5, 0.25, 0.75, 0.5, -0.25, 0.5, 0.25])[:, None]
-    alone, beside = max_t(d), max_t(np.hstack([d, np.zeros((8, 1))]))
+    single = np.r_[1.0, np.full(7, np.nan)][:, None]  # of one value there is no t
+    alone, beside = max_t(d), max_t(np.hstack([d, np.zeros((8, 1)), single]))
     assert 0 < alone.p[0] < 0.05
-    assert beside.p.tolist() == [alone.p[0], 1.0]
+    assert beside.p[:2].tolist() == [alone.p[0], 1.0]
+    assert np.isnan(beside.p[2])
     assert beside.low[0] == alone.low[0]
+
+
+def test_queries_without_a_difference_add_nothing_to_the_others() -> None:
+    d = np.array([0.25, 0.5, 0.25, 0.75, 0.5, -0.25, 0.5, 0.25])[:, None]
+    gaps = max_t(np.vstack([d, np.full((3, 1), np.nan)]))
+    assert gaps.critical == pytest.approx(max_t(d).critical)
+    assert gaps.low == pytest.approx(max_t(d).low)

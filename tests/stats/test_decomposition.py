@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations, product
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from ltr_harness.stats.decomposition import decompose
+from ltr_harness.stats.decomposition import Decomposition, decompose
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Sample, difference
 
@@ -176,14 +177,21 @@ def test_the_error_of_within_by_moving_one_query_after_the_other() -> None:
     assert found.within.error == pytest.approx(np.sqrt(sum(squares)), rel=1e-4)
 
 
-def test_chance_is_that_of_every_order() -> None:
+@pytest.mark.parametrize("cells", [[0, 0, 1, 1], [0, 0, 1, 2]])
+def test_chance_is_that_of_every_order(cells: list[int]) -> None:
     """All 4! 3! orders: their mean and variance are known exactly, and a normal distribution is laid over them."""
-    values, cells = np.array([0.1, 0.4, 0.5, 0.9]), np.array([0, 0, 1, 1])
-    other, other_cells = np.array([0.2, 0.3, 0.8]), np.array([0, 1, 1])
-    found = decompose(Sample(values), cells, Sample(other), other_cells)
-    by_order = [
-        decompose(Sample(values[list(one)]), cells, Sample(other[list(two)]), other_cells).mix.value
-        for one, two in product(permutations(range(4)), permutations(range(3)))
-    ]
-    off = abs(found.mix.value - np.mean(by_order)) / np.std(by_order)
-    assert found.mix_chance == pytest.approx(2 * ndtr(-off))
+    values, other = np.array([0.1, 0.4, 0.5, 0.9]), np.array([0.2, 0.3, 0.8])
+
+    def parts(one: Sequence[int], two: Sequence[int]) -> Decomposition:
+        now, before = Sample(values[list(one)]), Sample(other[list(two)])
+        return decompose(now, np.array(cells), before, np.array([0, 1, 1]))
+
+    found = parts(range(4), range(3))
+    orders = [parts(one, two) for one, two in product(permutations(range(4)), permutations(range(3)))]
+    for part, chance in (("mix", found.mix_chance), ("unmatched", found.unmatched_chance)):
+        by_order = np.array([getattr(one, part).value for one in orders])
+        if np.abs(by_order).max() < 1e-12:  # all cells are of both
+            assert (part, chance) == ("unmatched", 1.0)
+            continue
+        off = abs(getattr(found, part).value - by_order.mean()) / by_order.std()
+        assert chance == pytest.approx(2 * ndtr(-off))

@@ -132,3 +132,10 @@ def test_intervals_hold_together_or_each_by_itself() -> None:
     for correction, quantile in (("holm", stats.t.ppf(0.9875, 199)), ("none", stats.t.ppf(0.975, 199))):
         found = family(d, Method(correction=correction, draws=2000))
         assert found.high == pytest.approx(np.full(2, quantile * error), rel=0.04)
+
+
+def test_no_p_of_equivalence_is_above_one() -> None:
+    d = np.array([[0.9], [1.0], [1.1], [1.0]])
+    for options in ({"test": "t", "interval": "t"}, {}):
+        method = Method(correction="none", margin=0.01, **options)
+        assert family(d, method).p_equivalence.tolist() == [1.0]

@@ -139,11 +139,17 @@ def test_bootstrap_interval_covers(method: str) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_share_of_no_resample_or_of_all_is_half_of_one(sign: int) -> None:
-    values = sign * np.array([0.0] * 19 + [1.0])
+    values = sign * np.array([0.0, 1.0, 2.0, 4.0, 8.0])
     drawn = {seed: bootstrap_means(values[:, None], 3, seed)[:, 0] for seed in range(60)}
-    seed = next(seed for seed, means in drawn.items() if (sign * means < sign * values.mean()).all())
+    on_one_side = {seed for seed, means in drawn.items() if (sign * means < sign * values.mean()).all()}
+    seed = next(seed for seed in on_one_side if len(set(drawn[seed])) == 3)
     z0 = sign * stats.norm.ppf(1 - 0.5 / 3)
-    a = sign * stats.skew(values * sign, bias=False) / (6 * np.sqrt(20))
+    a = stats.skew(values) / (6 * np.sqrt(5))
     shares = [stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z))) for z in stats.norm.ppf([0.025, 0.975])]
     low, high = bootstrap_interval(values, draws=3, seed=seed)
     assert [float(low), float(high)] == pytest.approx(np.quantile(drawn[seed], shares), abs=1e-12)
+
+
+def test_a_constant_column_with_gaps_has_no_spread_at_all() -> None:
+    facts = moments(np.array([0.1, np.nan, 0.1, 0.1]))  # their mean is rounded
+    assert (int(facts.n), float(facts.sd), float(facts.skewness)) == (3, 0.0, 0.0)

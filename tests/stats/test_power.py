@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -261,3 +262,12 @@ def test_just_as_many_draws_as_are_there_are_enough() -> None:
     assert most is not None
     assert spread.seeds_needed(0.01, most, alpha=0.05, power=0.8) == 6
     assert spread.seeds_needed(0.01, most - 1, alpha=0.05, power=0.8) == 7
+
+
+def test_two_draws_are_two_queries_also_where_seeds_count() -> None:
+    components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
+    spread = Spread(variance=0.01 + 1e-4 / 3, n=100, adjusted=frozenset({False}), seeds=components)
+    methods = components.at(2, (3,))
+    assert methods.freedom >= 1
+    expected = replace(methods, freedom=1.0).detectable(0.05, 0.8)  # two draws have one
+    assert spread.detectable(2, alpha=0.05, power=0.8) == pytest.approx(expected)

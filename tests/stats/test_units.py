@@ -211,3 +211,18 @@ def test_equivalence_of_two_units_by_hand() -> None:
     assert one.equivalence_p(1.0) == pytest.approx([1 / 4])
     assert one.equivalence_p(2.0) == pytest.approx([1 / 2 - np.arctan(3) / np.pi])
     assert one.equivalence_p(0.5) == pytest.approx([1 / 2])
+
+
+def test_two_units_tested_by_hand() -> None:
+    d, units = np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1])
+    method = Method(test="t", interval="t", correction="none", margin=1.0, confidence=0.5, unit="user_id")
+    found = outcomes_by_unit(d, np.array([1.0]), [slice(0, 1)], method, units)
+    assert (found.p[0], found.p_corrected[0]) == pytest.approx((0.5, 0.5))  # one error off 0
+    assert (found.low[0], found.high[0]) == pytest.approx((0.0, 1.0))  # half lies within one error
+    assert found.p_equivalence[0] == pytest.approx(2 * 0.25)
+
+
+def test_units_alike_have_no_error() -> None:
+    one = unit_means(np.full((4, 1), 0.5), np.array([0, 0, 1, 1]))
+    assert [float(part[0]) for part in (one.mean, one.error, one.freedom, one.skewness)] == [0.5, 0, 1, 0]
+    assert (one.units.tolist(), np.isnan(one.design_effect[0])) == ([2], True)
