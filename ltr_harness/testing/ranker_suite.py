@@ -23,6 +23,9 @@ NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)
 
 
+_models: dict[tuple[type, type, str], FittedModel] = {}
+
+
 @cache
 def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
     """Queries of 1 to 20 rows, grades 0 to 3 that depend on two of four features, some queries blank."""
@@ -91,16 +94,16 @@ class RankerSuite:
 
     def test_the_same_training_gives_the_same_scores(self) -> None:
         if self.repeats:
-            np.testing.assert_array_equal(self.scores(self.fitted()), self.scores(self.fitted()))
+            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(self.fitted()))
 
     def test_another_seed_matters_only_where_it_says_so(self) -> None:
-        same = np.array_equal(self.scores(self.fitted(seed=1)), self.scores(self.fitted(seed=2)))
+        same = np.array_equal(self.scores(self.shared_model()), self.scores(self.fitted(seed=2)))
         assert same != self.made().seed_matters
 
     def test_another_number_of_threads_matters_only_where_it_says_so(self) -> None:
         if not self.made().threads_matter:
             np.testing.assert_array_equal(
-                self.scores(self.fitted(threads=1)), self.scores(self.fitted(threads=2))
+                self.scores(self.shared_model()), self.scores(self.fitted(threads=2))
             )
 
     def test_it_keeps_to_its_threads(self) -> None:
@@ -123,7 +126,7 @@ class RankerSuite:
         np.testing.assert_array_equal(data.labels, before[1])
 
     def test_scores_are_numbers_one_for_each_row(self) -> None:
-        scores = self.scores(self.fitted())
+        scores = self.scores(self.shared_model())
         assert scores.dtype == np.float64
         assert scores.shape == (ranking_data(3).n_rows,)
         assert not np.isnan(scores).any()
@@ -133,7 +136,7 @@ class RankerSuite:
     def test_it_keeps_the_round_that_the_rule_keeps(self) -> None:
         if not self.made().boosted:
             return
-        model = self.fitted()
+        model = self.shared_model()
         curve = [point for point in model.history if point.metric == str(RULE.metric)]
         assert [point.round for point in curve] == list(range(1, len(curve) + 1))
         stopper = Stopper(RULE)
@@ -167,7 +170,7 @@ class RankerSuite:
     # --- the model ---
 
     def test_what_is_saved_and_loaded_scores_the_same(self, tmp_path: Path) -> None:
-        model = self.fitted()
+        model = self.shared_model()
         file = model.save(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [file]
         assert file.startswith("model.")
@@ -179,16 +182,17 @@ class RankerSuite:
         if not self.repeats:
             return
         files: list[bytes] = []
-        for threads in (1, 1) if self.made().threads_matter else (1, 1, 2):
+        others = (1,) if self.made().threads_matter else (1, 2)
+        for model in (self.shared_model(), *(self.fitted(threads=threads) for threads in others)):
             folder = tmp_path / str(len(files))
             folder.mkdir()
-            files.append((folder / self.fitted(threads=threads).save(folder)).read_bytes())
+            files.append((folder / model.save(folder)).read_bytes())
         assert files.count(files[0]) == len(files)
 
     def test_a_row_scores_the_same_wherever_it_stands(self) -> None:
         if not (self.scores_features and self.by_row):
             return
-        model, features = self.fitted(), ranking_data(3).features
+        model, features = self.shared_model(), ranking_data(3).features
         order = np.random.default_rng(0).permutation(len(features))
         np.testing.assert_array_equal(model.score(features[order]), model.score(features)[order])
         np.testing.assert_array_equal(model.score(features[:7]), model.score(features)[:7])
@@ -196,7 +200,7 @@ class RankerSuite:
 
     def test_memory_layout_and_precision_of_features_do_not_matter(self) -> None:
         if self.scores_features:
-            model, features = self.fitted(), ranking_data(3).features
+            model, features = self.shared_model(), ranking_data(3).features
             for other in (np.asfortranarray(features), features.astype(np.float64), features.tolist()):
                 np.testing.assert_array_equal(model.score(other), model.score(features))
 
@@ -207,6 +211,14 @@ class RankerSuite:
         kind = catalog.load(self.ranker, RankerError) if isinstance(self.ranker, str) else self.ranker
         made: Ranker = kind.model_validate(dict(self.fields))
         return made
+
+    def shared_model(self) -> FittedModel:
+        """What `fitted` gives, trained once for all tests that only look at it."""
+        made = self.made()
+        key = (type(self), type(made), made.model_dump_json())
+        if key not in _models:
+            _models[key] = self.fitted()
+        return _models[key]
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
         """The ranker trained on the suite's data.

@@ -136,7 +136,10 @@ def test_mlflow_autolog_logs_what_watch_measures(
 
     mlflow = pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
     monkeypatch.chdir(tmp_path)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv(
+        "MLFLOW_ALLOW_FILE_STORE", "true"
+    )  # a database is migrated for two seconds before it is new
+    mlflow.set_tracking_uri(f"file://{tmp_path}/mlflow")
     data = lightgbm.Dataset(train.X, train.labels, group=train.sizes)
     held_out = lightgbm.Dataset(valid.X, valid.labels, group=valid.sizes, reference=data)
     options = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbosity": -1}
