@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ltr_harness.comparison import Comparison
-from ltr_harness.config import outline_of, resolved_yaml
+from ltr_harness.config import outline_of
 from ltr_harness.errors import Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check
 from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
@@ -182,7 +182,8 @@ def run_prepared(
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
-    write_whole(job.folder / "experiment.yaml", resolved_yaml(job.experiment))
+    outline = outline_of(job.experiment)
+    write_whole(job.folder / "experiment.yaml", outline.text)
     progress.planned(job, plan)
     if plan.open_studies:
         tune(job, plan.open_studies, progress)
@@ -193,7 +194,7 @@ def run_prepared(
     _execute(todo, job, progress, fail_fast, apart)
     progress.reporting()
     finished = [load_run(task.folder) for task in plan.tasks]
-    data = experiment_data(outline_of(job.experiment), finished)
+    data = experiment_data(outline, finished)
     path = None
     if data is not None:
         progress.compared(data)

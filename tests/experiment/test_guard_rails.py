@@ -16,9 +16,9 @@ from ltr_harness.errors import HarnessError
 pytestmark = pytest.mark.long
 
 
-def notes_of(config: dict[str, Any], tmp_path: Path) -> tuple[list[str], str]:
+def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tuple[list[str], str]:
     """The notes beside the result, and the report."""
-    result = run_experiment({**config, "report": {"formats": ["html"]}}, runs=tmp_path)
+    result = run_experiment({**config, "report": {"formats": [file]}}, runs=tmp_path)
     assert not result.failures
     assert result.comparison is not None
     assert result.report_path is not None
@@ -29,7 +29,7 @@ def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
     small["seeds"] = [1]
-    clean, _ = notes_of(small, tmp_path / "clean")
+    clean, _ = notes_of(small, tmp_path / "clean", "json")
     assert not any("have the features of a row of train" in note for note in clean)
     small["data"]["duplicates"] = 0.3
     leaked, report = notes_of(small, tmp_path / "leaked")
