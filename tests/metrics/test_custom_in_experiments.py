@@ -114,7 +114,7 @@ def test_they_work_from_boosting_to_the_report(folder: Path, capsys: pytest.Capt
 
 
 def test_the_digest_of_their_code_is_in_the_identity(folder: Path) -> None:
-    config = CONFIG | {"models": {"lgbm": CONFIG["models"]["lgbm"]}}
+    config = CONFIG | {"models": {"lgbm": CONFIG["models"]["lgbm"]}, "report": {"formats": ["json"]}}
     run_experiment(config, runs=folder / "runs")
     (before,) = own_runs(folder).values()
     first = before.path

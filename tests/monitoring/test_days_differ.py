@@ -328,6 +328,23 @@ def test_a_replay_is_paired_window_by_window(query_table: Table, analyse: Analys
     assert others.slices == ()
 
 
+def test_a_replay_pairs_queries_that_have_a_value_on_both_sides(query_table: Table, analyse: Analyse) -> None:
+    """In another order, with queries of their own, and some without a value on one side or the other."""
+    random = np.random.default_rng(12)
+    ours, theirs = np.arange(600), random.permutation(np.arange(50, 700))
+    values, before = random.random(600), random.random(650)
+    values[::7], before[::9] = np.nan, np.nan
+    found = analyse(
+        query_table(values, ids=ours.astype(str)), query_table(before, ids=theirs.astype(str))
+    ).changes[0]
+    old = dict(zip(theirs.tolist(), before.tolist(), strict=True))
+    pairs = [(new, old.get(query, np.nan)) for query, new in zip(ours.tolist(), values.tolist(), strict=True)]
+    moved = np.array([new - other for new, other in pairs if not np.isnan(new - other)])
+    assert found.difference.n == moved.size
+    assert found.method == f"paired t over {moved.size} queries that both periods scored"
+    assert found.difference.value == pytest.approx(moved.mean(), abs=1e-12)
+
+
 def test_a_window_of_new_queries_in_a_replay_is_not_paired(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(11)
     day = np.repeat(np.arange(4), 250)

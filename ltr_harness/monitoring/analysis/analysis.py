@@ -20,7 +20,7 @@ from ltr_harness.monitoring.analysis.slices import slices
 from ltr_harness.monitoring.analysis.summaries import online, worst_queries
 from ltr_harness.monitoring.analysis.windows import Cut
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import queries_of, with_value, without_pages
+from ltr_harness.monitoring.queries import places_of, primary_of, queries_of, with_value, without_pages
 from ltr_harness.monitoring.results.answers import (
     Adjustment,
     Change,
@@ -132,7 +132,10 @@ def compared(
     """
     spent = window_tests.share_to_spend(windows, past, config)
     now, before = queries_of(without_pages(production), counted), with_value(without_pages(baseline))
-    periods = Periods(now, before, config, spent)
+    places = places_of(production["query_id"], baseline["query_id"])  # once: of millions that takes a while
+    has_value = ~np.isnan(primary_of(baseline))
+    among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
+    periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
     tested = periods.adjusted()
@@ -143,7 +146,8 @@ def compared(
     changes[0], rows, family = window_tests.corrected(changes[0], rows, tested, past)
     rows, level = with_cusum(rows, tested, past)
     advice = change.season_advice(baseline, config.windows.timezone)
-    every = Periods(queries_of(production, cut.mature), baseline, config)
+    whole = Periods(production, baseline, config, spent, places=places)
+    every = Periods(queries_of(production, cut.mature), baseline, config, places=places[cut.mature])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices(tested)
     return Analysis(
@@ -155,7 +159,7 @@ def compared(
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
         drift=tuple(feature_drift(periods)),
-        labels=tuple(label_health.label_tests(production, cut, baseline, config, spent)),
+        labels=tuple(label_health.label_tests(whole, cut)),
         presentation=presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),

@@ -31,21 +31,16 @@ _GRADUAL = 0.9
 Floats = NDArray[np.float64]
 
 
-def label_tests(
-    now: pd.DataFrame, cut: Cut, before: pd.DataFrame, config: MonitorConfig, spent: float = 1.0
-) -> list[LabelTest]:
+def label_tests(periods: Periods, cut: Cut) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough.
 
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
 
     Args:
-        now: production, undefined queries included.
-        before: the baseline, likewise.
-        config: the monitor's configuration.
+        periods: production and baseline, undefined queries included.
         cut: production's windows.
-        spent: share of alpha that this run may use.
     """
-    periods = Periods(now, before, config)
+    now, before, config = periods.now, periods.before, periods.config
     columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
     if config.relevance.chosen == "label":
         columns |= _of_labels(now, before)
@@ -69,7 +64,7 @@ def label_tests(
     done = []
     for test, corrected in zip(tests, p.tolist(), strict=True):
         fallen = test.difference.value <= -config.labels.min_drop * test.before
-        alert = bool(corrected <= spent * config.labels.alpha and fallen and test.before > 0)
+        alert = bool(corrected <= periods.spent * config.labels.alpha and fallen and test.before > 0)
         done.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
     return done
 

@@ -44,6 +44,7 @@ class Periods:
         before: the baseline.
         spent: share of every alpha that this run may use; less than 1 where there are more runs to come.
         prediction: of the baseline's part in adjusted values; None where values are as they are.
+        places: int64 (n_now,), as `places_of` says of production among the baseline, where that is known already.
     """
 
     now: pd.DataFrame
@@ -51,6 +52,7 @@ class Periods:
     config: MonitorConfig
     spent: float = 1.0
     prediction: Prediction | None = None
+    places: NDArray[np.int64] | None = None
 
     def adjusted(self) -> Periods:
         """With values less what is known of the queries; itself where nothing is, or queries meet themselves.
@@ -133,7 +135,9 @@ class Periods:
     @cached_property
     def common(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Where the same queries stand in both periods, if enough of them do to call it a replay."""
-        at = places_of(self.now["query_id"], self.before["query_id"])
+        at = self.places
+        if at is None:
+            at = places_of(self.now["query_id"], self.before["query_id"])
         known = np.flatnonzero(at >= 0)
         if known.size < max(2, _COMMON * min(len(self.now), len(self.before))):
             return None
