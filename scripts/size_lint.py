@@ -27,9 +27,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def functions(tree: ast.Module) -> Iterator[Function]:
     """All but compiled kernels."""
-    for node in ast.walk(tree):
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
         if isinstance(node, Function) and not decorated(node, "compiled"):
             yield node
+        nodes += (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
 
 
 def decorated(function: Function, name: str) -> bool:

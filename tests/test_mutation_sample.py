@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,13 @@ def test_a_change_that_reaches_no_function_is_refused(tmp_path: Path) -> None:
         "def test_two():\n    from ltr_sample.held import two\n\n    assert two() == 2\n"
     )  # which it imports itself
     script = ASKED.format(scripts=str(SCRIPTS), copy=str(tmp_path), test=str(test))
-    ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # none is needed, some take long to import
+    )
     assert ended.returncode == 2, ended.stderr
     assert "held killed" in ended.stdout
     assert "hidden survived" not in ended.stdout
