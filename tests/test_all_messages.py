@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,12 @@ import pytest
 @pytest.fixture(scope="module")
 def collector(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("messages")
+
+
+@pytest.fixture(scope="module")
+def messages(collector: ModuleType) -> list[Any]:
+    """The project's own."""
+    return list(collector.messages())
 
 
 def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType, tmp_path: Path) -> None:
@@ -28,8 +35,7 @@ def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType,
 
 
 @pytest.mark.long
-def test_all_messages_speak_with_one_voice(collector: ModuleType, tmp_path: Path) -> None:
-    messages = list(collector.messages())
+def test_all_messages_speak_with_one_voice(messages: list[Any]) -> None:
     assert len(messages) > 400
     wrong = {
         f"{message.file}:{message.line}: {message.text}"
@@ -45,7 +51,7 @@ def test_all_messages_speak_with_one_voice(collector: ModuleType, tmp_path: Path
 
 
 @pytest.mark.long
-def test_messages_use_standard_words(collector: ModuleType) -> None:
+def test_messages_use_standard_words(messages: list[Any]) -> None:
     """Words that were asked about more than once, and what is said instead."""
     instead = {
         "whole number": "integer",
@@ -59,7 +65,7 @@ def test_messages_use_standard_words(collector: ModuleType) -> None:
     }
     wrong = {
         f"{message.file}:{message.line}: {message.text}; say {standard}"
-        for message in collector.messages()
+        for message in messages
         for word, standard in instead.items()
         if re.search(rf"\b{word}", re.sub(r"\{[^{}]*\}", "…", message.text))
     }
@@ -67,7 +73,7 @@ def test_messages_use_standard_words(collector: ModuleType) -> None:
 
 
 @pytest.mark.long
-def test_counts_go_with_their_noun(collector: ModuleType) -> None:
+def test_counts_go_with_their_noun(messages: list[Any]) -> None:
     """``1 query``: a number is followed by its noun through `count_of`, which knows one from many."""
     nouns = (
         "queries|rows|features|documents|models|runs|folds|labels|scores|values|workers|trials|problems|lines"
@@ -85,7 +91,7 @@ def test_counts_go_with_their_noun(collector: ModuleType) -> None:
     }
     wrong = {
         f"{message.file}:{message.line}: {message.text}"
-        for message in collector.messages()
+        for message in messages
         for number, _ in re.findall(rf"\{{([^{{}}]*)\}} ((?:more |such )?(?:{nouns}))\b", message.text)
         if not number.startswith("count_of") and number not in texts_and_large
     }

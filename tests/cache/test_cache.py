@@ -368,7 +368,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --- processes -----------------------------------------------------------------------------------------------
 
 PROGRAM = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from ltr_harness.cache import DataCache, entries
 from ltr_harness.readers.letor import Letor
@@ -377,8 +377,15 @@ if sys.argv[3] == "hang":
     def hang(*_): print("half", flush=True); time.sleep(60)
     entries.Fingerprints.of(Letor().read(["a.txt"], Path(sys.argv[1])))
     entries._attributes_fingerprint = hang
+if sys.argv[3] == "three":  # what reading loads is loaded once, and all begin together
+    Letor().read(["a.txt"], Path(sys.argv[1]))
+    others = []
+    while len(others) < 2 and 0 not in others:
+        others.append(os.fork())
 found = DataCache(Path(sys.argv[2])).read(Letor(), ["a.txt"], Path(sys.argv[1]))
 print(found.fingerprints.dataset, flush=True)
+if sys.argv[3] == "three" and 0 not in others:
+    sys.exit(any([os.waitpid(other, 0)[1] for other in others]))
 """
 
 
@@ -406,10 +413,10 @@ def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: P
 
 @pytest.mark.long
 def test_several_at_once_agree(data: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache"), "go"]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    said = {process.communicate()[0] for process in processes}
-    assert said == {f"reading\n{fingerprint_dataset(Letor().read(['a.txt'], data))}\n"}
+    command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache"), "three"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    read = str(fingerprint_dataset(Letor().read(["a.txt"], data)))
+    assert said.splitlines() == ["reading", read, read, read]
     entry(tmp_path / "cache")
 
 

@@ -320,21 +320,18 @@ class TestOneQueryInSeveralFolds:
 def test_false_alarms_where_every_fold_tests_the_same_queries(write_run: WriteRun) -> None:
     """Two models alike, 60 queries, three folds: counted three times, far more than 5 % would be "different"."""
     rng = np.random.default_rng(5)
-    ids, rows = list(range(60)), list(range(60))
-    alarms = 0
-    for number in range(60):
+    folds, worlds = ("one", "two", "three"), [f"ndcg@{number}" for number in range(1, 61)]
+    values: dict[tuple[str, str], dict[str, Any]] = {(m, fold): {} for m in "ab" for fold in folds}
+    for world in worlds:  # each is a metric of one experiment: 60 experiments would be 360 folders
         hard = rng.normal(0, 0.1, 60)  # the same queries are hard for a model whatever it was trained on
-        runs = [
-            write_run(
-                model,
-                table(ids, ndcg_10=0.5 + sign * hard + rng.normal(0, 0.02, 60)).assign(
-                    rows=rows, n_relevant=1
-                ),
-                fold=fold,
-                experiment=f"exp{number}",
-            )
-            for model, sign in (("a", 1), ("b", -1))
-            for fold in ("one", "two", "three")
-        ]
-        alarms += compare(*runs, test="t").paired("b").p < 0.05
+        for model, sign in (("a", 1), ("b", -1)):
+            for fold in folds:
+                values[model, fold][world] = 0.5 + sign * hard + rng.normal(0, 0.02, 60)
+    ids = list(range(60))
+    runs = [
+        write_run(model, table(ids, **of_worlds).assign(rows=ids, n_relevant=1), fold=fold)
+        for (model, fold), of_worlds in values.items()
+    ]
+    comparison = compare(*runs, test="t")
+    alarms = sum(comparison.paired("b", world).p < 0.05 for world in worlds)
     assert alarms <= 9  # of 60: 5 % and three standard errors; counted three times it were 15 (26 %)
