@@ -17,6 +17,8 @@ import yaml
 from ltr_harness.experiment.pool import Isolated, isolated, new_pool, worker_context
 from tests.experiment.conftest import of_session
 
+from .commands import Command  # type: ignore[import-not-found]
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 NAMES = (
     "random",
@@ -53,6 +55,16 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
     return False
 
 
+def nobody_writes(pipe: int) -> bool:
+    """Whether nobody holds the other end any more, once what was written is read."""
+    try:
+        while os.read(pipe, 65536):
+            pass
+    except BlockingIOError:
+        return False
+    return True
+
+
 @pytest.mark.long
 @LINUX
 @pytest.mark.parametrize(
@@ -70,17 +82,25 @@ def test_a_killed_command_leaves_no_process_and_lets_go_of_its_output(
     path = tmp_path / "experiment.yaml"
     path.write_text(yaml.safe_dump({"small": small, "tuned": tuned}[config], sort_keys=False))
     rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
-    process = started(path, tmp_path, "--workers", workers, *rounds)
+    pipes = []
+    for name in ("stdout", "stderr"):
+        os.mkfifo(tmp_path / name)
+        pipes.append(os.open(tmp_path / name, os.O_RDONLY | os.O_NONBLOCK))
+    command = Command(tmp_path, "run", path, "--runs", tmp_path / "runs", "--workers", workers, *rounds)
+    session = command.process.pid
+    assert session is not None
     try:
-        assert wait_for(lambda: len(of_session(process.pid)) >= processes, 120)
+        assert wait_for(lambda: len(of_session(session)) >= processes, 120)
         time.sleep(0.2)
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=30)  # ends when nobody holds the other end any more
-        assert wait_for(lambda: not of_session(process.pid), 30)
+        command.send(signal.SIGKILL)
+        assert wait_for(lambda: all(nobody_writes(pipe) for pipe in pipes), 30)
+        assert wait_for(lambda: not of_session(session), 30)
     finally:
-        for left in of_session(process.pid):
+        for left in of_session(session):
             os.kill(left, signal.SIGKILL)
-        process.communicate()
+        for pipe in pipes:
+            os.close(pipe)
+        command.process.join()
 
 
 @pytest.mark.long

@@ -172,6 +172,7 @@ def from_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "primary": "ndcg@5",
         },
         "models": {"xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "rounds": 5}},
+        "report": {"formats": ["json"]},
     }
     (folder / "files.yaml").write_text(yaml.safe_dump(config))
     result = run_experiment(folder / "files.yaml", runs=folder / "runs")
