@@ -19,6 +19,7 @@ from numba.core.errors import TypingError
 from ltr_harness import compiled, evaluate
 from ltr_harness.readers import trec_hashes
 from ltr_harness.readers.svmlight import kernels
+from ltr_harness.stats.resampling import flipped_sums
 
 SOURCE = """
 from ltr_harness.compiled import compiled
@@ -127,6 +128,9 @@ KEPT = """
 import sys
 import ltr_harness
 ltr_harness.evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])
+import numpy
+from ltr_harness.stats.resampling import flipped_sums
+print(*next(flipped_sums(numpy.ones((2, 1)), 4, 0)).ravel())
 print(*{"scipy.linalg", "numba.np.arraymath"} & set(sys.modules))
 from ltr_harness.metrics.core import selection
 print(*(name for name in ("select", "sort_crowds", "list_ties", "_sort") if getattr(selection, name)._machine))
@@ -134,10 +138,11 @@ print(*(name for name in ("select", "sort_crowds", "list_ties", "_sort") if geta
 
 
 @pytest.mark.long
-def test_the_first_metric_loads_what_it_takes_and_nothing_that_compiling_imports() -> None:
+def test_the_first_metric_and_comparison_load_what_they_take_and_nothing_that_compiling_imports() -> None:
     evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])  # kept from here on, at the latest
+    sums = next(flipped_sums(np.ones((2, 1)), 4, 0)).ravel()
     done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["", "select"]
+    assert done.stdout.splitlines() == [" ".join(map(str, sums)), "", "select"]
 
 
 @pytest.mark.long

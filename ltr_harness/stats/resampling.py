@@ -95,7 +95,9 @@ def _add_flipped(signs: NDArray[np.uint8], values: Floats, sums: Floats) -> None
             for place in range(start, stop):
                 for column in range(width):
                     own = values[first + column, 8 * place : 8 * place + 8]
-                    table[place - start, 0, column] = -own.sum()
+                    table[place - start, 0, column] = 0.0
+                    for value in own:  # not `own.sum()`, whose code has numba import SciPy's linear algebra
+                        table[place - start, 0, column] -= value
                     for bit in range(8):
                         value = own[7 - bit] if 7 - bit < len(own) else 0.0
                         for byte in range(1 << bit):
