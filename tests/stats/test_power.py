@@ -271,3 +271,14 @@ def test_two_draws_are_two_queries_also_where_seeds_count() -> None:
     assert methods.freedom >= 1
     expected = replace(methods, freedom=1.0).detectable(0.05, 0.8)  # two draws have one
     assert spread.detectable(2, alpha=0.05, power=0.8) == pytest.approx(expected)
+
+
+def test_what_seeds_add_comes_on_top_of_the_units_variance() -> None:
+    """Units make the variance of a query fourfold; the seeds' part of the error stays what it is."""
+    components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
+    of_query = 0.01 + 1e-4 / 3
+    spread = Spread(variance=4 * of_query, n=100, adjusted=frozenset({False}), seeds=components)
+    methods = components.at(100, (3,))
+    both = replace(methods, standard_error=np.sqrt(methods.standard_error**2 + 3 * of_query / 100))
+    assert methods.freedom < 99
+    assert spread.detectable(100, alpha=0.05, power=0.8) == pytest.approx(both.detectable(0.05, 0.8))

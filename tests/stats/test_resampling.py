@@ -78,3 +78,11 @@ def test_a_resampled_mean_is_the_mean_of_what_was_drawn() -> None:
     defined = values[[0, 2, 3], 1]  # a column's undefined queries are not among those it draws from
     drawn = uniform_below(np.random.PCG64(3), 3, 5, 3)
     np.testing.assert_allclose(found[:, 1], defined[drawn].mean(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "bits"), [(1, 51), (2, 51), (3, 50), (4, 50), (5, 49)])
+def test_numbers_are_as_fine_as_their_sum_allows(n: int, bits: int) -> None:
+    """Below 2**52 for any sum of n of them; one and two have the same grid."""
+    grid, unit = on_grid(np.full((n, 1), 0.5))
+    assert grid.tolist() == [[2.0 ** (bits - 1)]] * n
+    assert unit.tolist() == [2.0**-bits]
