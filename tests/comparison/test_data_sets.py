@@ -19,6 +19,7 @@ from ltr_harness.comparison.saved import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData
+from ltr_harness.stats.units import unit_means
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -241,3 +242,21 @@ def test_the_mean_of_a_data_set_leans_as_its_differences_do() -> None:
         low, high = found.interval(0.95, interval == "skew-adjusted")
         assert (said.ci_low, said.ci_high) == (low, high)
     assert found.interval(0.95, True) != found.interval(0.95, False)
+
+
+def test_the_best_are_those_that_may_be_first(both: dict[str, Comparison]) -> None:
+    found = across_data_sets(both)
+    assert [one.model for one in found.models if one.first_rank == 1] == ["new"]
+    assert found.lines()[-1] == "Best on average may be: new."
+
+
+def test_by_user_the_error_of_a_data_set_is_that_of_its_users() -> None:
+    comparison = measured("small", ("old", "new"), unit="user_id")
+    found = _estimate(comparison, "new", "old")
+    expected = unit_means(comparison.query_differences("new")[:, None], comparison.units)
+    assert (found.error, found.freedom, found.lean) == (
+        expected.error[0],
+        expected.freedom[0],
+        expected.skewness[0],
+    )
+    assert found.freedom < 20  # users of four queries each
