@@ -92,7 +92,10 @@ def test_names_never_become_program_text(
         return [value] if isinstance(value, str) and key in ("expr", "signal", "test", "update") else []
 
     metrics = [f"{name}@{k}" for name in hostile_names for k in (1, 2)]
-    entrants = [make_entrant(name, 0.01 * at, metrics=metrics) for at, name in enumerate(hostile_names)]
+    entrants = [
+        make_entrant(name, 0.01 * at, n=60, empty=10, metrics=metrics)
+        for at, name in enumerate(hostile_names)
+    ]
     data = make_data(entrants=entrants, draws=200)
     names = [name for name in hostile_names if name.strip()]
     for chart in build_report(data).charts:
