@@ -582,18 +582,18 @@ class TestSeeds:
         """Two methods alike, seed sd .005, query sd .1, 500 queries: 5 % are called better or worse, not 12 or more."""
         rng = np.random.default_rng(8)
         ids = np.arange(500).astype(str)
-        alarms, of_models, method = 0, 0, Method(test="t", interval="t")
-        for _ in range(300):
+        worlds = [f"ndcg@{number}" for number in range(1, 301)]  # each is a metric of one comparison
+        values: dict[str, dict[str, np.ndarray]] = {"a": {}, "b": {}}
+        for world in worlds:
             query = rng.normal(0.5, 0.1 / np.sqrt(2), (2, 500))
-            entrants = [
-                Entrant(
-                    name, ids, {"ndcg@10": own + rng.normal(0, 0.005, (seeds, 1))}, tuple("123"[:seeds]), UP
-                )
-                for name, own in zip("ab", query, strict=True)
-            ]
-            pair = compare_entrants(entrants, ["ndcg@10"], method=method).paired("b")
-            alarms += pair.verdict in ("better", "worse")
-            of_models += pair.trained_p < 0.05
+            for name, own in zip("ab", query, strict=True):
+                values[name][world] = own + rng.normal(0, 0.005, (seeds, 1))
+        replicates, up = tuple("123"[:seeds]), dict.fromkeys(worlds, True)
+        entrants = [Entrant(name, ids, of_worlds, replicates, up) for name, of_worlds in values.items()]
+        result = compare_entrants(entrants, worlds, method=Method(test="t", interval="t", correction="none"))
+        pairs = [result.paired("b", world) for world in worlds]
+        alarms = sum(pair.verdict in ("better", "worse") for pair in pairs)
+        of_models = sum(pair.trained_p < 0.05 for pair in pairs)
         assert alarms / 300 <= 0.088  # 5 % and three standard errors
         assert of_models / 300 >= models_alarm
 
