@@ -249,7 +249,11 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
 
 @pytest.mark.long
 def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
-    config = SMALL | {"name": "folded", "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3}}
+    config = SMALL | {
+        "name": "folded",
+        "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3},
+        "report": {"formats": ["json"]},
+    }
     run_experiment(config, runs=tmp_path)
     assert stored_data([tmp_path / "folded"]).rows is not None
     for path in (tmp_path / "folded").glob("lgbm--fold2*/record.json"):
