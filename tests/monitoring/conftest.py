@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
@@ -51,16 +53,13 @@ def query_table() -> Table:
     ) -> pd.DataFrame:
         values = np.asarray(values, dtype=np.float64)
         n = values.size
-        names = (
-            np.char.add(prefix, np.char.zfill(np.arange(n).astype(str), 7))
-            if ids is None
-            else np.asarray(ids)
-        )
+        digits = pc.utf8_lpad(pa.array(np.arange(n)).cast(pa.string()), 7, "0")
+        names = pc.binary_join_element_wise(prefix, digits, "") if ids is None else pa.array(np.asarray(ids))
         watched = {}
         for name, column in (features or {}).items():
             watched |= {f"{name}:mean": column, f"{name}:max": column, f"{name}:std": np.zeros(n)}
         return QueryColumns(
-            query_id=names.astype(object),
+            query_id=names.cast(pa.large_string()).to_pandas(),
             metric={"ndcg@10": values},
             n_items=np.full(n, 10, dtype=np.int32),
             has_relevant=~np.isnan(values) if relevant is None else relevant,
