@@ -364,10 +364,10 @@ def test_cusum_notices_as_seldom_as_promised(
 ) -> None:
     """7 % of healthy runs, and 20 % with a baseline of one day: what it is off by, every window is."""
     random = np.random.default_rng(12)
-    noticed = 0
+    noticed, n = 0, 100 if runs < 100 else 300
     for _ in range(runs):
-        values, day = shocked(random, 30, 100, 0.0)
-        before, days = shocked(random, baseline_days, 100, 0.0)
+        values, day = shocked(random, 30, n, 0.0)
+        before, days = shocked(random, baseline_days, n, 0.0)
         found = analyse(
             query_table(values, days=day),
             query_table(before, days=days, prefix="b"),
