@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -27,8 +29,6 @@ from ltr_harness.experiment.read import read
 from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
 from tests.experiment.conftest import of_session, runs_of
-
-from .commands import Command  # type: ignore[import-not-found]
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
@@ -252,28 +252,30 @@ def test_the_command_line_starts_a_cluster_and_joins_one(
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("training", [False, True], ids=["while workers start", "while they train"])
 def test_ctrl_c_in_a_terminal_is_answered_once(small_file: Path, tmp_path: Path, training: bool) -> None:
+    command = ["run", str(small_file), "--runs", str(tmp_path), "--workers", "dask:2"]
     rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
-    arguments = ["run", small_file, "--runs", tmp_path, "--workers", "dask:2", *rounds]
-    command = Command(tmp_path / "said", *arguments)
+    process = subprocess.Popen(  # no copy of another process: those leave out what Python does when it exits
+        [sys.executable, "-m", "ltr_harness", *command, *rounds],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    if training:
+        while "to train" not in process.stderr.readline():
+            assert process.poll() is None
+    else:  # itself, what clears away after others, and what workers are to be copies of
+        until = time.monotonic() + 60
+        while len(of_session(process.pid)) < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
     try:
-        if training:
-            command.wait_until(lambda: "to train" in command.stderr)
-            time.sleep(0.3)
-        else:  # itself, what clears away after others, what workers are copies of, and the first of them
-            assert command.process.pid is not None
-            session = command.process.pid
-
-            def one_starts() -> bool:
-                time.sleep(0.05)
-                return len(of_session(session)) > 3
-
-            command.wait_until(one_starts)
-        command.send(signal.SIGINT, to_all=True)
-        command.process.join(60)
+        said = process.communicate(timeout=60)[1]
     finally:  # what does not answer must not train beside the tests that follow
         with suppress(ProcessLookupError):
-            command.send(signal.SIGKILL, to_all=True)
-    code, _, said = command.wait()
-    assert code in (130, -signal.SIGINT)
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said
     assert said.count("interrupted; finished runs are kept") == 1
