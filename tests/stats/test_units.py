@@ -226,3 +226,14 @@ def test_units_alike_have_no_error() -> None:
     one = unit_means(np.full((4, 1), 0.5), np.array([0, 0, 1, 1]))
     assert [float(part[0]) for part in (one.mean, one.error, one.freedom, one.skewness)] == [0.5, 0, 1, 0]
     assert (one.units.tolist(), np.isnan(one.design_effect[0])) == ([2], True)
+
+
+def test_intervals_go_by_units_of_unlike_sizes() -> None:
+    """The t interval of the units' totals would be another one."""
+    d, units = np.array([[1.0], [0.5], [0.75], [0.0], [0.25]]), np.array([0, 0, 0, 1, 2])
+    method = Method(test="t", interval="t", correction="none", unit="user_id")
+    found, means = outcomes_by_unit(d, np.array([1.0]), [slice(0, 1)], method, units), unit_means(d, units)
+    assert (found.low, found.high) == means.interval(0.95, adjusted=False)
+    totals = t_interval(unit_totals(d, units)[:, 0], 0.95)
+    assert found.low[0] != pytest.approx(float(totals[0]))
+    assert found.detectable.tolist() == means.detectable(0.05).tolist()
