@@ -189,14 +189,19 @@ def test_xgboost_cannot_tell_close_scores_apart() -> None:
 # scikit-learn
 
 
+SOME = pytest.mark.parametrize("most", [30, pytest.param(10**9, marks=pytest.mark.slow, id="all")])
+"""Queries of a world that scikit-learn, which is slow, is asked for."""
+
+
+@SOME
 @pytest.mark.long
 @pytest.mark.parametrize("k", [1, 3, 10, None])
 @pytest.mark.parametrize("metric", ["ndcg", "dcg"])
-def test_sklearn(metric: str, k: int | None, rankings: Rankings) -> None:
+def test_sklearn(metric: str, k: int | None, most: int, rankings: Rankings) -> None:
     ranking = pytest.importorskip("sklearn.metrics")
     score = {"ndcg": ranking.ndcg_score, "dcg": ranking.dcg_score}[metric]
-    # it refuses a single row, and is slow
-    rankings = rankings.keep((rankings.sizes > 1) & (np.arange(rankings.sizes.size) < 30))
+    # it refuses a single row
+    rankings = rankings.keep((rankings.sizes > 1) & (np.arange(rankings.sizes.size) < most))
     found = [
         score([labels], [scores], k=k)
         for labels, scores in zip(
@@ -267,11 +272,12 @@ def test_scipys_spearman(untied: Rankings) -> None:
     np.testing.assert_allclose(untied.per_query("spearman"), expected, rtol=0, atol=1e-12)
 
 
+@SOME
 @pytest.mark.long
-def test_scikit_learns_auc(rankings: Rankings) -> None:
+def test_scikit_learns_auc(most: int, rankings: Rankings) -> None:
     from sklearn.metrics import roc_auc_score
 
-    rankings = rankings.keep(np.arange(rankings.sizes.size) < 30)
+    rankings = rankings.keep(np.arange(rankings.sizes.size) < most)
     for relevant in (1, 2):
         expected = [
             roc_auc_score(labels >= relevant, scores)

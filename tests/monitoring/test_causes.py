@@ -251,10 +251,16 @@ BROKEN = {
 }
 
 
+SEEDS = pytest.mark.parametrize("seeds", [6, pytest.param(15, marks=pytest.mark.slow)])
+
+
+@SEEDS
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_happens_beside_a_drop_is_not_its_cause(kind: str, query_table: Table, analyse: Analyse) -> None:
+def test_what_happens_beside_a_drop_is_not_its_cause(
+    kind: str, seeds: int, query_table: Table, analyse: Analyse
+) -> None:
     """A feature without influence turned NaN, and "its mix explains -.0423 of -.0423": 15 of 15 times."""
-    for seed in range(6):
+    for seed in range(seeds):
         found = analyse(*dropped_with(BROKEN[kind], query_table, seed))
         assert found.changes[0].alert
         assert found.verdict.cause in ("everywhere", "slice"), (seed, found.verdict)  # a slice by chance
@@ -264,9 +270,10 @@ def test_what_happens_beside_a_drop_is_not_its_cause(kind: str, query_table: Tab
         assert all(text.startswith("f ") for text in alerts)
 
 
-def test_a_missing_value_that_was_seldom_before(query_table: Table, analyse: Analyse) -> None:
+@SEEDS
+def test_a_missing_value_that_was_seldom_before(seeds: int, query_table: Table, analyse: Analyse) -> None:
     """Ten queries without the feature before: their mean is luck, and was multiplied by 56 %."""
-    for seed in range(6):
+    for seed in range(seeds):
         now, before = dropped_with(BROKEN["missing"], query_table, seed)
         before.loc[:9, ["feature:f:mean", "feature:f:max"]] = np.nan
         found = analyse(now, before)
@@ -276,9 +283,10 @@ def test_a_missing_value_that_was_seldom_before(query_table: Table, analyse: Ana
         assert abs(drift.mix.value) < 0.01
 
 
-def test_renamed_codes_are_no_mix(query_table: Table, analyse: Analyse) -> None:
+@SEEDS
+def test_renamed_codes_are_no_mix(seeds: int, query_table: Table, analyse: Analyse) -> None:
     """ "mix, within +.0000": of segments that have no value in common nothing can be said."""
-    for seed in range(6):
+    for seed in range(seeds):
         now, before = dropped_with(lambda random, f: f, query_table, seed)
         now = now.assign(**{"segment:country": now["segment:country"].cat.rename_categories(str.lower)})
         found = analyse(now, before)
@@ -292,10 +300,13 @@ def test_renamed_codes_are_no_mix(query_table: Table, analyse: Analyse) -> None:
         )
 
 
+@pytest.mark.parametrize("seeds", [5, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("share", [0.2, 0.56])
-def test_a_broken_input_is_called_that(share: float, query_table: Table, analyse: Analyse) -> None:
+def test_a_broken_input_is_called_that(
+    share: float, seeds: int, query_table: Table, analyse: Analyse
+) -> None:
     """Where the feature is missing, the ranking is worse: "queries changed" would acquit the pipeline."""
-    for seed in range(5):
+    for seed in range(seeds):
         random = np.random.default_rng(seed)
         gone = random.random(3000) < share
         feature, feature_before = random.standard_normal((2, 3000))

@@ -39,17 +39,21 @@ def drift(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, FeatureDrift]:
     return {found.name: found for found in monitor(config, log=now, baseline=before).drift}
 
 
+MANY = pytest.mark.parametrize("features", [FEATURES, pytest.param(250, marks=pytest.mark.slow)])
+
+
+@MANY
 @pytest.mark.parametrize(("correlation", "rows_cry_wolf"), [(1.0, 0.95), (0.3, 0.25)])
 def test_healthy_features_are_called_drifted_at_most_as_often_as_promised(
-    correlation: float, rows_cry_wolf: float
+    correlation: float, rows_cry_wolf: float, features: int
 ) -> None:
-    now, before = frame(1, correlation), frame(2, correlation)
+    now, before = (frame(seed, correlation, features=features) for seed in (1, 2))
     found = drift(now, before)
     kinds = {name.partition(":")[2] for name in found}
     assert kinds == ({""} if correlation == 1 else {"mean", "max", "std"})
     for kind in kinds:
         flagged = [f.p <= 0.05 for name, f in found.items() if name.partition(":")[2] == kind]
-        assert len(flagged) == FEATURES
+        assert len(flagged) == features
         assert np.mean(flagged) <= 0.08
     assert not any(f.drifted for f in found.values())
     naive = [kolmogorov_smirnov(now[f"f{at}"].to_numpy(), before[f"f{at}"].to_numpy())[1] for at in range(60)]
@@ -66,18 +70,19 @@ def test_a_shift_of_items_is_said_in_their_own_standard_deviations() -> None:
     assert same["f0"].shift == pytest.approx(0.3, abs=0.15)
 
 
+@MANY
 @pytest.mark.parametrize("correlation", [1.0, 0.3])
-def test_features_of_users_are_tested_by_users(correlation: float) -> None:
+def test_features_of_users_are_tested_by_users(correlation: float, features: int) -> None:
     """200 users ask 10 times each: what is theirs is said once, not ten times."""
 
     def period(seed: int) -> pd.DataFrame:
         random = np.random.default_rng(seed)
         user = np.repeat(np.arange(200), 10)
-        of_user = random.standard_normal((200, FEATURES))[user]
+        of_user = random.standard_normal((200, features))[user]
         values = np.sqrt(correlation) * of_user + np.sqrt(1 - correlation) * random.standard_normal(
             of_user.shape
         )
-        rows = pd.DataFrame(values, columns=[f"f{at}" for at in range(FEATURES)])
+        rows = pd.DataFrame(values, columns=[f"f{at}" for at in range(features)])
         rows["loyal"] = np.where(random.random(200) < 0.3, "yes", "no")[user]
         return rows.assign(
             query_id=[f"{seed}-{at}" for at in range(2000)], user=[f"{seed}-{at}" for at in user], rank=1,
@@ -87,7 +92,7 @@ def test_features_of_users_are_tested_by_users(correlation: float) -> None:
     config: dict[str, Any] = {
         "columns": {
             "rank": "rank", "cluster_id": "user", "segments": ["loyal"],
-            "features": [f"f{at}" for at in range(FEATURES)],
+            "features": [f"f{at}" for at in range(features)],
         },
         "metrics": ["ndcg@10"],
         "slices": {"features": False, "max_predicates": 1},

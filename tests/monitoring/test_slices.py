@@ -77,9 +77,10 @@ def test_planted_slices_are_found_first_and_alone(
     assert hits >= exact * 50
 
 
-def test_no_slices_where_nothing_is_planted(query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize("runs", [20, pytest.param(50, marks=pytest.mark.slow)])
+def test_no_slices_where_nothing_is_planted(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(21)
-    assert sum(bool(analyse(*planted(random, [], query_table)).slices) for _ in range(20)) <= 2
+    assert sum(bool(analyse(*planted(random, [], query_table)).slices) for _ in range(runs)) <= 0.1 * runs
 
 
 def test_a_drop_everywhere_is_no_slice(query_table: Table, analyse: Analyse) -> None:
