@@ -7,6 +7,7 @@ if its content still has the fingerprint.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -80,9 +81,13 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             stream.flush()
             os.fsync(stream.fileno())
         if folder.exists():  # damaged, or another process was faster; either way ours is whole
-            with unfinished(folder.parent, private=True) as aside:
+            with unfinished(folder.parent, private=True) as aside, suppress(FileNotFoundError):
                 os.rename(folder, aside / "old")
-        os.rename(making, folder)
+        try:
+            os.rename(making, folder)
+        except OSError as problem:
+            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise  # else another process was faster since: its is as whole as ours
 
 
 def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, Fingerprints] | None:

@@ -383,7 +383,7 @@ if sys.argv[3] == "three":  # what reading loads is loaded once, and all begin t
     while len(others) < 2 and 0 not in others:
         others.append(os.fork())
 found = DataCache(Path(sys.argv[2])).read(Letor(), ["a.txt"], Path(sys.argv[1]))
-print(found.fingerprints.dataset, flush=True)
+os.write(1, f"{found.fingerprints.dataset}\\n".encode())  # in one piece beside the others'
 if sys.argv[3] == "three" and 0 not in others:
     sys.exit(any([os.waitpid(other, 0)[1] for other in others]))
 """
@@ -414,10 +414,39 @@ def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: P
 @pytest.mark.long
 def test_several_at_once_agree(data: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(data), str(tmp_path / "cache"), "three"]
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     read = str(fingerprint_dataset(Letor().read(["a.txt"], data)))
-    assert said.splitlines() == ["reading", read, read, read]
+    assert done.stdout.splitlines() == ["reading", read, read, read]
+    assert done.stderr == ""
     entry(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("before", ["nothing", "another entry"])
+@pytest.mark.parametrize("meanwhile", ["written", "taken away"])
+def test_another_process_may_be_faster_at_any_moment(
+    before: str, meanwhile: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = Letor().read(["a.txt"], data)
+    folder, rename = tmp_path / "sets" / "key", os.rename
+    folder.parent.mkdir()
+    fingerprints = entries.Fingerprints.of(dataset)
+    if before == "another entry":
+        entries.write_entry(folder, dataset, fingerprints)
+
+    def late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        if meanwhile == "written":
+            entries.write_entry(folder, dataset, fingerprints)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        os.rename(source, target)
+
+    monkeypatch.setattr(os, "rename", late)
+    entries.write_entry(folder, dataset, fingerprints)
+    assert [path.name for path in folder.parent.iterdir()] == ["key"]
+    found = entries.open_entry(folder, verify=True)
+    assert found is not None
+    assert found[1] == fingerprints
 
 
 # --- what is made from a set ---------------------------------------------------------------------------------
