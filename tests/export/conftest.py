@@ -108,4 +108,10 @@ def _catboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
     return CatBoostModel(booster=booster, n_features=train.n_features)
 
 
+@pytest.fixture(scope="session")
+def trained_on() -> Callable[[str, RankingDataset, dict[str, Any]], FittedModel]:
+    """A model of a library, by its own parameters, of five columns that a test made itself."""
+    return lambda library, train, params: _LIBRARIES[library](train, params)
+
+
 _LIBRARIES = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}

@@ -44,10 +44,11 @@ def values_around(threshold: float) -> np.ndarray:
 @given(threshold=thresholds, others=st.lists(float32s, max_size=5))
 def test_every_float32_stays_on_its_side(comparison, written, threshold, others):
     values = np.concatenate([values_around(threshold), np.array(others, dtype=np.float32)])
-    values = values[np.abs(values) < LARGEST]  # stands for infinity, which JSON lacks
     there = float32_thresholds([threshold], comparison, written)
     here = GOES_LEFT[comparison](values.astype(np.float64), threshold)
     assert GOES_LEFT[written](values.astype(np.float64), there).tolist() == here.tolist()
+    with np.errstate(over="ignore"):
+        assert GOES_LEFT[written](values, there.astype(np.float32)).tolist() == here.tolist()
 
 
 def test_a_threshold_between_two_float32s_by_hand():
@@ -63,11 +64,21 @@ def test_a_threshold_between_two_float32s_by_hand():
     assert float32_thresholds(np.array([0.5]), "<") == [0.5 - 2.0**-25]
 
 
-@pytest.mark.parametrize("written", ["<=", "<"])
-@pytest.mark.parametrize("beyond", [np.inf, 1e308, LARGEST * 2])
-def test_infinity_is_the_largest_number(beyond, written):
-    assert float32_thresholds([beyond], "<=", written) == [LARGEST]
-    assert float32_thresholds([-beyond], "<=", written) == [-LARGEST]
+@pytest.mark.parametrize("beyond", [1e308, LARGEST * 2])
+def test_beyond_the_largest_float32(beyond):
+    """All finite values are below: <= the largest, < the number after it; above the opposite they all are."""
+    assert float32_thresholds([beyond], "<=", "<=") == [LARGEST]
+    assert float32_thresholds([LARGEST], "<=", "<") == float32_thresholds([beyond], "<=", "<") == [2.0**128]
+    assert (
+        float32_thresholds([-beyond], "<=", "<=") == float32_thresholds([-np.inf], "<", "<=") == [-(2.0**128)]
+    )
+    assert float32_thresholds([-beyond], "<=", "<") == [-LARGEST]
+
+
+def test_infinity_is_the_number_after_the_largest():
+    assert float32_thresholds([np.inf], "<=") == float32_thresholds([np.inf], "<=", "<") == [2.0**128]
+    assert float32_thresholds([-np.inf], "<=") == [-(2.0**128)]
+    assert float32_thresholds([np.inf], "<") == [LARGEST]
 
 
 @given(float32s.filter(np.isfinite))

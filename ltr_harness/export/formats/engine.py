@@ -27,7 +27,8 @@ Missing = Literal["there", "right", "zero"]
 DEEPEST: Final = 300
 """Levels of a tree. One takes two levels of nested JSON, of which the plugins' parsers and Python's read 1,000."""
 
-_LARGEST: Final = float(np.finfo(np.float32).max)
+BEYOND: Final = 2.0**128
+"""The number after float32's largest: JSON has it, float32 reads it as infinity, and float64 as above every float32."""
 
 
 class EngineFormat(ModelFormat):
@@ -67,7 +68,8 @@ class EngineFormat(ModelFormat):
             DataError: it would not.
         """
         try:
-            yield
+            with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
+                yield
         except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
             raise DataError(
                 Problem(
@@ -81,7 +83,7 @@ class EngineFormat(ModelFormat):
 def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
     """The model as an engine computes it that has every direction of missing values: what is then written as it is.
 
-    There is no infinity in JSON: the largest finite number stands for it.
+    There is no infinity in JSON: 2**128 stands for it, so that float32's largest number is below the threshold.
 
     Args:
         forest: the model.
@@ -98,7 +100,7 @@ def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> F
             values = tree.value.astype(np.float32)
         if np.isnan(tree.threshold).any() or not np.isfinite(values).all():
             raise refused("a threshold is NaN, or a leaf beyond float32", f"finite numbers, as {engine} has")
-        thresholds = np.clip(tree.threshold, -_LARGEST, _LARGEST)
+        thresholds = np.clip(tree.threshold, -BEYOND, BEYOND)
         trees.append(replace(tree, threshold=thresholds, value=values.astype(np.float64)))
     return replace(form, trees=tuple(trees))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
 from ltr_harness.export.formats.engine import (
+    BEYOND,
     FEATURES_RULE,
     EngineFormat,
     Missing,
@@ -110,7 +111,8 @@ def _zero_is_not_missing(tree: Tree) -> bool:
 
 def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
     """Numbers are texts: Solr's setter of a number takes no number of JSON."""
-    thresholds = without_slack(tree.threshold.astype(np.float32))
+    with np.errstate(over="ignore"):
+        thresholds = without_slack(tree.threshold.astype(np.float32)).clip(-BEYOND, BEYOND, dtype=np.float64)
 
     def split(node: int, level: int, left: Any, right: Any) -> dict[str, Any]:
         direction = {"missing": "left" if tree.missing_left[node] else "right"} if apart else {}

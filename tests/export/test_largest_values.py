@@ -1,0 +1,51 @@
+"""Rows at the ends of float32 and rows without a value: what `beyond_float32: clip` makes of 1e39 scores in every form
+as in the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_harness.export.formats import FORMATS, catalog
+from ltr_harness.export.libraries import forest_of
+from ltr_harness.readers.memory import from_arrays
+
+LARGEST = float(np.finfo(np.float32).max)
+VALUES = [-LARGEST, 0.0, LARGEST, np.nan]
+KINDS = [
+    ("lightgbm", {"min_data_in_leaf": 1}),
+    ("xgboost", {}),
+    ("catboost", {"nan_mode": "Min"}),
+    ("catboost", {"nan_mode": "Max"}),
+]
+ZERO_IF_MISSING = ["ranklib"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("grades", [(1, 1, 1, 0), (0, 0, 0, 1), (0, 1, 2, 3), (3, 2, 0, 1), (2, 0, 3, 0)])
+@pytest.mark.parametrize(("library", "params"), KINDS)
+def test_the_ends_of_float32_stay_on_their_side(library, params, grades, name, trained_on, tmp_path: Path):
+    if name in ("onnx", "treelite"):
+        pytest.importorskip("onnxruntime" if name == "onnx" else name, reason=f"needs ltr-harness[{name}]")
+    X = np.zeros((400, 5))
+    X[:, 2] = np.tile(VALUES, 100)
+    train = from_arrays(
+        X, np.tile(grades, 100), group_sizes=[20] * 20, feature_names=["a", "b", "price", "d", "e"]
+    )
+    model = trained_on(library, train, dict(params))
+    path, form = tmp_path / "ranker.json", catalog.load(name)()
+    form.write(forest_of(model, train.feature_names), model, path)
+    n = 3 if name in ZERO_IF_MISSING else 4
+    here = model.score(train.features[:n])
+    there = form.read(path, train.feature_names)(train.features[:n].astype(np.float64))
+    assert len(set(here.round(9))) > 1 or set(grades[:n]) == {grades[0]}
+    np.testing.assert_allclose(there - there[0], here - here[0], rtol=0, atol=1e-5)
+    if library != "xgboost":  # which refuses infinity
+        ends = np.repeat(train.features[:1], 2, axis=0)
+        ends[:, 2] = -np.inf, np.inf
+        # LightGBM's last threshold is infinity, and no comparison with < is true of that
+        n = 1 if library == "lightgbm" and name in ("json", "opensearch", "elasticsearch") else 2
+        both = form.read(path, train.feature_names)(ends[:n].astype(np.float64))
+        np.testing.assert_allclose(both - there[0], model.score(ends[:n]) - here[0], rtol=0, atol=1e-5)
