@@ -113,7 +113,7 @@ def evidence(sections: dict[str, Any] | None = None, **given: Any) -> Evidence:
     nothing: dict[str, Any] = dict.fromkeys(
         ("windows", "splits", "slices", "drift", "labels", "warnings", "findings"), ()
     )
-    nothing |= {"change": None, "labels_arriving": False, "presentation": None, "n_immature": 0}
+    nothing |= {"change": change(STILL), "labels_arriving": False, "presentation": None, "n_immature": 0}
     return Evidence(config, **(nothing | given))
 
 

@@ -100,7 +100,9 @@ def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(config(tmp_path / "e.parquet", **BY_USER)))
     out = tmp_path / "out"
     code, told, _ = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "-o", out)
-    assert (code, told.split()[:3]) == (4, ["ALERT", "contract", "orphan_event"])
+    assert (code, "ALERT" in told) == (0, False)  # nothing to compare with: a finding, no alert
+    document = json.loads((out / "report.json").read_text())
+    assert any(notice.startswith("orphan_event") for notice in document["notices"])
     with (out / "windows.csv").open() as file:
         rows = list(csv.DictReader(file))
     kept = ("n_queries", "items_per_query", "relevant_share", "click_per_query", "buy_per_query", "orphan_events",
@@ -109,7 +111,6 @@ def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
         [1, 2, 1, 1, 1, 2, 0],
         [2, 1.5, 0.5, 0.5, 0, 1, 0.5],
     ]
-    document = json.loads((out / "report.json").read_text())
     assert [(w["orphans"], w["immature_share"]) for w in document["windows"]] == [(2, 0.0), (1, 0.5)]
     inputs = json.loads((out / "provenance.json").read_text())["files"]
     assert {role: [Path(file).name for file in files] for role, files in inputs.items()} == {

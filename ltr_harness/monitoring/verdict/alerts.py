@@ -8,6 +8,8 @@ from ltr_harness.monitoring.results.answers import Alert, Interval, Slice
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of
 
+_WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
+
 
 def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     """What ends in exit code 4, and what is only said.
@@ -48,24 +50,27 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
 
 
 class _Lines:
-    """Alerts and notices as they are gathered: the configuration says which kinds alert."""
+    """Alerts and notices as they are gathered: the configuration says which kinds alert, if there is a baseline."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
+        self._kinds = set(evidence.config.alerts.on)
+        if evidence.change is None:
+            self._kinds &= _WITHOUT_BASELINE
         self._demoted = evidence.page or (evidence.labels_arriving and bool(evidence.label_alerts))
         self.alerts: list[Alert] = []
         self.notices: list[str] = []
 
     def add(self, kind: AlertKind, text: str, *, but: bool = False) -> None:
         """An alert; a notice where its kind is none, `but` something speaks against it."""
-        if kind in self._evidence.config.alerts.on and not but:
+        if kind in self._kinds and not but:
             self.alerts.append(Alert(kind, text))
         else:
             self.notices.append(text)
 
     def add_changes(self, changes: list[Alert]) -> None:
         """Differences of the metric; where they are no alerts, the first, the last and why."""
-        if "change" in self._evidence.config.alerts.on and not self._demoted:
+        if "change" in self._kinds and not self._demoted:
             self.alerts += changes
             return
         why = (
@@ -91,7 +96,7 @@ class _Lines:
         text = f"{config.primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
         if config.slices.confirm_split:
             text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-        if matters and "slice" in config.alerts.on and not self._demoted:
+        if matters and "slice" in self._kinds and not self._demoted:
             self.alerts.append(Alert("slice", text))
         else:
             self.notices.append(f"slice {text}")

@@ -27,7 +27,7 @@ def _without_parity(evidence: Evidence) -> Verdict:
     primary = str(config.primary)
     if change is None:
         return Verdict(
-            "slice" if evidence.slices else "none",
+            "none",
             "Nothing to compare with: no baseline was given."
             if evidence.arms is None
             else "No baseline was given; the arms are compared with each other.",
