@@ -44,21 +44,25 @@ def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "fell", "explained"),
+    ("seen", "fell", "stood", "paged"),
     [
-        (None, False, False),
-        (page("page"), False, True),
-        (page("ranking"), False, False),
-        (page("ranking", ips=IPS), True, False),
-        (page("ranking", ips=Interval(-0.19, -0.3, -0.1)), False, True),  # less than a tenth
-        (page("ranking", ips=Interval(-0.5, -0.9, 0.1)), False, True),  # not for certain
-        (page("ranking", ips=Interval(0.5, 0.4, 0.6)), False, True),
-        (page("page", changed=False, ips=STILL), False, False),
+        (None, False, False, False),
+        (page("page"), False, False, True),
+        (page("ranking"), False, False, False),
+        (page("page", ips=IPS), True, False, False),
+        (page("ranking", ips=IPS), True, False, False),
+        (page("ranking", ips=Interval(-0.19, -0.3, -0.1)), False, True, False),  # less than a tenth
+        (page("ranking", ips=Interval(-0.5, -0.9, 0.1)), False, True, False),  # not for certain
+        (page("ranking", ips=Interval(0.5, 0.4, 0.6)), False, True, False),
+        (page("page", ips=STILL), False, True, True),
+        (page("none", changed=False, ips=STILL), False, False, False),
     ],
 )
-def test_ips_dcg_decides_where_it_is_known(seen: Presentation | None, fell: bool, explained: bool) -> None:
+def test_ips_dcg_decides_where_it_is_known_and_rank_one_whether_it_is_the_page(
+    seen: Presentation | None, fell: bool, stood: bool, paged: bool
+) -> None:
     found = evidence(A_TENTH, presentation=seen)
-    assert (found.ips_fell, found.page) == (fell, explained)
+    assert (found.ips_fell, found.ips_stood, found.page) == (fell, stood, paged)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,7 @@ def test_nothing_alarms_without_a_baseline() -> None:
     [
         ({}, {}, None),
         ({}, {"presentation": page("page")}, "the page changed"),
+        ({}, {"presentation": page("ranking", ips=STILL)}, "IPS-DCG did not fall"),
         ({}, {"labels_arriving": True, "labels": [labels()]}, "labels are still arriving"),
         ({}, {"labels_arriving": True}, None),
         ({}, {"labels": [labels()]}, None),

@@ -160,14 +160,27 @@ BETTER_GRADES = (0.3, 0.25, 0.2, 0.15, 0.1)
 
 
 def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
-    """More relevant items on another page: IPS-DCG is +.48, and was said not to have moved."""
+    """More relevant items on another page, at rank 1 too: IPS-DCG is +.48, and was said not to have moved."""
     found = watched(WEIGHTED, examination=0.5, grade_shares=BETTER_GRADES)
     assert found.presentation is not None
     assert found.presentation.ips is not None
     assert found.presentation.ips.low > 0
-    assert found.verdict.what.startswith("The page changed. IPS-DCG rose: 1.3087 -> 1.7912, +0.4825")
+    assert found.verdict.what.startswith("The ranking got better. IPS-DCG rose: 1.3087 -> 1.7912, +0.4825")
     assert "measurably" not in found.verdict.text
-    assert found.verdict.cause == "presentation"
+    assert found.verdict.cause == "improved"
+    assert any("(no alert: IPS-DCG did not fall)" in notice for notice in found.notices)
+
+
+def test_a_better_ranking_is_no_changed_page() -> None:
+    """Ranks 1 to 3 get better items on the same page: with propensities the page was blamed."""
+    for propensity in ({}, {"propensity": {"column": "examination"}}):
+        found = watched({**CLICKS, **propensity}, grade_shares=BETTER_GRADES)
+        assert found.presentation is not None
+        assert found.presentation.changed
+        assert found.presentation.signature == "ranking"
+        assert found.verdict.cause == "improved", found.verdict
+        assert "The page changed" not in found.verdict.text
+        assert found.healthy
 
 
 def test_a_page_alone_leaves_ips_dcg_where_it_was() -> None:

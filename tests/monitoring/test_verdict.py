@@ -116,10 +116,15 @@ def test_a_changed_page_in_one_window_and_in_none() -> None:
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (page(ips=STILL), "The page changed. IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On"),
-        (page(ips=ROSE), "The page changed. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
         (
-            page(ips=Interval(-0.01, -0.015, -0.005)),
+            page("page", ips=STILL),
+            "The page changed. IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On",
+        ),
+        (page("page", ips=ROSE), "The page changed. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
+        (page("ranking", ips=ROSE), "The ranking got better. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
+        (page("ranking", ips=STILL), "IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On"),
+        (
+            page("page", ips=Interval(-0.01, -0.015, -0.005)),
             "The page changed. IPS-DCG fell: 2.0000 -> 1.8000, {} (less than min_drop 0.01 of what it was). On",
         ),
         (page(ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
@@ -136,9 +141,14 @@ def test_ips_dcg_tells_page_from_ranking(seen: Presentation, said: str) -> None:
         assert found.what == f"{said.format(seen.ips)} clicks, {moved}"
         assert found.untold == f"{CAPITAL}; IPS-DCG holds as far as the propensities do."
         worse = "everywhere" if moved == STILL_TEXT else "slice"
-        assert found.cause == (worse if "ranking" in said else "presentation")
-        assert found.where.startswith(SLICED if found.cause == "slice" else "")
-        assert bool(found.where) == (found.cause == "slice")
+        causes = {"The page": "presentation", "The ranking got better": "improved", "The ranking": worse}
+        assert found.cause == next(
+            (cause for start, cause in causes.items() if said.startswith(start)), "none"
+        )
+        assert found.where.startswith(
+            {"slice": SLICED, "none": "Rank 1 is not shown to be"}.get(found.cause, "")
+        )
+        assert bool(found.where) == (found.cause in ("slice", "none"))
     steady = evidence(presentation=page(changed=False, ips=STILL), change=change(FELL, alert=True))
     assert verdict_of(steady).what == f"{FELL_TEXT}."
 

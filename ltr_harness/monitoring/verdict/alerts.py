@@ -30,9 +30,8 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
         lines.add("change", text)
     for worst in evidence.slices:
         lines.add_slice(worst)
-    page_confirmed = seen is not None and seen.ips is not None and evidence.page
     for text in _label_lines(evidence):
-        lines.add("label_rate", text, but=evidence.labels_arriving or page_confirmed)
+        lines.add("label_rate", text, but=evidence.labels_arriving or evidence.ips_stood)
     for text in evidence.broken_inputs:
         lines.add("input", text)
     _add_arms(lines, evidence)
@@ -57,7 +56,8 @@ class _Lines:
         self._kinds = set(evidence.config.alerts.on)
         if evidence.change is None:
             self._kinds &= _WITHOUT_BASELINE
-        self._demoted = evidence.page or (evidence.labels_arriving and bool(evidence.label_alerts))
+        late = evidence.labels_arriving and bool(evidence.label_alerts)
+        self._demoted = evidence.page or evidence.ips_stood or late
         self.alerts: list[Alert] = []
         self.notices: list[str] = []
 
@@ -76,6 +76,8 @@ class _Lines:
         why = (
             "the page changed"
             if self._evidence.page
+            else "IPS-DCG did not fall"
+            if self._evidence.ips_stood
             else "labels are still arriving"
             if self._demoted
             else "change is not in alerts.on"

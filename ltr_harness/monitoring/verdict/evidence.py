@@ -61,13 +61,15 @@ class Evidence:
 
     @property
     def page(self) -> bool:
-        """Whether the page, and not the ranking, explains what moved."""
+        """Whether the page changed, by its signature, and IPS-DCG does not say that the ranking is worse."""
         seen = self.presentation
-        if seen is None:
-            return False
-        if seen.ips is not None:
-            return seen.changed and not self.ips_fell
-        return seen.signature == "page"
+        return seen is not None and seen.signature == "page" and not self.ips_fell
+
+    @property
+    def ips_stood(self) -> bool:
+        """Whether IPS-DCG, which takes the page out, did not fall where positives are spread differently."""
+        seen = self.presentation
+        return seen is not None and seen.ips is not None and seen.changed and not self.ips_fell
 
     @property
     def ips_fell(self) -> bool:

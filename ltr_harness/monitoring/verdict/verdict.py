@@ -145,12 +145,12 @@ def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> 
         return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold)
     small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
     ips += small if seen.ips.direction == "fell" else ""
-    return Verdict(
-        "presentation",
-        f"The page changed. {ips}. On clicks, {moved}",
-        "",
-        untold,
-    )
+    if evidence.page:
+        return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", untold)
+    if seen.ips.direction == "rose":
+        return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", untold)
+    where = "Rank 1 is not shown to be as before: whether the page or the ranking changed cannot be told."
+    return Verdict("none", f"{ips}. On clicks, {moved}", where, untold)
 
 
 def _untold(evidence: Evidence) -> str:
