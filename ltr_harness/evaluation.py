@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.subtopics import Subtopics
 from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of, plural
@@ -156,10 +158,10 @@ class _Answering(dict[str, float]):
 def evaluate(
     labels: ArrayLike,
     scores: ArrayLike,
+    metrics: Sequence[str | Metric] = (),
     *,
     query_ids: ArrayLike | None = None,
     group_sizes: ArrayLike | None = None,
-    metrics: Sequence[str | Metric],
     query_weights: ArrayLike | None = None,
     document_ids: ArrayLike | None = None,
     judged: ArrayLike | None = None,
@@ -171,9 +173,9 @@ def evaluate(
     Args:
         labels: (n_rows,) grades, finite and >= 0.
         scores: (n_rows,) higher ranks first; infinities are fine, NaN is not.
+        metrics: names such as ``"ndcg@10"`` or metric objects; at least one.
         query_ids: (n_rows,) one per row, in any order; queries keep the order they first appear in.
         group_sizes: (n_queries,) rows per query, instead of `query_ids`, for rows sorted by query.
-        metrics: names such as ``"ndcg@10"`` or metric objects.
         query_weights: (n_queries,) weight of each query in every mean, in query order.
         document_ids: (n_rows,) needed by metrics with ``ties=id``.
         judged: bool (n_rows,), rows somebody judged; None where all are. `BPref` and `Judged` ask for it.
@@ -196,6 +198,13 @@ def evaluate(
         >>> ev["ndcg@3"].per_query.round(4).tolist()
         [0.834, 0.6309]
     """
+    for name, given in (("labels", labels), ("scores", scores)):
+        if isinstance(given, Mapping | str | PathLike) or hasattr(type(given), "columns"):
+            raise DataError(
+                f"{name} is a {type(given).__name__}; expected one number per row; judgments and rankings by query and "
+                "document: evaluate_runs(qrels, run, metrics=[…])"
+            )
+    asked = [parse_metric(metric) for metric in as_list(metrics)]
     if (query_ids is None) == (group_sizes is None):
         raise DataError("evaluate needs either query_ids (one per row) or group_sizes (one per query)")
     order: NDArray[np.int64] | None = None
@@ -231,7 +240,6 @@ def evaluate(
         judged=arranged["judged"],
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
-    asked = [parse_metric(metric) for metric in ([metrics] if isinstance(metrics, str | Metric) else metrics)]
     return evaluate_bound(bind(asked, judgments), arranged["scores"], asked, arranged["retrieved"])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array as array_of
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +16,9 @@ from ltr_harness.errors import DataError
 from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
 
+LONGEST_ID = 1000
+"""Characters, in files bytes, of an id or an attribute: one longer text makes an array as wide in every row."""
+
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column.
@@ -23,12 +28,47 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         name: what messages call it.
 
     Raises:
-        DataError: the input is not one-dimensional.
+        DataError: the input is not one-dimensional, or holds a text longer than `LONGEST_ID`.
     """
-    array = np.asarray(values)
+    array = _of_list(values, name) if isinstance(values, list | tuple) else np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    if array.dtype.kind == "O":
+        _text_width(array.tolist(), name)
     return array
+
+
+def _of_list(values: Sequence[Any], name: str) -> NDArray[Any]:
+    code = {float: "d", int: "q"}.get(type(values[0])) if values else None
+    if code is not None:
+        with suppress(TypeError, OverflowError):  # something else is among the numbers
+            return np.asarray(array_of(code, values))
+    width = _text_width(values, name)
+    try:
+        return np.asarray(
+            values, dtype=f"U{width}" if width else None
+        )  # NumPy finds the width in twice the time
+    except ValueError:
+        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
+
+
+def _text_width(values: Sequence[Any], name: str) -> int:
+    """Characters of the longest text, which is no longer than `LONGEST_ID`; 0 where not all are texts."""
+    kinds = set(map(type, values))
+    if not any(issubclass(kind, str | bytes) for kind in kinds):
+        return 0
+    lengths = (len(value) if isinstance(value, str | bytes) else 0 for value in values)
+    longest = max(map(len, values) if kinds == {str} else lengths)
+    if longest > LONGEST_ID:
+        at = next(
+            at for at, value in enumerate(values) if isinstance(value, str | bytes) and len(value) == longest
+        )
+        raise DataError(f"{name}[{at}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
+    return longest if kinds == {str} else 0
+
+
+_MOST_ROWS = 2**53
+"""Exact in float64, and more than any data have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +109,17 @@ class QueryGroups:
             ids: (n_queries,) names of the queries; numbers from 0 if None.
 
         Raises:
-            DataError: a size is zero, negative or not an integer, or there is no query.
+            DataError: a size is zero, negative or not an integer, the sizes add up to more rows than can be
+                counted, or there is no query.
         """
         counts = as_column(sizes, "group_sizes")
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
-        if not np.issubdtype(counts.dtype, np.integer):
-            if not np.issubdtype(counts.dtype, np.floating) or not np.all(counts == np.floor(counts)):
-                raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
-            counts = counts.astype(np.int64)
+        whole = counts.dtype.kind in "iu" or (
+            counts.dtype.kind == "f" and np.array_equal(counts, np.floor(counts))
+        )
+        if not whole:
+            raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
         bad = np.flatnonzero(counts <= 0)
         if bad.size:
             at = int(bad[0])
@@ -85,8 +127,14 @@ class QueryGroups:
                 f"group_sizes[{at}] is {counts[at]} ({bad.size} such); expected at least one row per query: "
                 "leave empty queries out"
             )
+        total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
+        if total[-1] > _MOST_ROWS:
+            at = int(np.argmax(total > _MOST_ROWS))
+            raise DataError(
+                f"group_sizes[{at}] is {counts[at]}, with which they add up to {total[at]:.3g}; expected rows per query"
+            )
         boundaries = np.zeros(counts.size + 1, dtype=np.int64)
-        np.cumsum(counts, out=boundaries[1:])
+        np.cumsum(counts.astype(np.int64), out=boundaries[1:])
         names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
         if names.size != counts.size:
             raise DataError(
@@ -195,7 +243,7 @@ class Grades:
 
 @dataclass(frozen=True, eq=False)
 class Judgments:
-    """What each row is worth: labels in query groups, checked once, trusted afterwards.
+    """What each row is worth: labels in query groups, checked and copied once, trusted afterwards.
 
     Attributes:
         labels: float64 (n_rows,), finite and >= 0.
@@ -246,7 +294,7 @@ class Judgments:
                 "expected one label per row"
             )
         try:
-            grades = np.ascontiguousarray(grades, dtype=np.float64)
+            grades = np.array(grades, dtype=np.float64)  # a copy: callers use their buffers again
         except (TypeError, ValueError):
             raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected grades >= 0") from None
         bad = np.flatnonzero(~(np.isfinite(grades) & (grades >= 0)))
@@ -259,7 +307,7 @@ class Judgments:
             )
         weights = None
         if query_weights is not None:
-            weights = np.ascontiguousarray(as_column(query_weights, "query_weights"), dtype=np.float64)
+            weights = np.array(as_column(query_weights, "query_weights"), dtype=np.float64)
             if weights.size != groups.n_queries:
                 raise DataError(
                     f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
@@ -275,7 +323,7 @@ class Judgments:
                 )
         flags = None
         if judged is not None:
-            flags = as_row_flags(judged, "judged", groups)
+            flags = as_row_flags(judged, "judged", groups).copy()
             unjudged = np.flatnonzero(~flags & (grades > 0))
             if unjudged.size:
                 place = groups.name(groups.query_of(int(unjudged[0])))

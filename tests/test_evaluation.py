@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness import evaluate
-from ltr_harness.errors import DataError, MetricError
+from ltr_harness import compare, evaluate, evaluate_runs
+from ltr_harness.errors import DataError, MetricError, NotComparableError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERR, NDCG, bind
@@ -116,6 +116,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
         ({"group_sizes": [3, 2]}, r"6 labels for 5 rows in 2 queries"),
         ({"group_sizes": []}, r"group_sizes is empty; expected at least one query"),
         ({"query_ids": IDS[:5]}, r"6 labels for 5 rows in 2 queries"),
+        ({"query_ids": IDS, "labels": [[3], [2, 0], 1, 0]}, r"labels has rows of different lengths"),
         ({"query_ids": []}, r"query_ids is empty; expected at least one row"),
         ({"query_ids": ["a", "a", None, "b", "b", "b"]}, r"query_ids\[2\] is missing"),
         ({"query_ids": [1.0, 1.0, np.nan, 2.0, 2.0, 2.0]}, r"query_ids\[2\] is missing \(NaN\)"),
@@ -307,6 +308,56 @@ def test_equal_judgments_have_equal_fingerprints_whatever_the_scores() -> None:
     assert (
         fingerprint([1, 0], [2.0, 1.0]) == fingerprint([1, 0], [1.0, 2.0]) != fingerprint([0, 1], [1.0, 2.0])
     )
+
+
+@pytest.mark.parametrize(
+    ("reused", "other"),
+    [("labels", [0, 1, 0, 1]), ("query_weights", [2, 1]), ("judged", [True, False, True, True])],
+)
+def test_what_was_evaluated_does_not_change_with_the_callers_arrays(reused: str, other: list[Any]) -> None:
+    """Of one buffer for two data sets, both evaluations had the second one's labels."""
+    one = {
+        "labels": np.array([1.0, 0.0, 0.0, 1.0]),
+        "query_weights": np.array([1.0, 2.0]),
+        "judged": np.array([True, True, True, True]),
+    }
+    equal = {name: values.copy() for name, values in one.items()}
+
+    def evaluated(data: dict[str, Any]) -> Any:
+        return evaluate(scores=[4, 3, 2, 1], group_sizes=[2, 2], metrics=["mrr"], **data)
+
+    first, alike = evaluated(one), evaluated(equal)
+    one[reused][:] = other
+    assert compare({"a": first, "b": alike}).metrics == ("mrr",)
+    with pytest.raises(NotComparableError, match="the test data differ"):
+        compare({"a": first, "b": evaluated(one)})
+
+
+QRELS = {"q1": {"d1": 1, "d2": 0}}
+
+
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, lambda qrels: "qrels.txt"])
+def test_judgments_and_a_ranking_by_document_are_for_evaluate_runs(form: Any) -> None:
+    for metrics in ([], [["ndcg@10"]]):  # as ranx and pytrec_eval are called
+        with pytest.raises(
+            DataError, match=r"labels is a \w+; .* evaluate_runs\(qrels, run, metrics=\[…\]\)"
+        ):
+            evaluate(form(QRELS), form(QRELS), *metrics)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ([], "no metrics given; expected at least one, such as ndcg@10"),
+        (None, "None is not a metric; expected name"),
+        (10, "10 is not a metric; expected name"),
+    ],
+)
+def test_metrics_that_are_none(metrics: Any, message: str) -> None:
+    with pytest.raises(MetricError, match=message):
+        evaluate([1, 0], [2, 1], metrics, group_sizes=[2])
+    with pytest.raises(MetricError, match=message):
+        evaluate_runs(QRELS, QRELS, metrics)
 
 
 def test_frame() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +103,14 @@ def test_judgments_take_everything_along() -> None:
         ([2, -1, -1], r"group_sizes\[1\] is -1 \(2 such\)"),
         ([1.5], "expected integers, rows per query"),
         (["a"], "expected integers, rows per query"),
+        # 4 * 2^62 is 2^64, so that in 64 bits they add up to 5
+        (
+            [2**62, 2**62, 2**62, 2**62 + 5],
+            r"group_sizes\[0\] is 4611686018427387904, with which they add up to 4.61e\+18",
+        ),
+        (np.array([3, 2**64 - 1], dtype=np.uint64), r"group_sizes\[1\] is 18446744073709551615"),
+        ([2.0, 1e30], r"group_sizes\[1\] is 1e\+30, with which they add up to 1e\+30"),
+        ([2.0, np.inf], r"group_sizes\[1\] is inf"),
         ([[1, 2]], r"group_sizes has shape \(1, 2\)"),
     ],
 )
@@ -128,6 +139,37 @@ def test_scores_are_checked_against_the_groups() -> None:
 def test_a_column_has_one_dimension() -> None:
     with pytest.raises(DataError, match=r"labels has shape \(\); expected one value per row"):
         as_column(3, "labels")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", [list, tuple, lambda ids: np.array(ids, dtype=object), pd.Series])
+@pytest.mark.parametrize("other", ["a", None, 7])
+def test_one_long_id_takes_no_memory_for_all(form: Any, other: Any) -> None:
+    """As wide as the longest, an array of 100,000 ids took 4 * 100,000 * 100,000 bytes."""
+    ids = [other] * 50_000 + ["x" * 100_000] + [other] * 50_000
+    with pytest.raises(DataError, match=r"ids\[50000\] has 100,000 characters; expected at most 1,000"):
+        as_column(form(ids), "ids")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], "int64"),
+        ([1, True], "int64"),
+        ([True, False], "bool"),
+        ([1.0, 2], "float64"),
+        ([1, 2.5], "float64"),
+        ([1, 2**64], "object"),
+        ([1, None], "object"),
+        ([1.0, "b"], "<U32"),
+        (["a", "bcd"], "<U3"),
+        (["a" * 1000], "<U1000"),
+        ([b"ab"], "|S2"),
+    ],
+)
+def test_a_list_becomes_what_numpy_makes_of_it(values: list[Any], kind: str) -> None:
+    found = as_column(values, "values")
+    assert found.dtype == kind == np.asarray(values).dtype
+    assert found.tolist() == np.asarray(values).tolist()
 
 
 @pytest.mark.parametrize("labels", [[0, 3, 3, 1], [0.5, 0, 0.5], [300, 0, 7], [2, 2]])

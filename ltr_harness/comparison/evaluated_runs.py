@@ -11,7 +11,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce
-from ltr_harness.metrics.core.grammar import whose, with_tool
+from ltr_harness.metrics.core.grammar import as_list, whose, with_tool
 from ltr_harness.numbers import plain_number
 from ltr_harness.text_tables import html_table, text_table
 
@@ -120,7 +120,7 @@ def evaluate_runs(
     from ltr_harness.readers.forms import qrels_of, recognised
     from ltr_harness.readers.trec_join import join
 
-    given = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    given = as_list(metrics)
     asked = [parse_metric(metric) for metric in given]
     judged = qrels_of(qrels)
     rankings = _named_runs(runs)

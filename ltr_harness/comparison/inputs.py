@@ -107,7 +107,11 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
         return entrants
 
     for number, value in enumerate(inputs, start=1):
-        add(value, f"scores {number}")
+        try:
+            add(value, f"scores {number}")
+        except RecursionError:
+            found = f"scores {number} contains itself, or is nested too deep"
+            raise UsageError(f"{found}; expected {_ACCEPTED}") from None
     if convention is not None and not tables:
         raise UsageError(f"convention={convention!r} is about tables, and none is given")
     groups = [(label, entrants()) for label, entrants in position]

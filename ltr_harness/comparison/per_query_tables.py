@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, MetricError, Problem
+from ltr_harness.groups import as_column
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.tool_names import TOOLS, own_name
@@ -82,7 +83,7 @@ def from_table(
         raise DataError(Problem(name, f"has several columns {twice}", "one column per metric"))
     if frame.empty:
         raise DataError(Problem(name, "holds no query", "one row per query"))
-    ids = text_ids(frame[query].to_numpy())
+    ids = text_ids(frame[query].to_numpy(), f"{name}: {query}")
     if len(set(ids.tolist())) != ids.size:
         twice = frame[query][frame[query].duplicated()].iloc[0]
         raise DataError(Problem(name, f"query {str(twice)!r} has several rows", "one row per query"))
@@ -232,10 +233,14 @@ def _semicolon(text: str) -> str:
     return f"; {text}" if text else ""
 
 
-def text_ids(ids: NDArray[Any]) -> NDArray[np.str_]:
+def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
     """Ids of any kind as text.
 
     Args:
         ids: (n_queries,).
+        name: what messages call them.
+
+    Raises:
+        DataError: one is too long.
     """
-    return np.array([str(query) for query in ids.tolist()])
+    return as_column([str(query) for query in ids.tolist()], name)

@@ -201,9 +201,8 @@ def _head_and_tail(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[
 
 
 def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    texts = np.array(
-        ["missing" if value is None or value != value else str(value) for value in values.tolist()]
-    )
+    named = ["missing" if value is None or value != value else str(value) for value in values.tolist()]
+    texts = np.array(named, dtype=object)  # one long text would make all as wide
     names, counts = np.unique(texts, return_counts=True)
     if names.size > max(LARGEST + 1, values.size / 2):
         return

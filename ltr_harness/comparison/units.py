@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.groups import as_column
 from ltr_harness.stats.two_samples import Codes
 from ltr_harness.stats.units import unit_means
 from ltr_harness.wording import count_of
@@ -116,5 +117,9 @@ def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
 
     Args:
         values: (n_queries,) of any kind.
+
+    Raises:
+        DataError: a name is too long.
     """
-    return np.array(["" if value is None or value != value else str(value) for value in values.tolist()])
+    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    return as_column(texts, "unit")

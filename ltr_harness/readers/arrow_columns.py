@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.rows import LONGEST_ID, repeated
+from ltr_harness.groups import LONGEST_ID
+from ltr_harness.readers.rows import repeated
 
 _QUOTED = 60  # characters of a value that messages quote
 

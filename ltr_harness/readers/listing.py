@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import ROLES, column_among
 from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
+from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec import LARGEST_GRADE, Qrels, TrecRun, line_before, lists_of, of_subtopics
 from ltr_harness.readers.trec_columns import Names, checked_names

@@ -19,9 +19,6 @@ from ltr_harness.wording import count_of, plural
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
 
-LONGEST_ID = 1000
-"""Bytes of a query id, a document id or the value of an attribute; longer ones are a sign of something else."""
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:

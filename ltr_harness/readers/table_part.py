@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import LONGEST_ID
 from ltr_harness.logs.log import Log, open_files, open_log
 from ltr_harness.readers.arrow_columns import (
     found_in,
@@ -23,7 +24,7 @@ from ltr_harness.readers.arrow_columns import (
 )
 from ltr_harness.readers.categories import MOST_CATEGORIES, coded
 from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited, query_ids
+from ltr_harness.readers.rows import SHOWN, limited, query_ids
 from ltr_harness.readers.values import ValueOptions, within_float32
 from ltr_harness.wording import count_of
 

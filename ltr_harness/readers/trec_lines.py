@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, release, text_bytes
-from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
+from ltr_harness.readers.rows import SHOWN, limited
 from ltr_harness.readers.trec_columns import (
     Coded,
     Names,

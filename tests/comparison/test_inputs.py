@@ -358,6 +358,25 @@ class TestFaults:
             compare({"x": value})
 
 
+def test_one_long_id_of_a_table_takes_no_memory_for_all() -> None:
+    frame = pd.DataFrame({"query_id": ["x" * 100_000, *map(str, range(50_000))], "mrr": 1.0})
+    with pytest.raises(DataError, match=r"a: query_id\[0\] has 100,000 characters; expected at most 1,000"):
+        compare({"a": frame})
+
+
+@pytest.mark.parametrize("start", [dict, list])
+def test_what_contains_itself_is_refused(start: Any) -> None:
+    endless = start()
+    if isinstance(endless, dict):
+        endless["a"] = endless
+    else:
+        endless.append(endless)
+    with pytest.raises(
+        UsageError, match="scores 1 contains itself, or is nested too deep; expected runs, run folders"
+    ):
+        compare(endless)
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -18,9 +18,10 @@ from pydantic import ValidationError
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.parquet import Parquet, ParquetTable
-from ltr_harness.readers.rows import LONGEST_ID, SHOWN, limited
+from ltr_harness.readers.rows import SHOWN, limited
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,clicks

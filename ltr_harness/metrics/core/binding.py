@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
-from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
@@ -246,8 +246,7 @@ def bind(
         >>> bind(["mrr", "map@1"], judgments).means([2.0, 1.0, 2.0, 1.0]).tolist()
         [0.75, 0.5]
     """
-    given = [metrics] if isinstance(metrics, Metric | str) else metrics
-    return Binding([parse_metric(metric) for metric in given], judgments, threads)
+    return Binding([parse_metric(metric) for metric in as_list(metrics)], judgments, threads)
 
 
 def checked_scores(

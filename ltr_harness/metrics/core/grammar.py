@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,6 +97,17 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
         raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
     name, parameters = _taken_apart(metric)
     return _build(name, parameters if tool is None else {"as": tool, **parameters})
+
+
+def as_list(metrics: Any) -> list[Any]:
+    """One metric or several as a list of what `parse_metric` takes, or refuses.
+
+    Example:
+        >>> as_list("ndcg@10"), as_list(("mrr", "map"))
+        (['ndcg@10'], ['mrr', 'map'])
+    """
+    one = isinstance(metrics, str | Mapping) or not isinstance(metrics, Iterable)
+    return [metrics] if one else list(metrics)
 
 
 def metric_named(tool: str, name: str) -> Metric | None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.readers.rows import LONGEST_ID
+from ltr_harness.groups import LONGEST_ID
 
 # What `parse` reports; the words are in messages.py.
 (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.readers.rows import LONGEST_ID
+from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.svmlight import kernels
 from ltr_harness.readers.svmlight.chunks import LINE_ENDS, Chunk
 
