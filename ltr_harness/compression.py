@@ -7,7 +7,7 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -88,10 +88,20 @@ def _blocks(opened: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:
     return blocks
 
 
-def _zstd_blocks(path: Path) -> Iterator[bytes]:
-    from pyarrow import ArrowException, CompressedInputStream, OSFile
+def arrow_blocks(path: Path, codec: str, times: int = 1) -> Iterator[bytes]:
+    """A file's content, piece by piece, with the errors that `Compression` names.
 
-    with OSFile(str(path)) as packed, CompressedInputStream(packed, "zstd") as stream:
+    Args:
+        path: the file.
+        codec: as pyarrow calls it.
+        times: how often it was compressed.
+    """
+    from pyarrow import ArrowException, CompressedInputStream, NativeFile, OSFile
+
+    with ExitStack() as opened:
+        stream: NativeFile = opened.enter_context(OSFile(str(path)))
+        for _ in range(times):
+            stream = opened.enter_context(CompressedInputStream(stream, codec))
         while True:
             try:
                 block = stream.read(_BLOCK)
@@ -119,7 +129,7 @@ def _zstd_stream(path: Path) -> Any:
 
 KINDS = (
     Compression("gzip", ".gz", b"\x1f\x8b", _blocks(gzip.GzipFile), _gzip_stream),
-    Compression("zstd", ".zst", b"\x28\xb5\x2f\xfd", _zstd_blocks, _zstd_stream),
+    Compression("zstd", ".zst", b"\x28\xb5\x2f\xfd", partial(arrow_blocks, codec="zstd"), _zstd_stream),
     Compression("bzip2", ".bz2", b"BZh", _blocks(bz2.BZ2File), partial(bz2.BZ2File, mode="wb")),
     Compression("xz", ".xz", b"\xfd7zXZ\x00", _blocks(lzma.LZMAFile), partial(lzma.LZMAFile, mode="wb")),
 )

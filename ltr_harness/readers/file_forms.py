@@ -11,13 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ltr_harness.compression import bare_name, compression_of
+from ltr_harness.compression import arrow_blocks, bare_name, compression_of
 from ltr_harness.errors import DataError, MissingExtraError, Problem
 from ltr_harness.readers.column_names import column_among
+from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import refuse_pipe, text_bytes, unreadable
 from ltr_harness.readers.listing import DOCUMENT, QUERY, Listing, Role, of_table
 from ltr_harness.readers.object_forms import listing_of
+from ltr_harness.readers.packed import unpacked
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.trec import (
     Qrels,
@@ -30,6 +32,7 @@ from ltr_harness.readers.trec import (
 
 _LZ4 = b"\x04\x22\x4d\x18"
 _PEEKED = 1 << 16
+_JSON_GROWS, _CBOR_GROWS = 10, 20  # bytes of objects for a byte of text; of CBOR, a byte can be an empty list
 _LEVEL = re.compile(r"L\d+")
 
 
@@ -99,6 +102,7 @@ def _read_delimited(path: Path, role: Role) -> Listing:
 def _read_json(path: Path, role: Role) -> Listing:
     """One document, or one to a line."""
     text = text_bytes(path).tobytes()
+    _refuse_objects(path, len(text), _JSON_GROWS)
     try:
         try:
             value = json.loads(text, object_pairs_hook=_once)
@@ -110,6 +114,11 @@ def _read_json(path: Path, role: Role) -> Listing:
         raise DataError(Problem(str(path), f"cannot be read as JSON: {problem}")) from None
     listing = listing_of(value, str(path), role)
     return replace(listing, form=f"JSON, {listing.form}")
+
+
+def _refuse_objects(path: Path, size: int, grows: int) -> None:
+    """Raise if what a text becomes, object by object, takes more than its file may."""
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", grows * size)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -125,15 +134,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _read_lz4(path: Path, role: Role) -> Listing:
     try:
         import cbor2
-        import lz4.frame
-    except ImportError as problem:
+    except ImportError:
         raise MissingExtraError(
-            Problem(str(path), "is an lz4 file", f"the package {problem.name}", "pip install lz4 cbor2")
+            Problem(str(path), "is an lz4 file", "the package cbor2", "pip install cbor2")
         ) from None
     try:
-        with lz4.frame.open(path) as stream:
-            value = cbor2.loads(lz4.frame.decompress(stream.read()))  # ranx compresses twice
-    except (RuntimeError, ValueError, EOFError, OSError) as problem:
+        text = unpacked(path, "lz4", arrow_blocks(path, "lz4", times=2))  # as ranx compresses
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    _refuse_objects(path, text.size, _CBOR_GROWS)
+    try:
+        value = cbor2.loads(text.tobytes())
+    except (cbor2.CBORError, RuntimeError, ValueError, EOFError) as problem:
         raise DataError(Problem(str(path), f"cannot be read as an lz4 file of ranx: {problem}")) from None
     if not isinstance(value, Mapping):
         raise DataError(Problem(str(path), f"holds a {type(value).__name__}", "{query: {document: score}}"))

@@ -74,7 +74,7 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
                 raise DataError(Problem(str(path), "the file is empty", "rows"))
             kind = compression_of(start)
             if kind is not None:
-                return unpacked(path, kind)
+                return unpacked(path, kind.name, kind.blocks(path))
             for magic, (what, cure) in _NOT_TEXT.items():
                 if start.startswith(magic):
                     raise DataError(Problem(str(path), f"is {what}", "a text file", cure))

@@ -13,15 +13,19 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compression import Compression
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.cost import Bound
 
 _IN_MEMORY = 64 << 20
 
 
-def unpacked(path: Path, kind: Compression) -> NDArray[np.uint8]:
+def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
     """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows.
+
+    Args:
+        path: the file.
+        kind: how it is compressed, as messages call it.
+        blocks: its content, as `Compression` has it.
 
     Raises:
         DataError: the file is damaged, is empty, or becomes larger than it may.
@@ -30,7 +34,6 @@ def unpacked(path: Path, kind: Compression) -> NDArray[np.uint8]:
     room = float(shutil.disk_usage(tempfile.gettempdir()).free), f"the room in {tempfile.gettempdir()}"
     bound = Bound.of_file(path.stat().st_size, room)
     text = bytearray()
-    blocks = kind.blocks(path)
     try:
         for block in blocks:
             text += block
@@ -43,7 +46,7 @@ def unpacked(path: Path, kind: Compression) -> NDArray[np.uint8]:
         early = isinstance(problem, EOFError)
         what = "ends too early (truncated)" if early else f"is damaged ({problem})"
         raise DataError(
-            Problem(str(path), f"the {kind.name} file {what}", cure="copy or download it again")
+            Problem(str(path), f"the {kind} file {what}", cure="copy or download it again")
         ) from None
     if not text:
         raise DataError(Problem(str(path), "the file is empty", "rows"))

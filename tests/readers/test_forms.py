@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import json
 import tempfile
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.readers import cost
 from ltr_harness.readers.forms import qrels_of, run_of
 from ltr_harness.readers.object_forms import is_one
 from ltr_harness.readers.trec import Qrels, TrecRun
@@ -243,16 +245,56 @@ def test_rankings_in_files(write: Write) -> None:
     assert (trec.form, trec.tag) == ("TREC run", "mine")
 
 
-def test_lz4_files_as_ranx_writes_them(tmp_path: Path) -> None:
-    lz4 = pytest.importorskip("lz4.frame", reason="needs lz4 (comes with ranx, the extra `oracles`)")
+def as_ranx_packs(content: bytes) -> bytes:
+    pack = functools.partial(pa.compress, codec="lz4", asbytes=True)
+    return bytes(pack(pack(content)))
+
+
+def test_lz4_files_as_ranx_writes_them(write: Write) -> None:
     cbor2 = pytest.importorskip("cbor2", reason="needs cbor2 (comes with ranx, the extra `oracles`)")
-    path = tmp_path / "run.lz4"
-    with lz4.open(path, mode="wb") as stream:
-        stream.write(lz4.compress(cbor2.dumps(SCORES)))
-    assert as_dict(run_of(path)) == SCORES
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="cannot be read as an lz4 file of ranx"):
-        run_of(path)
+    packed = as_ranx_packs(cbor2.dumps(SCORES))
+    assert as_dict(run_of(write(packed, "run.lz4"))) == SCORES
+    with pytest.raises(
+        DataError, match=r"cut.lz4: the lz4 file ends too early \(truncated\); copy or download"
+    ):
+        run_of(write(packed[:-9], "cut.lz4"))
+    with pytest.raises(DataError, match=r"hit.lz4: the lz4 file is damaged \("):
+        run_of(write(packed[:20] + b"\xff" * 9 + packed[29:], "hit.lz4"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xa1\x61q\xa1\x61d\xfb\x3f",  # {"q": {"d": and two of a number's eight bytes
+        b"\x81" * 200_000 + b"\x00",  # lists in lists
+        b"\xc0\x61x",  # tag 0, a date, of "x"
+        b"\xd8\x23\x61[",  # tag 35, a regular expression, of "["
+        b"",
+    ],
+)
+def test_cbor_that_is_none(write: Write, content: bytes) -> None:
+    pytest.importorskip("cbor2", reason="needs cbor2 (comes with ranx, the extra `oracles`)")
+    with pytest.raises(DataError, match=r"a.lz4: (cannot be read as an lz4 file of ranx: |the file is empty)"):
+        run_of(write(as_ranx_packs(content), "a.lz4"))
+
+
+@pytest.mark.parametrize("small", [1_000_000, 30_000_000], ids=["unpacked", "as objects"])
+def test_lz4_that_unpacks_without_end(write: Write, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
+    """A list of four million empty lists: 4 MB, and 20 times as much as objects, of a file of less than 1 kB."""
+    pytest.importorskip("cbor2", reason="needs cbor2 (comes with ranx, the extra `oracles`)")
+    bomb = write(as_ranx_packs(b"\x9a" + (4_000_000).to_bytes(4, "big") + b"\x80" * 4_000_000), "a.lz4")
+    assert bomb.stat().st_size < 1_000
+    monkeypatch.setattr(cost, "SMALL", small)
+    found = "unpacked, the file has more than" if small == 1_000_000 else "its values take 80.0 MB;"
+    with pytest.raises(DataError, match=f"a.lz4: {found}.*LTR_HARNESS_READ_LIMIT"):
+        run_of(bomb)
+
+
+def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = write(gzip.compress(b"[" + b"{}," * 1_000_000 + b"{}]"), "a.json.gz")
+    monkeypatch.setattr(cost, "SMALL", 10_000_000)
+    with pytest.raises(DataError, match=r"its values take 30.0 MB; expected at most 10.0 MB"):
+        run_of(bomb)
 
 
 # --- what is refused
