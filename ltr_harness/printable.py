@@ -1,4 +1,4 @@
-"""The one function through which foreign text passes on its way to a terminal or a text format."""
+"""The functions through which foreign text passes on its way to a terminal, the log of a build or a text format."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 
 # C0, DEL and C1; directions and line separators; halves of surrogate pairs; what no XML may hold.
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+# ``::error::`` at the start of a line, ``##[error]`` anywhere: GitHub Actions, Azure Pipelines and TeamCity obey them.
+_COMMAND = re.compile(r"^(?P<indent>[^\S\n]*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -32,5 +34,20 @@ def _kept_lines(match: re.Match[str]) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    number = ord(match[0])
+    number = ord(match[0][-1])
     return _SHORT.get(match[0]) or (f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}")
+
+
+def without_commands(text: str) -> str:
+    """Lines for stdout or stderr in which no build server finds a command; JSON stays the same JSON.
+
+    Args:
+        text: whole lines.
+
+    Example:
+        >>> print(without_commands("::error::x  0.7"))
+        \\u003a:error::x  0.7
+    """
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: f"{match['indent'] or ''}{_escape(match)}", text)

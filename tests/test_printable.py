@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.printable import printable
+from ltr_harness.printable import printable, without_commands
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,26 @@ def test_nothing_is_left_that_a_terminal_obeys_and_twice_is_once(text: str) -> N
     assert printable(once) == once
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x\n \t::set-output name=a::b", "\\u003a:error::x\n \t\\u003a:set-output name=a::b"),
+        (
+            "a ##[error]x ##vso[task.x]y ##teamcity[z]",
+            "a \\u0023#[error]x \\u0023#vso[task.x]y \\u0023#teamcity[z]",
+        ),
+        ("\n\n:::stop", "\n\n\\u003a::stop"),
+        ("a::b ## [1] #[2] :", "a::b ## [1] #[2] :"),
+        ('{"a": "::error::##[error]"}', '{"a": "::error::\\u0023#[error]"}'),
+    ],
+)
+def test_commands_of_build_servers(text: str, shown: str) -> None:
+    assert without_commands(text) == shown == without_commands(shown)
+
+
 @pytest.mark.long
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_json_stays_the_same_json(value: object) -> None:
     for indent in (None, 1):
         text = json.dumps(value, ensure_ascii=False, indent=indent)
-        assert json.loads(printable(text, lines=True)) == value
+        assert json.loads(without_commands(printable(text, lines=True))) == value

@@ -13,7 +13,7 @@ import click
 from ltr_harness import __version__
 from ltr_harness.cli import events
 from ltr_harness.cli.ending import INTERRUPTED, as_problems, came_from_ctrl_c
-from ltr_harness.printable import printable
+from ltr_harness.printable import printable, without_commands
 
 
 class EventStream:
@@ -37,7 +37,7 @@ class EventStream:
         if self._quiet and not isinstance(event, events.ProblemFound | events.Ended):
             return
         with self._lock:
-            sys.stderr.write(printable(event.model_dump_json()) + "\n")
+            sys.stderr.write(without_commands(printable(event.model_dump_json())) + "\n")
             sys.stderr.flush()
 
     def say(self, text: str) -> None:

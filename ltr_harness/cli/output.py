@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from ltr_harness.printable import printable
+from ltr_harness.printable import printable, without_commands
 
 _ASCII = str.maketrans({"–": "-", "…": "..."})
 
@@ -26,12 +26,12 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print, also where the terminal knows no more than ASCII.
 
     Args:
-        text: one line or several; whatever in it a terminal would obey becomes an escape.
+        text: one line or several; whatever in it a terminal or a build server would obey becomes an escape.
         err: to stderr.
         nl: end the line.
     """
     stream = sys.stderr if err else sys.stdout
-    shown = printable(text, lines=True)
+    shown = without_commands(printable(text, lines=True))
     encoding = stream.encoding or "utf-8"
     try:
         shown.encode(encoding)

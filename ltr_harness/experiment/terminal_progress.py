@@ -17,7 +17,7 @@ from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan, Task, duration
-from ltr_harness.printable import printable
+from ltr_harness.printable import printable, without_commands
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
@@ -123,7 +123,7 @@ class TerminalProgress(Progress):
     def say(self, text: str) -> None:
         """A plain line."""
         if not self._quiet:
-            self._console.print(Text(printable(text, lines=True)))
+            self._console.print(Text(without_commands(printable(text, lines=True))))
 
     def planned(self, job: Job, plan: Plan) -> None:
         if self._n_planned == 0:

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from ltr_harness.printable import printable
+from ltr_harness.printable import printable, without_commands
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
@@ -35,7 +35,7 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
         text.encode(encoding)
     except UnicodeEncodeError:
         text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
-    stream.write(text)
+    stream.write(without_commands(text))
 
 
 def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:

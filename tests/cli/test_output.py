@@ -99,6 +99,33 @@ def test_commands_show_control_characters(ltr: Cli, arguments: tuple[str, ...], 
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", *CSV, "-m", "ndcg@2"),
+        ("compare", *CSV, "-m", "ndcg@2", "--json"),
+        ("evaluate", *CSV, "-m", "ndcg@2"),
+        ("evaluate", *CSV, "-m", "ndcg@2", "--format", "csv"),
+        ("check", "::error::x.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_names_are_no_commands_of_github_actions(ltr: Cli, arguments: tuple[str, ...]) -> None:
+    """Its runner obeys ``::name::`` at the start of a line, after blanks too, and ``##[name]`` anywhere."""
+    names = "::error::x.txt", "##[error]x.txt", f"{'long' * 18} ::error::.txt"
+    for name in names:
+        Path(name).write_text(Path("scores.txt").read_text())
+    if arguments[0] == "compare":
+        arguments += names
+    elif arguments[0] == "evaluate":
+        arguments += tuple(word for name in names for word in ("--scores", name))
+    code, said = ltr(*arguments)
+    assert code == 2 * (arguments[0] == "check"), said
+    assert "error" in said
+    assert [line for line in said.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+@pytest.mark.long
 def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
     for arguments in (
         ("check", "e.yaml"),

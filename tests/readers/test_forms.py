@@ -274,7 +274,9 @@ def test_lz4_files_as_ranx_writes_them(write: Write) -> None:
 )
 def test_cbor_that_is_none(write: Write, content: bytes) -> None:
     pytest.importorskip("cbor2", reason="needs cbor2 (comes with ranx, the extra `oracles`)")
-    with pytest.raises(DataError, match=r"a.lz4: (cannot be read as an lz4 file of ranx: |the file is empty)"):
+    with pytest.raises(
+        DataError, match=r"a.lz4: (cannot be read as an lz4 file of ranx: |the file is empty)"
+    ):
         run_of(write(as_ranx_packs(content), "a.lz4"))
 
 
