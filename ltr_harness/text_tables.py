@@ -1,9 +1,22 @@
-"""Small tables of texts, as lines of plain text and as HTML for notebooks."""
+"""Small tables of texts, as lines of plain text, as HTML for notebooks, and as CSV that a spreadsheet may open."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import csv
+import io
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
+from typing import Any
+
+from ltr_harness.printable import printable
+
+FORMULA = r"^'('*[=+\-@])"
+"""A cell that `csv_cell` put an apostrophe before; the group is the cell without."""
+
+_WOULD_BE_FORMULA = re.compile(r"'*[=+\-@]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
@@ -48,3 +61,34 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(line("td", row) for row in rows)
     return f"<table>{title}<thead>{line('th', head)}</thead><tbody>{body}</tbody></table>"
+
+
+def csv_cell(text: str) -> str:
+    """A text in a CSV file: no formula, and control characters as escapes; a number stays.
+
+    Args:
+        text: a name or an id.
+
+    Example:
+        >>> csv_cell("=1+1"), csv_cell("-1.5"), csv_cell("'@a")
+        ("'=1+1", '-1.5', "''@a")
+    """
+    shown = printable(text)
+    return f"'{shown}" if _WOULD_BE_FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN.
+
+    Args:
+        rows: the names of the columns first.
+    """
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([_csv_value(value) for value in row] for row in rows)
+    return table.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return csv_cell(value)
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

@@ -20,6 +20,7 @@ from ltr_harness.metrics.core.tool_names import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.column_names import column_for
+from ltr_harness.text_tables import FORMULA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +48,10 @@ def read_table(path: Path) -> pd.DataFrame:
             separator = "," if path.suffix == ".csv" else "\t"
             names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
             query = column_for("query", names.tolist())
-            return pd.read_csv(
+            frame = pd.read_csv(
                 path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
             )
+        return frame if query is None else frame.replace({query: FORMULA}, r"\1", regex=True)
     # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
     except (ValueError, OSError, pd.errors.ParserWarning) as problem:
         reason = str(problem).strip().splitlines()[0]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
+from ltr_harness.text_tables import FORMULA
 from ltr_harness.wording import count_of
 
 _FIELD_LIMIT = 1 << 30
@@ -122,12 +123,12 @@ class Delimited:
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns as a `pyarrow.Table`: numbers as float64 (NULL, NaN and nothing are null), the
-        rest as text.
+        rest as text, without the apostrophe that `csv_cell` writes.
 
         Raises:
             DataError: rows with too few or too many fields, cells that are no number, no rows at all.
         """
-        from pyarrow import ArrowInvalid, csv, float64, string
+        from pyarrow import ArrowInvalid, compute, csv, float64, string
 
         def parsed(number_type: Any) -> Any:
             kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
@@ -149,6 +150,9 @@ class Delimited:
             raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
         if table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has a header and no rows", "rows"))
+        for name in texts:
+            written = compute.replace_substring_regex(table[name], FORMULA, r"\1")
+            table = table.set_column(table.column_names.index(name), name, written)
         return table
 
     def place(self, row: int) -> str:

@@ -11,6 +11,9 @@ from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import Temporary
+from ltr_harness.printable import printable
+from ltr_harness.text_tables import csv_cell
+from ltr_harness.wording import count_of
 from ltr_harness.writers.labels import labels_to_write
 
 
@@ -29,6 +32,7 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
     """
     table = arrow_table(dataset, path)
     target = temporary(path)
+    notes = list(labels_to_write(dataset)[1])
     if form == "parquet":
         from pyarrow import parquet
 
@@ -38,8 +42,7 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
 
         feather.write_feather(table, target, compression="uncompressed")
     else:
-        _write_csv(table, target, path)
-    notes = list(labels_to_write(dataset)[1])
+        notes += _write_csv(table, target, path)
     options = [
         f"{role}={role}" for role in ("weight", "position", "document_id") if role in table.column_names
     ]
@@ -97,12 +100,22 @@ def _texts(dataset: RankingDataset, column: int) -> Any:
     return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts, pyarrow.string()))
 
 
-def _write_csv(table: Any, target: Path, path: Path) -> None:
-    from pyarrow import csv, types
+def _write_csv(table: Any, target: Path, path: Path) -> list[str]:
+    """Returns a note where texts were changed for good."""
+    from pyarrow import array, csv, string, types
 
+    table = table.rename_columns([csv_cell(name) for name in table.column_names])
+    changed = 0
     for at, column in enumerate(table.schema):
-        if types.is_dictionary(column.type):
-            table = table.set_column(at, column.name, table[at].cast(column.type.value_type))
+        if types.is_dictionary(column.type) or types.is_string(column.type):
+            packed = table[at].combine_chunks().dictionary_encode()
+            texts = packed.dictionary.to_pylist()
+            changed += sum(text != printable(text) for text in texts)
+            cells = array(map(csv_cell, texts), string())
+            table = table.set_column(at, column.name, cells.take(packed.indices))
     separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
     with opened_for_writing(target, path.name) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))
+    if not changed:
+        return []
+    return [f"control characters in {count_of(changed, 'text')} are escapes now; Parquet keeps them"]

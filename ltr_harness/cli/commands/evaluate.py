@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
 from ltr_harness.numbers import four_decimals, none_if_undefined
 from ltr_harness.printable import printable
+from ltr_harness.text_tables import csv_text
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -221,37 +221,29 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
 
 def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
     """Means, or with -q a table of per-query values that `compare` reads; full precision."""
-    import csv
-    import io
-
     import numpy as np
 
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
     several = len(evaluations) > 1
+    pairs = list(zip(loaded.all, evaluations, strict=True))
+    rows: list[list[Any]]
     if not per_query:
-        writer.writerow(["ranking", "metric", "mean", "n_queries", "n_undefined"])
-        for scored, evaluation in zip(loaded.all, evaluations, strict=True):
+        rows = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
+        for scored, evaluation in pairs:
             for name in evaluation.metrics:
                 values = evaluation[name]
-                writer.writerow([scored.name, name, _cell(values.mean), values.n_queries, values.n_undefined])
-        say(table.getvalue(), nl=False)
+                rows.append([scored.name, name, values.mean, values.n_queries, values.n_undefined])
+        say(csv_text(rows), nl=False)
         return
-    writer.writerow([*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics])
-    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
+    rows = [[*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics]]
+    for scored, evaluation in pairs:
         judgments = evaluation.judgments
         relevant = np.add.reduceat(
             judgments.narrow_labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64
         )
         columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
-        for at, query in enumerate(evaluation.query_ids.tolist()):
-            cells = [_cell(column[at]) for column in columns]
-            writer.writerow([*[scored.name] * several, query, relevant[at], *cells])
-    say(table.getvalue(), nl=False)
-
-
-def _cell(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
+        lines = zip(evaluation.query_ids.tolist(), relevant.tolist(), *columns, strict=True)
+        rows += [[*[scored.name] * several, *line] for line in lines]
+    say(csv_text(rows), nl=False)
 
 
 def _document(

@@ -9,6 +9,7 @@ import click
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say
+from ltr_harness.text_tables import csv_cell
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -156,4 +157,6 @@ def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model
     if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:
+        names = frame.columns.drop(["row", "score"])
+        frame[names] = frame[names].map(lambda name: csv_cell(name) if isinstance(name, str) else name)
         frame.to_csv(path, index=False, sep="," if path.suffix == ".csv" else "\t")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import platform
 from importlib.metadata import version
@@ -18,6 +16,7 @@ from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.baselines import PER_QUERY, is_result, is_run
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import Watched
+from ltr_harness.text_tables import csv_text
 
 _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
 
@@ -159,10 +158,4 @@ def _interval(name: str, interval: Interval | None, with_p: bool = True) -> dict
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: "" if v is None or v != v else v for k, v in row.items()})
-    return text.getvalue()
+    return csv_text([list(rows[0]), *(list(row.values()) for row in rows)] if rows else [])
