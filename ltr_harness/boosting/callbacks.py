@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from ltr_harness.errors import UsageError
@@ -45,6 +47,23 @@ def arguments_of_training(library: str) -> dict[str, Any]:
             return dict(frame.f_locals)
         frame = frame.f_back
     return {}
+
+
+def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
+    """What to expect where none of several sets is named to stop on: a validation set, never the test set.
+
+    Args:
+        argument: that names it.
+        names: of the sets.
+
+    Example:
+        >>> set_to_stop_on("stop_on", ["train", "test", "validation"])
+        "expected stop_on='validation'"
+    """
+    others = [name for name in names if not re.search("test|train", name, re.IGNORECASE)]
+    if not others:
+        return "expected a validation set besides: a test set that training stops on is no test"
+    return f"expected {argument}={' or '.join(map(repr, others))}"
 
 
 def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> None:

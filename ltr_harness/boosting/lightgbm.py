@@ -31,6 +31,7 @@ from ltr_harness.boosting.lightgbm_metrics import (
 from ltr_harness.boosting.lightgbm_objective import LightGBMObjective as LightGBMObjective
 from ltr_harness.boosting.lightgbm_objective import objective as objective
 from ltr_harness.boosting.lightgbm_stopping import (
+    AfterRound,
     StopEarly,
     collision,
     refuse_what_undoes_stopping,
@@ -122,7 +123,8 @@ def stop_early(
         UsageError: (at the first round) the metric is not reported, or under a name that LightGBM's own metric
             has too; no such set, several sets, only the training set; DART, whose later trees change
             the earlier ones so that no round can be gone back to; another early stopping beside this,
-            LightGBM's own as a callback or parameter, or a second one of ours.
+            LightGBM's own as a callback or parameter, or a second one of ours; a training that is divided among
+            machines, as by `DaskLGBMRanker`.
     """
     if data is not None and not isinstance(data, str):
         raise UsageError(
@@ -131,7 +133,7 @@ def stop_early(
     return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
-class Watch(Watching):
+class Watch(Watching, AfterRound):
     """A callback for `lightgbm.train` that evaluates named sets itself, in the rounds asked for, and stops.
 
     Needs no `feval`, and no `valid_sets` where it is given `data`. Stops on the first metric; the returned booster
@@ -160,10 +162,8 @@ class Watch(Watching):
 
     Raises:
         UsageError: (at the first round) nothing to watch; `record_evaluation`, which takes every round, beside
-            `every`; see also `stop_early`.
+            `every`; a training that is divided among machines, as by `DaskLGBMRanker`; see also `stop_early`.
     """
-
-    before_iteration = False
 
     @property
     def order(self) -> int:
@@ -220,11 +220,6 @@ class Watch(Watching):
         self._max_rounds = env.end_iteration
         if self.stops:
             refuse_what_undoes_stopping(self, env)
-            if self._data[self._stop_on] is model.train_set:
-                raise UsageError(
-                    f"Watch: {self._stop_on!r} is the training set; expected a validation set to stop on: "
-                    "a model rarely stops improving on the rows it learns from"
-                )
         if self._every > 1 and any(isinstance(one, _RECORDING) for one in callbacks_of_training("lightgbm")):
             raise UsageError(
                 f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "

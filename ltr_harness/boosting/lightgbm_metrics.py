@@ -58,6 +58,20 @@ def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
     return Judgments.checked(labels, groups, query_weights=query_weights)
 
 
+# of `lightgbm.Dataset`, which keeps them under the same names; its methods ask the library for what was never given
+_GIVEN = (
+    "data",
+    "label",
+    "group",
+    "weight",
+    "init_score",
+    "position",
+    "feature_name",
+    "categorical_feature",
+    "free_raw_data",
+)
+
+
 def packed_dataset(dataset: Any) -> dict[str, Any]:
     """What `lightgbm.Dataset` makes the same set of, as values that can be pickled.
 
@@ -70,18 +84,7 @@ def packed_dataset(dataset: Any) -> dict[str, Any]:
             "expected lightgbm.Dataset(…, free_raw_data=False), or Watch without data and the set among the "
             "training's validation sets"
         )
-    return {
-        "data": dataset.data,
-        "label": dataset.get_label(),
-        "group": dataset.get_group(),
-        "weight": dataset.get_weight(),
-        "init_score": dataset.get_init_score(),
-        "position": dataset.get_position(),
-        "feature_name": dataset.feature_name,
-        "categorical_feature": dataset.categorical_feature,
-        "params": dataset.get_params(),
-        "free_raw_data": dataset.free_raw_data,
-    }
+    return {**{name: getattr(dataset, name) for name in _GIVEN}, "params": dataset.get_params()}
 
 
 class ReportedName(str):

@@ -12,9 +12,11 @@ from lightgbm.callback import EarlyStopException
 
 from ltr_harness.boosting.callbacks import (
     StoppingCallback,
+    arguments_of_training,
     callbacks_of_training,
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
+    set_to_stop_on,
 )
 from ltr_harness.boosting.lightgbm_metrics import ReportedName
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
@@ -27,15 +29,33 @@ _AFTER_RECORDING = 29
 _LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
 
 
-class StopEarly(StoppingCallback):
+class AfterRound(StoppingCallback):
+    """A callback that LightGBM calls after a round, and that evaluates or stops."""
+
+    @property
+    def before_iteration(self) -> bool:
+        """False; LightGBM asks before it trains, and before it waits for other machines.
+
+        Raises:
+            UsageError: the training is divided among machines.
+        """
+        n_machines = arguments_of_training("lightgbm").get("params", {}).get("num_machines", 1)
+        if n_machines > 1:
+            raise UsageError(
+                f"{type(self).__name__}: this training is divided among {n_machines} machines, of which each sees its "
+                "own part of a set, and LightGBM brings no values together; expected eval_metric(…) and a fixed "
+                "n_estimators with DaskLGBMRanker, or xgboost.dask.train, where Watch measures the whole set"
+            )
+        return False
+
+
+class StopEarly(AfterRound):
     """What `stop_early` returns; it may be used for one training after another.
 
     Attributes:
         best_round: 1-based, the round to keep.
         best_value: the metric's value at that round.
     """
-
-    before_iteration = False
 
     @property
     def order(self) -> int:  # LightGBM would put a place of its own before an attribute of the class
@@ -85,7 +105,7 @@ class StopEarly(StoppingCallback):
             if len(names) > 1:
                 raise UsageError(
                     f"stop_early: there are several validation sets ({', '.join(names)}); "
-                    f"expected data={names[0]!r} or another of them"
+                    f"{set_to_stop_on('data', names)}"
                 )
             return names[0]
         if self._data not in names:

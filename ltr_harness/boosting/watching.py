@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.callbacks import StoppingCallback
+from ltr_harness.boosting.callbacks import StoppingCallback, set_to_stop_on
 from ltr_harness.boosting.measured import Measured as Measured
 from ltr_harness.boosting.printing import Printing
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
@@ -185,6 +185,11 @@ class Watching(StoppingCallback):
         """Without data of its own it watches the training's evaluation sets."""
         if self._given is not None:
             self._data = dict(self._given)
+            if self.stops and self._data[self._stop_on] is training_set:
+                raise UsageError(
+                    f"Watch: {self._stop_on!r} is the training set; expected a validation set to stop on: "
+                    "a model rarely stops improving on the rows it learns from"
+                )
             return
         names = [name for name, one in sets.items() if one is not training_set]
         if not names:
@@ -298,7 +303,7 @@ def _stopping_set(names: list[str], stop_on: str | None) -> str:
         if len(names) > 1:
             raise UsageError(
                 f"several sets are watched ({', '.join(names)}) and none is named to stop on; "
-                f"expected stop_on={names[0]!r} or another of them"
+                f"{set_to_stop_on('stop_on', names)}"
             )
         return names[0]
     if not isinstance(stop_on, str):

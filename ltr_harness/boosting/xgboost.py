@@ -90,7 +90,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
 
     A row's random number depends on the seed, the round and the row alone. The round is the model's where the
     object is among the callbacks, as above, so that training goes on exactly where it was left; otherwise it
-    counts its calls for each DMatrix, and one object serves one training.
+    counts its calls for each DMatrix, and one object serves one training; a copy counts anew.
 
     Query weights are honoured: XGBoost leaves that to a custom objective. Predictions are raw scores. The
     hessians of a query sum to less than 1, so `min_child_weight` is counted in queries: keep it near 1.
@@ -114,6 +114,9 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         self._seed = seed
         self._round: int | None = None  # unknown where this is no callback
         self._prepared: weakref.WeakKeyDictionary[Any, _Lists] = weakref.WeakKeyDictionary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._seed,)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         # not `epoch`, which starts at 0 again when a model is trained further

@@ -48,7 +48,7 @@ def from_arrays(
         source: how messages call this data.
 
     Raises:
-        DataError: every array whose shape or values do not fit.
+        DataError: every array whose shape or values do not fit; a sparse matrix.
 
     Example:
         >>> data = from_arrays([[0.5], [1.0], [0.1]], [1, 0, 2], query_ids=["a", "a", "b"])
@@ -125,7 +125,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     """A ranking dataset from a frame of pandas, Polars or Arrow.
 
     Args:
-        frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``).
+        frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``); a LazyFrame is collected.
         source: how messages call this data.
         columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
             `weight`, `position`, `document_id`, `attributes`, `regroup`.
@@ -145,6 +145,8 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     from ltr_harness.readers.arrow_table import ArrowColumns
     from ltr_harness.readers.parquet import Parquet
 
+    if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):  # of Polars, not yet computed
+        frame = frame.collect()
     try:
         table = (
             pyarrow.Table.from_pandas(frame, preserve_index=False)
@@ -168,6 +170,11 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
 
 
 def _matrix(features: ArrayLike) -> NDArray[np.float32]:
+    if hasattr(features, "toarray"):
+        raise DataError(
+            "features are a sparse matrix, in which LightGBM reads as 0 what is not stored and XGBoost as missing; "
+            "expected an array (n_rows, n_features), such as features.toarray(), which has 0 there"
+        )
     try:
         with np.errstate(over="ignore", under="ignore"):
             matrix = np.ascontiguousarray(features, dtype=np.float32)

@@ -136,3 +136,13 @@ def test_catboost_tells_its_callbacks_and_metrics_nothing_that_a_ranking_metric_
     model.fit(pool(train), eval_set=pool(valid), callbacks=[Callback()])
     assert told == {"iteration", "metrics"}
     assert given == {3}  # scores, labels, weights
+
+
+def test_a_metric_given_to_catboost_itself_says_what_to_use(train: Any) -> None:
+    model = catboost.CatBoostRanker(
+        iterations=2, eval_metric=NDCG(k=10), verbose=False, allow_writing_files=False
+    )
+    with pytest.raises(
+        catboost.CatBoostError, match=r"ndcg@10 is not a function .* best_round\(…\) of ltr_harness"
+    ):
+        model.fit(pool(train))

@@ -11,6 +11,7 @@ import pytest
 from ltr_harness import evaluate
 from ltr_harness.boosting.lightgbm import eval_metric
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
+from ltr_harness.errors import UsageError
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.metrics import MAP, MRR, NDCG
 
@@ -70,6 +71,36 @@ def test_lightgbm_reports_our_metrics_of_one_workers_part(cluster: Cluster, trai
     # Dask may give both parts to one worker
     seen = [means(valid, scores), *(means(valid, scores, *part) for part in halves(valid))]
     assert any(np.allclose(reported, values, rtol=0, atol=1e-12) for values in seen)
+
+
+def test_a_watch_is_refused_before_lightgbm_divides_a_training(
+    cluster: Cluster, train: Any, valid: Any
+) -> None:
+    """Each machine would stop in a round of its own, and the others wait for it at a socket."""
+    import dask.array as da
+    import lightgbm
+
+    from ltr_harness.boosting.lightgbm import Watch
+
+    workers = list(cluster.client.scheduler_info()["workers"])
+
+    def held(split: Any, column: str, which: int) -> Any:
+        """A part on each worker: Dask by itself may give one of them both."""
+        pieces = [getattr(split, column)[part[which]] for part in halves(split)]
+        parts = [cluster.client.scatter(one, workers=[at]) for one, at in zip(pieces, workers, strict=True)]
+        arrays = zip(parts, pieces, strict=True)
+        return da.concatenate([da.from_delayed(part, one.shape, one.dtype) for part, one in arrays])
+
+    ranker = lightgbm.DaskLGBMRanker(n_estimators=4, metric="None", verbosity=-1, client=cluster.client)
+    with pytest.raises(UsageError, match=r"Watch: this training is divided among 2 machines.*eval_metric"):
+        ranker.fit(
+            held(train, "X", 0),
+            held(train, "labels", 0),
+            group=held(train, "sizes", 1),
+            eval_set=[(held(valid, "X", 0), held(valid, "labels", 0))],
+            eval_group=[held(valid, "sizes", 1)],
+            callbacks=[Watch("ndcg@10", patience=2)],
+        )
 
 
 def qid_parts(split: Any) -> tuple[Any, Any, Any]:

@@ -170,6 +170,17 @@ class TestInLightGBM:
         with pytest.raises(UsageError, match="several sets are watched"):
             lightgbm.train(LGBM, data, 3, valid_sets=[held_out] * 2, callbacks=[in_lightgbm.Watch("mrr")])
 
+    @pytest.mark.parametrize(
+        "callback", [in_lightgbm.Watch("mrr", patience=None), in_lightgbm.stop_early("mrr")]
+    )
+    def test_a_training_on_several_machines_is_refused_before_they_are_called(
+        self, train: Any, valid: Any, callback: Any
+    ) -> None:
+        data, held_out = datasets(train, valid)
+        nobody = {"num_machines": 2, "machines": "127.0.0.1:1,127.0.0.1:2"}
+        with pytest.raises(UsageError, match=f"{type(callback).__name__}: .*divided among 2 machines"):
+            lightgbm.train({**LGBM, **nobody}, data, 3, valid_sets=[held_out], callbacks=[callback])
+
     @pytest.mark.long
     def test_a_copy_and_a_pickle_train_the_same(self, train: Any, valid: Any) -> None:
         data, held_out = datasets(train, valid)
@@ -180,6 +191,19 @@ class TestInLightGBM:
             again, _ = datasets(train, valid)
             lightgbm.train(LGBM, again if twin._data == {} else data, 100, callbacks=[twin])
             assert twin.history == watch.history
+
+    def test_a_set_that_lightgbm_has_not_made_yet_can_be_pickled(self, train: Any, valid: Any) -> None:
+        data, _ = datasets(train, valid)
+        row_weights = np.repeat(np.arange(1.0, 1 + len(valid.sizes)), valid.sizes)
+        held_out = lightgbm.Dataset(
+            valid.X, valid.labels, group=valid.sizes, weight=row_weights, reference=data
+        )
+        packed = pickle.dumps(in_lightgbm.Watch(*METRICS, data={"valid": held_out}))
+        means = []
+        for watch in (pickle.loads(packed), in_lightgbm.Watch(*METRICS, data={"valid": held_out})):
+            lightgbm.train(LGBM, datasets(train, valid)[0] if not means else data, 3, callbacks=[watch])
+            means.append(watch.history)
+        assert means[0] == means[1]
 
     def test_rows_that_lightgbm_has_freed_cannot_be_pickled(self, train: Any, valid: Any) -> None:
         data = lightgbm.Dataset(train.X, train.labels, group=train.sizes)

@@ -135,6 +135,14 @@ def test_a_value_that_belongs_to_no_metric_is_not_dropped() -> None:
         watching().record(1, 1, {"valid": [0.5, 0.25]})
 
 
+@pytest.mark.parametrize("names", [["train", "test", "validation"], ["Test_2024", "validation", "training"]])
+def test_the_test_set_is_never_proposed_to_stop_on(names: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"none is named to stop on; expected stop_on='validation'$"):
+        Watching("mrr", data=dict.fromkeys(names, FEATURES))
+    with pytest.raises(UsageError, match=r"\(train, test\) .* expected a validation set besides"):
+        Watching("mrr", data=dict.fromkeys(["train", "test"], FEATURES))
+
+
 def test_of_several_sets_one_is_named_to_stop_on() -> None:
     sets = {"one": FEATURES, "other": FEATURES}
     judgments = dict.fromkeys(sets, JUDGMENTS["valid"])
@@ -144,7 +152,9 @@ def test_of_several_sets_one_is_named_to_stop_on() -> None:
     assert [stops.record(at, at, values) for at, values in enumerate(rounds, start=1)] == [False, True]
     assert (stops.best_round, stops.best_value) == (1, 0.75)
     with pytest.raises(
-        UsageError, match=r"several sets are watched \(one, other\) and none is named to stop on"
+        UsageError,
+        match=r"several sets are watched \(one, other\) and none is named to stop on; "
+        "expected stop_on='one' or 'other'",
     ):
         Watching("mrr", data=sets)
     with pytest.raises(UsageError, match="stop_on is a int; expected the name of a watched set"):

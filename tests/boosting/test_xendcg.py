@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import lightgbm
@@ -254,3 +256,13 @@ class TestInXGBoost:
         data = xgboost.DMatrix(train.X, label=train.labels)
         with pytest.raises(DataError, match="has no query groups"):
             xgboost.train(PARAMS, data, 1, obj=XENDCG())
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_and_a_pickle_train_the_same(train: Any, again: Any) -> None:
+    objective = XENDCG(seed=3)
+    models = []
+    for one in (objective, again(objective)):  # the second copy is of an object that was used
+        booster = xgboost.train(PARAMS, matrix(train), 3, obj=one, callbacks=[one])
+        models.append(booster.save_raw("json"))
+    assert models[0] == models[1]

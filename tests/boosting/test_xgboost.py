@@ -354,6 +354,8 @@ def test_several_sets_need_one_to_stop_on(train: Any, valid: Any) -> None:
     sets = {"learn": data, "valid": matrix(valid)}
     with pytest.raises(UsageError, match=r"several sets .*learn, valid.* expected stop_on="):
         Watch("ndcg@10", data=sets)
+    with pytest.raises(UsageError, match="'learn' is the training set"):
+        xgboost.train(PARAMS, data, 60, callbacks=[Watch("ndcg@10", data=sets, stop_on="learn")])
     watch = Watch("ndcg@10", data=sets, stop_on="valid", patience=8)
     xgboost.train(PARAMS, data, 60, callbacks=[watch], verbose_eval=False)
     assert watch.best_round == fit(train, valid, patience=8)[1].best_round

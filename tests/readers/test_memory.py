@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_matrix
 
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
@@ -47,6 +48,12 @@ def test_arrays_frames_and_files_agree(tmp_path: Path) -> None:
         assert fingerprint_dataset(from_frame(frame, **ROLES)) == fingerprint_dataset(file)
 
 
+def test_a_lazy_frame_is_collected() -> None:
+    polars = pytest.importorskip("polars", reason="needs polars (the extra `test`)")
+    lazy = polars.from_pandas(FRAME).lazy().filter(polars.col("f").is_not_nan() | polars.col("f").is_null())
+    assert from_frame(lazy, **ROLES).labels.tolist() == FRAME.label.tolist()
+
+
 def test_one_row_is_a_frame_and_none_is_not() -> None:
     assert from_frame(FRAME[:1], **ROLES).n_rows == 1
     for frame in (FRAME[:0], pa.Table.from_pandas(FRAME[:0])):
@@ -71,6 +78,7 @@ def test_group_sizes_weights_and_positions() -> None:
         ({"labels": [1, 0]}, "arrays: 2 labels; expected 3, one for each row of features"),
         ({"labels": [1, -1, 0]}, r"arrays: labels\[1\] is -1 \(1 such\); expected finite numbers >= 0"),
         ({"labels": ["a", "b", "c"]}, "labels are not numbers"),
+        ({"features": csr_matrix(np.eye(3))}, r"a sparse matrix, .*such as features\.toarray\(\)"),
         ({"features": np.ones(3)}, r"features have shape \(3,\)"),
         ({"features": [["x"], ["y"], ["z"]]}, "features are not numbers"),
         ({"features": [[1.0], [np.inf], [1.0]]}, r"features\[1, 0\] is infinite"),

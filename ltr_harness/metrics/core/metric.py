@@ -43,7 +43,8 @@ class _NoFunctionError(MetricError, AttributeError):
         super().__init__(
             f"{metric} is not a function of labels and scores, which do not say which rows form a query; expected "
             f"ltr_harness.sklearn.scorer({str(metric)!r}) in scikit-learn, feval(…) or eval_metric(…) in LightGBM, "
-            "Watch(…) in XGBoost, or ltr_harness.evaluate(…)"
+            "Watch(…) in XGBoost, best_round(…) of ltr_harness.boosting.catboost after CatBoost has trained, or "
+            "ltr_harness.evaluate(…)"
         )
 
 
@@ -82,6 +83,8 @@ class Metric:
     """Looks at the grades by subtopic instead of the labels."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
+    no_jit: ClassVar[bool] = True
+    """CatBoost would set an attribute on a metric to compile it."""
     digest: ClassVar[str | None] = None
     """Of the code of a metric from outside; it belongs to the identity of whatever was measured with it."""
 
@@ -137,6 +140,15 @@ class Metric:
 
     @property
     def __name__(self) -> str:  # scikit-learn asks every function for it, before it scores
+        raise _NoFunctionError(self)
+
+    @property
+    def evaluate(self) -> Any:  # CatBoost asks its eval_metric for it, in the first round
+        """Refuse: CatBoost, which asks for it, hands over no queries.
+
+        Raises:
+            MetricError: always.
+        """
         raise _NoFunctionError(self)
 
     @cached_property
