@@ -163,7 +163,8 @@ def test_nothing_alarms_without_a_baseline() -> None:
         ({}, {"presentation": page("ranking", ips=STILL)}, "IPS-DCG did not fall"),
         ({}, {"labels_arriving": True, "labels": [labels()]}, "labels are still arriving"),
         ({}, {"labels_arriving": True}, None),
-        ({}, {"labels": [labels()]}, None),
+        ({}, {"labels": [labels()]}, "labels are missing"),
+        ({}, {"labels": [labels()], "presentation": page("ranking")}, None),
         ({"alerts": {"on": ["slice"]}}, {}, "change is not in alerts.on"),
     ],
 )

@@ -56,6 +56,37 @@ def test_a_third_of_the_labels_is_missing(unlabelled: str) -> None:
     assert "Label outage: documents with a label went from 1.000 to 0.70" in found.verdict.what
 
 
+def test_verdict_and_alerts_agree_on_an_outage() -> None:
+    """A third of the labels counts 0, so the metric falls in every window: the labels' alert alone says why."""
+    found = watched(lost(log(1), 0.33, np.nan), unlabelled="zero")
+    assert found.changes[0].alert
+    assert found.verdict.where.startswith("Labels, not the ranking, changed")
+    assert {alert.kind for alert in found.alerts} == {"label_rate", "contract"}
+    assert any("(no alert: labels are missing)" in notice for notice in found.notices)
+
+
+def shared_outage(seed: int, worse: bool) -> MonitorResult:
+    """Whole days lose labels, by chance more or less; `worse`: documents are shuffled too."""
+    random = np.random.default_rng(seed)
+    rows = log(3 * seed + 100)
+    share = random.uniform(0.2, 0.6, 6)[(rows["ts"].dt.day - 5).to_numpy()]
+    now = rows.assign(relevance=np.where(random.random(len(rows)) < share, np.nan, rows["relevance"]))
+    if worse:
+        now = now.assign(
+            relevance=now.groupby("query_id")["relevance"].transform(lambda v: v.to_numpy()[::-1])
+        )
+    return monitor({**CONFIG, "relevance": {"unlabelled": "zero"}}, log=now, baseline=log(3 * seed + 101))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worse", [False, True])
+def test_no_outage_is_called_labels_beside_alerts_of_the_metric(worse: bool) -> None:
+    for seed in range(40):
+        found = shared_outage(seed, worse)
+        assert found.verdict.cause == "labels"
+        assert not [alert for alert in found.alerts if alert.kind in ("change", "slice")], seed
+
+
 @pytest.mark.long
 def test_a_third_of_the_labels_is_zero() -> None:
     """Nothing is missing, every list still has a relevant document, and 30 % of them were lost."""

@@ -185,7 +185,7 @@ def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
     fewer = "Fewer labels came in as well: clicks went from 0.500 to 0.250, not evenly over the ranks."
     fell = {"labels": [labels("clicks")], "change": change(FELL, alert=True)}
     assert verdict_of(evidence(presentation=page("page"), **fell)) == Verdict(
-        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did {fewer}", f"{CAPITAL}."
+        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did. {fewer}", f"{CAPITAL}."
     )
     assert verdict_of(evidence(presentation=page("ranking"), **fell)) == Verdict(
         "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer}", f"{CAPITAL}."

@@ -56,8 +56,7 @@ class _Lines:
         self._kinds = set(evidence.config.alerts.on)
         if evidence.change is None:
             self._kinds &= _WITHOUT_BASELINE
-        late = evidence.labels_arriving and bool(evidence.label_alerts)
-        self._demoted = evidence.page or evidence.ips_stood or late
+        self._demoted = evidence.page or evidence.ips_stood or evidence.outage
         self.alerts: list[Alert] = []
         self.notices: list[str] = []
 
@@ -78,9 +77,11 @@ class _Lines:
             if self._evidence.page
             else "IPS-DCG did not fall"
             if self._evidence.ips_stood
-            else "labels are still arriving"
-            if self._demoted
             else "change is not in alerts.on"
+            if not self._evidence.outage
+            else "labels are still arriving"
+            if self._evidence.labels_arriving
+            else "labels are missing"
         )
         if changes:
             self.notices.append(f"{changes[0].text} (no alert: {why})")

@@ -87,6 +87,13 @@ class Evidence:
         return bool(self.label_alerts) and (seen is None or seen.ips is None or not seen.changed)
 
     @property
+    def outage(self) -> bool:
+        """Whether labels are what changed, so that the metric tells nothing of the ranking."""
+        seen = self.presentation
+        uneven = seen is not None and seen.signature in ("page", "ranking")
+        return self.lost_labels and (self.labels_arriving or not (uneven and self.moved))
+
+    @property
     def moved(self) -> bool:
         """Whether some window or the whole period is significantly and noticeably different."""
         overall = self.change is not None and self.change.alert

@@ -108,12 +108,9 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
             "The newest windows are immature; set relevance.maturity to leave them out.",
             f"Whether the ranking changed there cannot be told yet: {moved}",
         )
-    seen = evidence.presentation
-    if seen is not None and seen.signature in ("page", "ranking") and evidence.moved:
+    if not evidence.outage:
         cause, where = (
-            ("presentation", "The page changed, or the ranking did")
-            if seen.signature == "page"
-            else cause_of(evidence)
+            ("presentation", "The page changed, or the ranking did.") if evidence.page else cause_of(evidence)
         )
         return Verdict(
             cause,
