@@ -18,7 +18,7 @@ from ltr_harness.monitoring.analysis.presentation import presentation
 from ltr_harness.monitoring.analysis.running import with_running
 from ltr_harness.monitoring.analysis.slices import slices
 from ltr_harness.monitoring.analysis.summaries import online, worst_queries
-from ltr_harness.monitoring.analysis.windows import Cut
+from ltr_harness.monitoring.analysis.windows import Cut, weekday_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import places_of, primary_of, queries_of, with_value, without_pages
 from ltr_harness.monitoring.results.answers import (
@@ -136,6 +136,14 @@ def compared(
     has_value = ~np.isnan(primary_of(baseline))
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
+    apart, notices = _weekdays_apart(periods)
+    kept = cut.mature & ~np.isin(cut.weekday, apart)
+    if apart.size:
+        counted, past = counted[kept[counted]], [w for w in past if not w.weekdays & {*apart.tolist()}]
+        if not counted.size:
+            raise UsageError(notices[0])
+        now = queries_of(without_pages(production), counted)
+        periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
     tested = periods.adjusted()
@@ -146,8 +154,10 @@ def compared(
     changes[0], rows, family = window_tests.corrected(changes[0], rows, tested, past)
     rows, level = with_cusum(rows, tested, past)
     advice = change.season_advice(baseline, config.windows.timezone)
+    if config.windows.season == "none" and advice is not None:
+        notices.append(advice)
     whole = Periods(production, baseline, config, spent, places=places)
-    every = Periods(queries_of(production, cut.mature), baseline, config, places=places[cut.mature])
+    every = Periods(queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices(tested)
     return Analysis(
@@ -159,18 +169,40 @@ def compared(
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
         drift=tuple(feature_drift(periods)),
-        labels=tuple(label_health.label_tests(whole, cut)),
+        labels=tuple(label_health.label_tests(whole, cut, np.flatnonzero(kept))),
         presentation=presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         cusum_level=level,
         online=online(production, every, rows, spent),
-        notices=(advice,) if config.windows.season == "none" and advice is not None else (),
+        notices=tuple(notices),
         days_unknown=tested.days_unknown,
     )
 
 
+_A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and not because it is short
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _weekdays_apart(periods: Periods) -> tuple[NDArray[np.int64], list[str]]:
+    """Weekdays of production that are not compared, as the baseline lacks them; and what is said of those it lacks."""
+    now, before = periods.times
+    nothing = np.empty(0, dtype=np.int64)
+    if now is None or before is None or periods.common is not None or periods.by_weekday:
+        return nothing, []
+    ours, theirs = (np.unique(weekday_of(side, periods.config.windows.timezone)) for side in (now, before))
+    lacking = np.setdiff1d(ours, theirs)
+    if not lacking.size:
+        return nothing, []
+    long = theirs.size >= _A_PATTERN
+    then = (
+        "these days are shown and not compared"
+        if long
+        else "how these days differ by themselves counts as change"
+    )
+    names = ", ".join(_WEEKDAYS[day] for day in lacking)
+    notice = f"the baseline has no {names}: {then}; expected a baseline of whole weeks"
+    return lacking if long else nothing, [notice]
 
 
 def _refuse_other_seasons(periods: Periods) -> None:

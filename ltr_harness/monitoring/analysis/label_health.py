@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.analysis.summaries import mean_of_known
+from ltr_harness.monitoring.analysis.window_tests import members_of
 from ltr_harness.monitoring.analysis.windows import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import columns_of
@@ -31,7 +32,7 @@ _GRADUAL = 0.9
 Floats = NDArray[np.float64]
 
 
-def label_tests(periods: Periods, cut: Cut) -> list[LabelTest]:
+def label_tests(periods: Periods, cut: Cut, mature: NDArray[np.int64]) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough.
 
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
@@ -39,6 +40,7 @@ def label_tests(periods: Periods, cut: Cut) -> list[LabelTest]:
     Args:
         periods: production and baseline, undefined queries included.
         cut: production's windows.
+        mature: int64 (n_mature,), production's queries whose labels can be compared.
     """
     now, before, config = periods.now, periods.before, periods.config
     columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
@@ -51,7 +53,7 @@ def label_tests(periods: Periods, cut: Cut) -> list[LabelTest]:
     for what, (ours, theirs) in columns.items():
         days = periods.days_differ(ours, theirs)
         base = mean_of_known(theirs)
-        for window, rows in _parts(cut, config):
+        for window, rows in _parts(cut, mature, config):
             if rows.size < 2:
                 continue
             tested = periods.compare((ours, theirs), rows, "drop", days)
@@ -88,10 +90,13 @@ def _of_labels(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Float
     return rates
 
 
-def _parts(cut: Cut, config: MonitorConfig) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    yield "all", np.flatnonzero(cut.mature)
+def _parts(
+    cut: Cut, mature: NDArray[np.int64], config: MonitorConfig
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    yield "all", mature
     if len(cut) > 1:
-        for at, members in enumerate(cut.members):
+        for at, of_mature in enumerate(members_of(cut, mature)):
+            members = mature[of_mature]
             if members.size >= config.windows.min_queries and not (cut.immature[at] or cut.stray[at]):
                 yield cut.labels[at], members
 

@@ -106,6 +106,11 @@ class Periods:
         """(n_now,) and (n_before,), nanoseconds UTC; None without timestamps."""
         return column_of(self.now, "time"), column_of(self.before, "time")
 
+    @property
+    def by_weekday(self) -> bool:
+        """Whether a season compares Mondays with Mondays."""
+        return self.config.windows.season in ("weekday", "hour_of_week")
+
     @cached_property
     def strata(self) -> tuple[Codes, Codes] | tuple[None, None]:
         """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""

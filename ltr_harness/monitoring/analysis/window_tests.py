@@ -120,11 +120,11 @@ def compared_windows(
         periods: production beside its baseline.
         past: windows of earlier runs.
     """
-    trailing = periods.config.windows.trailing
+    trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
     members = members_of(cut, rows_of_now)
     tested: list[Window] = []
     for at, row in enumerate(rows):
-        if row.status != "untested":
+        if row.status != "untested" or members[at].size < least:
             tested.append(row)
             continue
         change = interval(periods.compare(rows=members[at]))
@@ -137,7 +137,7 @@ def compared_windows(
         return tested
     mature = ~cut.immature & ~cut.stray
     for at, row in enumerate(tested):
-        if not mature[at]:
+        if not (mature[at] and members[at].size):
             continue
         near = np.flatnonzero(
             (cut.number > cut.number[at] - trailing) & (cut.number <= cut.number[at]) & mature
@@ -146,7 +146,7 @@ def compared_windows(
         if near.size + len(earlier) < 2:
             continue
         together_rows = np.sort(np.concatenate([members[i] for i in near]))
-        if together_rows.size < periods.config.windows.min_queries:
+        if together_rows.size < least:
             continue
         joined = earlier and periods.common is None
         estimate = (

@@ -85,7 +85,6 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         zeros = np.zeros(n, dtype=np.int64)
         one = np.zeros(1, dtype=np.int64)
         return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool), np.zeros(1, dtype=bool))
-    day = local_days(time, config.windows.timezone)
     present, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
     if present.size > _AT_MOST:
         raise UsageError(
@@ -108,7 +107,7 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
         labels,
         np.array(starts),
         np.array(ends),
-        (day + THURSDAY) % 7,
+        weekday_of(time, config.windows.timezone),
         mature & ~stray[codes],
         stray,
         until,
@@ -165,6 +164,16 @@ def part_of_season(hours: NDArray[np.int64], season: str) -> NDArray[np.int64]:
         season: as configured.
     """
     return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
+
+
+def weekday_of(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+    """0 Monday … 6 Sunday, on the calendar of the time zone.
+
+    Args:
+        time: int64 (n,), nanoseconds UTC.
+        timezone: its name.
+    """
+    return (local_days(time, timezone) + THURSDAY) % 7
 
 
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:

@@ -47,7 +47,8 @@ class Window:
         immature_share: of the queries, those whose labels are still arriving.
         online: column to mean over queries, such as clicks per row, dwell time or conversion.
         hours_of_week: hours since Monday 00:00 to queries with a value: what later runs need to know of the season.
-        status: tested, small, immature, stray (apart from the log in time), or untested (no baseline).
+        status: tested, small, immature, stray (apart from the log in time), or untested (no
+            baseline, or none of its weekday).
         adjusted: the mean as the baseline's mix would have it, which `change` is about; None where nothing is adjusted.
         change: against the baseline; p before correction.
         p_corrected, alert: after correction, with `min_drop` and all; a notice instead of an alert where

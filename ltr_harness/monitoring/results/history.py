@@ -40,6 +40,11 @@ class PastWindow:
     hours: dict[str, int] = field(default_factory=dict)
     """Hour of the week to queries; empty in files of earlier versions."""
 
+    @property
+    def weekdays(self) -> set[int]:
+        """0 Monday … 6 Sunday, as far as its hours are known."""
+        return {int(hour) // 24 for hour in self.hours}
+
 
 def read_history(folder: Path, key: str) -> list[PastWindow]:
     """The windows that earlier runs left under the same definition, each once, in order of time.
