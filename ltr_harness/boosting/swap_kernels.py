@@ -11,6 +11,7 @@ from ltr_harness.compiled import compiled, compiled_vectorized
 
 FORMS = {"sum": 0, "first hit": 1, "precision": 2, "cascade": 3, "pairs": 4, "own": 5}
 _SUM, _FIRST, _PRECISION, _CASCADE, _PAIRS, _OWN = range(6)
+_NEARLY_SURE = 1.0 - 1e-6  # whoever satisfies more leaves too few readers to divide by
 _WIDEST = 300.0  # of sigma (s_i - s_j): beyond, E underflows, and pairs get an exponential each
 
 
@@ -200,7 +201,7 @@ def _fill(
     inner: NDArray[np.float64],
     hit: int,
     next_hit: int,
-    blend: float,
+    parameter: float,
     scale: float,
     own: NDArray[np.float64],
     w: NDArray[np.float64],
@@ -226,10 +227,16 @@ def _fill(
         y_i = 1.0 if x_i > 0.0 else 0.0
         for j in range(out.size):
             y_j = 1.0 if xs[j] > 0.0 else 0.0
-            more = (y_j - y_i) + blend * (y_j * xs[j] - y_i * x_i)
+            more = (y_j - y_i) + parameter * (y_j * xs[j] - y_i * x_i)
             change = d_i * (y_j * (before[i] + more) - y_i * before[i])
             change += more * (inside[j] - inside[0]) + counts[j] * ds[j] * (y_i - y_j)
             out[j] = abs(change) * scale
+    elif form == _CASCADE and x_i > _NEARLY_SURE:
+        reads, gained = parameter, 0.0  # between the two, of users who read on at place i
+        for j in range(out.size):
+            out[j] = abs(before[i] * (xs[j] - x_i) * (d_i - gained - reads * ds[j])) * scale
+            gained += reads * xs[j] * ds[j]
+            reads *= (1.0 - xs[j]) * parameter
     elif form == _CASCADE:
         reading, inside = before[i + 1 : n], inner[i:n]
         rest_i = 1.0 / (1.0 - x_i)

@@ -35,6 +35,7 @@ _WHY: Mapping[tuple[str, Any], str] = {
     ("denominator", "total"): "divided by all relevant documents, R",
     ("denominator", "min_rk"): "divided by min(R, K)",
     ("denominator", "retrieved"): "divided by the relevant documents within K",
+    ("stop", "label"): "a label is the probability that its document satisfies",
     ("normalized", True): "divided by what perfect documents would reach",
     ("denominator", "k"): "divided by K, even where the list is shorter",
     ("denominator", "min_kn"): "divided by min(K, n)",
@@ -91,7 +92,7 @@ def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
     return {
         field.name: getattr(theirs, field.name)
         for field in dataclasses.fields(metric)
-        if getattr(theirs, field.name) != getattr(metric, field.name)
+        if getattr(theirs, field.name) not in (None, getattr(metric, field.name))
     }
 
 

@@ -32,7 +32,8 @@ class ERR(Metric):
         max_grade: the scale's highest grade. A property of the experiment, never of a query: the same list is
             .51 on a scale to 4 and .91 on a scale to 3. Without it the largest label first seen is taken.
         continuation: chance that an unsatisfied user reads on.
-        stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1).
+        stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1), ``label`` R(g) = g: labels are probabilities, and
+            `max_grade` says nothing.
         discount: what it is worth to be satisfied at rank r: ``reciprocal`` 1/r, ``log2`` 1/log2(1 + r), ``letor``
             (1, 1, 1/log2 3, …), ``none`` 1 at every rank, or a table of factors from 0 to 1.
 
@@ -53,7 +54,7 @@ class ERR(Metric):
 
     max_grade: float | None = None
     continuation: float = 1
-    stop: Literal["exp", "linear"] = "exp"
+    stop: Literal["exp", "linear", "label"] = "exp"
     discount: Any = "reciprocal"
 
     name: ClassVar[str] = "err"
@@ -66,13 +67,16 @@ class ERR(Metric):
         if self.discount not in UTILITIES and max(map(float, self.discount.split("_"))) > 1:
             raise MetricError(f"{self.name}: discount={self.discount}; expected factors from 0 to 1")
         check_max_grade(self.name, self.max_grade)
+        if self.stop == "label":
+            object.__setattr__(self, "max_grade", None)
         if not 0 < self.continuation <= 1:
             raise MetricError(
                 f"{self.name}: continuation={self.continuation}; expected a probability in (0, 1]"
             )
 
     def on_scale(self, max_grade: float | None) -> Self:
-        return self if self.max_grade is not None else replace(self, max_grade=max_grade)
+        known = self.max_grade is not None or self.stop == "label"
+        return self if known else replace(self, max_grade=max_grade)
 
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)
@@ -134,6 +138,12 @@ class ERR(Metric):
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
+        if self.stop == "label":
+            cure = "stop=exp takes grades"
+            refuse_above(
+                1, judgments, self.without_cutoff, "1, and stop=label takes labels for probabilities", cure
+            )
+            return labels
         assert self.max_grade is not None  # `resolved` has fixed it
         refuse_above(self.max_grade, judgments, self.without_cutoff)
         if self.stop == "linear":

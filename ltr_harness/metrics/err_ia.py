@@ -31,7 +31,8 @@ class ERRIA(ERR):
     Attributes:
         max_grade: the scale's highest grade; a property of the experiment, never of a query.
         continuation: chance that an unsatisfied user reads on.
-        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1).
+        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1); ``label``
+            R(g) = g.
         discount: what it is worth to be satisfied at rank r, as `ERR` has it.
         relevant: from this grade on documents satisfy alike, R = 1/2, and below not at all, so that `max_grade` says
             nothing; None: by their grades.
@@ -103,16 +104,21 @@ class ERRIA(ERR):
         metric = self
         if self.relevant is not None:
             labels = (labels >= self.relevant).astype(np.float64)
-            metric = replace(self, relevant=None, max_grade=1)
+            metric = replace(self, relevant=None, max_grade=1, stop="exp")
         return np.array([metric.stop_probabilities(replace(judgments, labels=one)) for one in labels])
 
     def _ceiling(self, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
         """float64 (n_cutoffs,), what `normalized` divides by."""
         if not self.normalized:
             return np.ones(cutoffs.size)
-        grade = 1.0 if self.relevant is not None else self.max_grade
-        assert grade is not None  # `resolved` has fixed it
-        best = grade / (grade + 1.0) if self.stop == "linear" else 1.0 - 2.0**-grade
+        if self.relevant is not None:
+            best = 0.5
+        elif self.stop == "label":
+            best = 1.0
+        else:
+            assert self.max_grade is not None  # `resolved` has fixed it
+            linear = self.stop == "linear"
+            best = self.max_grade / (self.max_grade + 1.0) if linear else 1.0 - 2.0**-self.max_grade
         n_ranks = int(min(cutoffs[-1], _RANKS))
         left = ((1.0 - best) * self.continuation) ** np.arange(n_ranks)
         reached = np.cumsum(discounts(self.discount, n_ranks, self.name) * best * left)

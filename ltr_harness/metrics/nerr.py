@@ -26,7 +26,8 @@ class NERR(ERR):
     Attributes:
         max_grade: the scale's highest grade; a property of the experiment, never of a query.
         continuation: chance that an unsatisfied user reads on.
-        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1), as NTCIR has it.
+        stop: ``exp`` R(g) = (2^g - 1) / 2^max_grade; ``linear`` R(g) = g / (max_grade + 1), as NTCIR has it;
+            ``label`` R(g) = g.
         discount: what it is worth to be satisfied at rank r, as `ERR` has it.
 
     Source: Chapelle et al. 2009; the normalisation: NTCIR (Sakai 2014); ties: exact mean over their orders.

@@ -18,11 +18,11 @@ class PFound(ERR):
     Attributes:
         max_grade: the scale's highest grade; a property of the experiment, never of a query.
         continuation: chance that an unsatisfied user reads on; Yandex's pBreak is 1 minus it.
-        stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1).
+        stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1), ``label`` R(g) = g, as CatBoost has it.
         discount: what it is worth to be satisfied at rank r, as `ERR` has it; ``none``, 1 at every rank.
 
     Source: Gulin, Karpovich, Raskovalov & Segalovich 2009 (Yandex at ROMIP), after Craswell et al. 2008; ties: exact
-    mean over their orders. CatBoost's PFound takes labels for the probabilities.
+    mean over their orders.
 
     When to use: Whether users find anything matters more than at which rank: `err` halves a document's worth from
         rank 1 to 2, PFound takes 15 percent.

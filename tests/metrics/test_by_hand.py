@@ -356,3 +356,17 @@ def test_what_a_swap_of_rows_is_worth_to_q() -> None:
     assert cut.depth is not None
     assert cut.depth.tolist() == [1, 1]
     assert cut.rank_worth[:2].tolist() == [1 / (2 * 2 + 1), 1 / (2 * 3 + 2)]
+
+
+def test_labels_that_are_probabilities() -> None:
+    """As CatBoost has them: 1/2 + 1/2 1/2 1 for ERR, 1/2 + .85 1/2 1 for pFound; no grade, no scale."""
+    metrics = ["err(stop=label)", "pfound(as=catboost,max_grade=4)"]
+    ev = evaluate([0.5, 1, 0.25], [3, 2, 1], metrics, group_sizes=[3])
+    assert ev.metrics == ("err(stop=label)", "pfound(empty=zero,stop=label,ties=worst)")
+    assert list(ev.means.values()) == pytest.approx([0.75, 0.925])
+    with pytest.raises(
+        MetricError,
+        match=r"label 2 in query '0' is above 1, and stop=label takes labels for probabilities \(2 such rows\); "
+        "stop=exp takes grades",
+    ):
+        evaluate([2, 0, 3], [3, 2, 1], metrics, group_sizes=[3])

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -242,7 +242,25 @@ def test_catboost_err_of_probabilities(rankings: Rankings) -> None:
     chance = (2**rankings.labels - 1) / 16
     group = rankings.query_of_row.tolist()
     (found,) = utils.eval_metric(chance.tolist(), rankings.scores.tolist(), "ERR:top=5", group_id=group)
-    assert rankings.mean("err(as=catboost,max_grade=4)@5") == pytest.approx(found, abs=1e-6)
+    assert rankings.mean("err(as=catboost,max_grade=4,stop=exp)@5") == pytest.approx(found, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("ERR", "err(as=catboost)"),
+        ("ERR:top=5", "err(as=catboost)@5"),
+        ("PFound", "pfound(as=catboost)"),
+        ("PFound:top=5;decay=0.6", "pfound(as=catboost,continuation=0.6)@5"),
+    ],
+)
+@pytest.mark.parametrize("highest", [1.0, 0.8])
+def test_catboost_on_labels_up_to_one(theirs: str, ours: str, highest: float, rankings: Rankings) -> None:
+    utils = pytest.importorskip("catboost.utils", reason="needs catboost (the extra `oracles`)")
+    labels = rankings.labels / rankings.labels.max() * highest
+    group = rankings.query_of_row.tolist()
+    (found,) = utils.eval_metric(labels.tolist(), rankings.scores.tolist(), theirs, group_id=group)
+    assert replace(rankings, labels=labels).mean(ours) == pytest.approx(found, abs=1e-6)
 
 
 def test_catboosts_pfound_takes_labels_for_probabilities(rankings: Rankings) -> None:
@@ -250,9 +268,9 @@ def test_catboosts_pfound_takes_labels_for_probabilities(rankings: Rankings) -> 
     chance = (2**rankings.labels - 1) / 16
     group = rankings.query_of_row.tolist()
     for theirs, ours in (
-        ("PFound", "pfound(as=catboost,max_grade=4)"),
-        ("PFound:top=5", "pfound(as=catboost,max_grade=4)@5"),
-        ("PFound:top=5;decay=0.6", "pfound(as=catboost,continuation=0.6,max_grade=4)@5"),
+        ("PFound", "pfound(as=catboost,max_grade=4,stop=exp)"),
+        ("PFound:top=5", "pfound(as=catboost,max_grade=4,stop=exp)@5"),
+        ("PFound:top=5;decay=0.6", "pfound(as=catboost,continuation=0.6,max_grade=4,stop=exp)@5"),
     ):
         (found,) = utils.eval_metric(chance.tolist(), rankings.scores.tolist(), theirs, group_id=group)
         assert rankings.mean(ours) == pytest.approx(found, abs=1e-6)

@@ -41,6 +41,12 @@ class TestERR(MetricSuite):
     never_falls_with_k = True
 
 
+class TestERROfProbabilities(MetricSuite):
+    metric = "err(stop=label)@5"
+    grades = (0, 0, 0.25, 0.75, 1)
+    never_falls_with_k = True
+
+
 class TestNERR(MetricSuite):
     metric = "nerr(max_grade=4,stop=linear)@5"
 

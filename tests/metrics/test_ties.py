@@ -414,7 +414,8 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         if name == "judged" and chosen.get("ties") in ("worst", "best"):
             continue
         metric = kind(**needed, **chosen)
-        for labels, scores in CASES[:10]:
+        for grades, scores in CASES[:10]:
+            labels = [grade / 4 for grade in grades] if chosen.get("stop") == "label" else grades
             whole, cut = evaluated([metric, metric.with_cutoff(len(labels))], [(labels, scores)])
             assert whole == pytest.approx(cut)
 

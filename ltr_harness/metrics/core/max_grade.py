@@ -37,13 +37,21 @@ def freeze_max_grade(metric: M, judgments: Judgments) -> M:
     return frozen
 
 
-def refuse_above(max_grade: float, judgments: Judgments, metric: str) -> None:
+def refuse_above(
+    max_grade: float,
+    judgments: Judgments,
+    metric: str,
+    limit: str = "max_grade",
+    cure: str = "set max_grade to the scale's highest grade",
+) -> None:
     """Refuse labels above the scale's highest grade, naming the query.
 
     Args:
         max_grade: of the scale.
         judgments: labels in query groups.
         metric: its name, for messages.
+        limit: what the scale's highest grade is, for messages.
+        cure: for messages.
     """
     too_large: NDArray[np.bool_] = judgments.labels > max_grade
     if too_large.any():
@@ -51,5 +59,5 @@ def refuse_above(max_grade: float, judgments: Judgments, metric: str) -> None:
         groups = judgments.groups
         raise MetricError(
             f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
-            f"max_grade ({count_of(int(too_large.sum()), 'such row')}); set max_grade to the scale's highest grade"
+            f"{limit} ({count_of(int(too_large.sum()), 'such row')}); {cure}"
         )

@@ -19,7 +19,7 @@ Conventions = Mapping[str, Any]
 _LIGHTGBM = {"ties": "stable", "empty": "one"}
 # Scores are float32. `ndcg` without @ stops at rank 32, `ndcg@10-` is empty=zero, weights as in LightGBM.
 _XGBOOST = {"ties": "stable", "empty": "one", "score_precision": "float32"}
-# Lower label first among equal scores. Its ERR and PFound take the label itself for a probability: map labels before.
+# Lower label first among equal scores.
 _CATBOOST = {"ties": "worst", "empty": "zero"}
 # Needs lists of equal length and at least two rows.
 _SKLEARN = {"empty": "zero"}
@@ -64,8 +64,8 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "dcg": {**_CATBOOST, "gain": "linear"},
         "mrr": _CATBOOST,
         "map": _CATBOOST,
-        "err": _CATBOOST,
-        "pfound": _CATBOOST,
+        "err": {**_CATBOOST, "stop": "label"},
+        "pfound": {**_CATBOOST, "stop": "label"},
         "precision": {**_CATBOOST, "denominator": "min_kn"},
         "recall": {**_CATBOOST, "empty": "one"},
     },
