@@ -50,10 +50,14 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
         if path.is_fifo():
             log.warning("%s is a pipe: waiting for what is written to it", printable(name))
         size = path.stat().st_size
-        if size > _LARGEST:
-            found = f"is {size / 2**20:,.0f} MiB, which no experiment is"
-            raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end
+        if len(content) > _LARGEST:
+            most = f"{size / 2**20:,.0f} MiB" if size else f"more than {_LARGEST >> 20} MiB"
+            raise ConfigError(
+                Problem(name, f"is {most}, which no experiment is", "an experiment", not_an_experiment(name))
+            )
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None
     except UnicodeDecodeError as problem:

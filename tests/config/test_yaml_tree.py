@@ -6,6 +6,7 @@ import json
 import math
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,17 @@ def test_a_pipe_is_waited_for_with_a_word(tmp_path: Path, caplog: pytest.LogCapt
     assert [record.getMessage() for record in caplog.records] == [
         f"{pipe} is a pipe: waiting for what is written to it"
     ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such devices")
+def test_of_a_device_no_more_is_read_than_an_experiment_has(tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").symlink_to("/dev/zero")
+    for path in (Path("/dev/zero"), tmp_path / "e.yaml"):
+        tracemalloc.start()
+        with pytest.raises(ConfigError, match="is more than 8 MiB, which no experiment is"):
+            read_yaml(path)
+        assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
+        tracemalloc.stop()
+    with pytest.raises(ConfigError, match="is empty"):
+        read_yaml(Path("/dev/null"))
