@@ -6,11 +6,13 @@ that writes there removes it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
 import shutil
 import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,11 +82,37 @@ def write_whole(path: Path, content: str | bytes) -> None:
     whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():
         path.write_bytes(whole)
-        return
+    else:
+        write_stored(path, whole)
+
+
+def write_stored(path: Path, content: bytes) -> None:
+    """As `write_whole`, in a folder of our own: a pipe or a link under this name is replaced.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     with whole_files(path) as temporary, temporary(path).open("wb") as file:
-        file.write(whole)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())  # else a power cut could leave an empty file under its name
+
+
+def stored_file(folder: Path, name: str) -> Path:
+    """The path of a file of a folder that anybody may have handed over, before it is opened.
+
+    Raises:
+        OSError: it is not there, or no regular file of this folder: a pipe, a device, a link to elsewhere.
+    """
+    path = folder / name
+    if name in ("", ".", "..") or "\0" in name or Path(name).name != name:
+        raise OSError(errno.EINVAL, "is not the name of a file in this folder", str(path))
+    real = os.path.realpath(path, strict=True)
+    if os.path.dirname(real) != os.path.realpath(folder):
+        raise OSError(errno.EINVAL, "is a link to outside of its folder", str(path))
+    if not stat.S_ISREG(os.stat(real).st_mode):
+        raise OSError(errno.EINVAL, "is a pipe, a device or a folder, not a file", str(path))
+    return path
 
 
 def sweep_unfinished(parent: Path) -> int:

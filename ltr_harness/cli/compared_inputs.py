@@ -120,7 +120,7 @@ class ComparedInputs:
         """What an experiment says that is compared alone, if a run of it finished."""
         from ltr_harness.config import read_outline
 
-        if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).is_file():
+        if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).exists():
             return None
         declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
         finished = {run.record.model for run in self.runs if run.record.status == "complete"}

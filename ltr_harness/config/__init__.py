@@ -18,9 +18,9 @@ from ltr_harness.config.load import as_mapping as as_mapping
 from ltr_harness.config.load import data_mapping as data_mapping
 from ltr_harness.config.load import load_data as load_data
 from ltr_harness.config.load import load_experiment as load_experiment
-from ltr_harness.config.load import plain_tree as plain_tree
 from ltr_harness.config.load import resolved_yaml as resolved_yaml
 from ltr_harness.config.load import settings as settings
 from ltr_harness.config.outline import Outline as Outline
 from ltr_harness.config.outline import outline_of as outline_of
 from ltr_harness.config.outline import read_outline as read_outline
+from ltr_harness.config.outline import stored_tree as stored_tree

@@ -9,6 +9,9 @@ from ltr_harness.config.build import build_compare
 from ltr_harness.config.experiment import CompareConfig, Experiment
 from ltr_harness.config.load import plain_tree, resolved_yaml
 from ltr_harness.config.references import Reference
+from ltr_harness.config.yaml_tree import Node
+from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.files import stored_file
 
 
 class Outline(NamedTuple):
@@ -43,13 +46,25 @@ def outline_of(experiment: Experiment) -> Outline:
     )
 
 
+def stored_tree(path: Path) -> Node:
+    """The values of a stored configuration.
+
+    Raises:
+        ConfigError: it cannot be read, or is no regular file of its folder.
+    """
+    try:
+        return plain_tree(stored_file(path.parent, path.name))
+    except OSError as problem:
+        raise ConfigError(Problem(str(path), f"cannot be read: {problem.strerror}")) from None
+
+
 def read_outline(path: Path) -> Outline:
     """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts.
 
     Raises:
         ConfigError: it cannot be read, or its section ``compare:``, ``references:`` or ``report:`` is wrong.
     """
-    tree = plain_tree(path)
+    tree = stored_tree(path)
     models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
     compare, references, report = build_compare(tree)

@@ -31,7 +31,7 @@ def time_left(tasks: Sequence[Task], job: Job) -> TimeLeft:
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
-        of = str((record.point or {}).get("of", record.model))
+        of = record.model if record.point is None else record.point.of
         total = sum(record.seconds.values())
         for likeness in _likenesses(record.model, record.fold, of, record.ranker, record.objective):
             trained[likeness].append(total)

@@ -28,7 +28,7 @@ from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.experiment.terminal_progress import where_somebody_looks
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
-from ltr_harness.files import sweep_unfinished, write_whole
+from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.stored import experiment_data
 from ltr_harness.runs import Run, load_run
@@ -183,7 +183,7 @@ def run_prepared(
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
     outline = outline_of(job.experiment)
-    write_whole(job.folder / "experiment.yaml", outline.text)
+    write_stored(job.folder / "experiment.yaml", outline.text.encode("utf-8", "backslashreplace"))
     progress.planned(job, plan)
     if plan.open_studies:
         tune(job, plan.open_studies, progress)

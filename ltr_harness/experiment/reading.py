@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.config import DataConfig, data_mapping, load_data, plain_tree
+from ltr_harness.config import DataConfig, data_mapping, load_data, stored_tree
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.own_files import admitted
 from ltr_harness.runs import Run
@@ -53,7 +53,7 @@ def data_of(run: Run, data_root: Path | None) -> DataConfig:
 
 def _data_section(configuration: Path) -> dict[str, Any]:
     """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
-    node = plain_tree(configuration).mapping.get("data")
+    node = stored_tree(configuration).mapping.get("data")
     section = None if node is None else node.plain()
     return section if isinstance(section, dict) else {}
 

@@ -23,7 +23,7 @@ from ltr_harness.errors import MissingExtraError, Problem
 from ltr_harness.experiment.search_files import FILES, LOCK, alone, is_damage, mended
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import ShouldPrune, TrialOutcome
-from ltr_harness.files import write_whole
+from ltr_harness.files import write_stored
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.study import STUDY, StudyRecord, Trial, read_study, used_up
 from ltr_harness.wording import count_of
@@ -133,7 +133,7 @@ class Search:
     def write(self) -> StudyRecord:
         """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
         record = self.record()
-        write_whole(self.study.folder / STUDY, record.model_dump_json(indent=2) + "\n")
+        write_stored(self.study.folder / STUDY, f"{record.model_dump_json(indent=2)}\n".encode())
         return record
 
     def record(self) -> StudyRecord:
@@ -243,6 +243,9 @@ def opened(
     """
     require_optuna()
     study.folder.mkdir(parents=True, exist_ok=True)
+    for path in (study.folder / name for name in (LOCK, *FILES.values())):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.unlink()  # else what it leads to would be cut, or a pipe waited for
     with alone(study):
         if anew:
             for path in study.folder.iterdir():

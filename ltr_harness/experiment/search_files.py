@@ -53,7 +53,7 @@ def mended(journal: Path) -> None:
 def _is_entry(line: bytes) -> bool:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(entry, dict) and isinstance(entry.get("op_code"), int) and "worker_id" in entry
 

@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel
+
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
 from ltr_harness.export.mlflow_model import log_model, why_none
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.packages import requirements
+from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -119,12 +122,18 @@ def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
 
 
 def _refuse_links(paths: Iterable[Path]) -> None:
-    """What a link leads to need not belong to the run, and would be sent away with it."""
+    """What a link leads to need not belong to the run, and would be sent away with it; a pipe has no end."""
     problems = [
-        Problem(str(path), "is a link, and whatever it leads to would be exported", "a file of the run")
+        Problem(
+            str(path),
+            "is a link, and whatever it leads to would be exported"
+            if path.is_symlink()
+            else "is a pipe or a device",
+            "a file of the run",
+        )
         for top in paths
         for path in (top, *top.rglob("*"))
-        if path.is_symlink()
+        if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir())
     ]
     if problems:
         raise DataError(problems)
@@ -208,6 +217,10 @@ def _found(client: MlflowClient, experiment: str, tags: Mapping[str, str]) -> st
     return finished
 
 
+class _Verdict(BaseModel):
+    verdict: str
+
+
 def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
     """The run that the others stand below: the report and the configuration, always as they are now."""
     tags = {"ltr_harness.report": hashlib.sha256(folder.resolve().name.encode()).hexdigest()[:16]}
@@ -217,7 +230,10 @@ def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
         run_id = str(run.info.run_id)
     document = folder / "report" / "report.json"
     if document.is_file():
-        verdict = json.loads(document.read_text(encoding="utf-8"))["verdict"]
+        try:
+            verdict = read_stored(_Verdict, document.parent, document.name).verdict
+        except ValueError as problem:
+            raise DataError(Problem(str(document), f"is not a stored report ({problem})")) from None
         client.set_tag(run_id, "mlflow.note.content", verdict)
     client.log_artifacts(run_id, str(folder / "report"), "report")
     configuration = folder / "experiment.yaml"

@@ -39,6 +39,8 @@ def why_none(record: Record) -> str:
         return "it failed"
     if record.ranker not in _LIBRARY:
         return f"the ranker {record.ranker} scores no features, or by code of your own"
+    if not any(name.startswith("model.") for name in record.files):
+        return "its record lists no model"
     lacking = "features" if not record.features else "packages" if not record.packages else ""
     return lacking and f"its record, of an older version, lists no {lacking}"
 
@@ -106,7 +108,7 @@ def write_model(run: Run, folder: Path) -> None:
     """
     record, example = run.record, example_rows(run.record)
     expected = run.score(example)  # refuses a file that is not what the record says
-    [name] = [name for name in record.files if name.startswith("model.")]
+    name = next(name for name in record.files if name.startswith("model."))
     shutil.copyfile(run.path / name, folder / name)
     about = {
         "ranker": record.ranker,

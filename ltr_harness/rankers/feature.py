@@ -13,8 +13,9 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, model_file
+from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, read_model
 from ltr_harness.rankers.training import Facts, Training, categorical_problems
+from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
 
@@ -76,9 +77,13 @@ class FeatureModel(FittedModel):
 
     FILE: ClassVar[str] = "model.json"
     feature: str
-    column: int
+    column: Count
     n_features: int
     ascending: bool
+
+    def __post_init__(self) -> None:
+        if self.column >= self.n_features:
+            raise ValueError(f"column {self.column} of {self.n_features} features")
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         values = as_matrix(features, self.n_features)[:, self.column].astype(np.float64)
@@ -99,6 +104,4 @@ class FeatureModel(FittedModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
-        content = json.loads(model_file(folder, cls.FILE).read_text())
-        del content["ranker"]
-        return cls(**content)
+        return read_model(cls, folder, cls.FILE)

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, model_file
+from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, read_model
 from ltr_harness.rankers.training import Facts, Training, categorical_problems
+from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
@@ -92,10 +93,16 @@ class LinearModel(FittedModel):
     """
 
     FILE: ClassVar[str] = "model.json"
-    columns: tuple[int, ...]
+    columns: tuple[Count, ...]
     weights: tuple[float, ...]
     centre: tuple[float, ...]
     n_features: int
+
+    def __post_init__(self) -> None:
+        if not len(self.columns) == len(self.weights) == len(self.centre):
+            raise ValueError("columns, weights and centre are not of one length")
+        if max(self.columns, default=-1) >= self.n_features:
+            raise ValueError(f"column {max(self.columns)} of {self.n_features} features")
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         values = as_matrix(features, self.n_features)[:, list(self.columns)].astype(np.float64)
@@ -117,10 +124,4 @@ class LinearModel(FittedModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
-        content = json.loads(model_file(folder, cls.FILE).read_text())
-        return cls(
-            columns=tuple(content["columns"]),
-            weights=tuple(content["weights"]),
-            centre=tuple(content["centre"]),
-            n_features=content["n_features"],
-        )
+        return read_model(cls, folder, cls.FILE)

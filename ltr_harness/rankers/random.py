@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FittedModel, Ranker, model_file
+from ltr_harness.rankers.ranker import FittedModel, Ranker, read_model
 from ltr_harness.rankers.training import Facts, Training
+from ltr_harness.stored import Count
 
 
 class RandomRanker(Ranker):
@@ -48,7 +49,7 @@ class RandomModel(FittedModel):
     """
 
     FILE: ClassVar[str] = "model.json"
-    seed: int
+    seed: Count
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         # a counter-based generator: the same stream on every machine, and row i never depends on how many follow
@@ -60,4 +61,4 @@ class RandomModel(FittedModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
-        return cls(seed=int(json.loads(model_file(folder, cls.FILE).read_text())["seed"]))
+        return read_model(cls, folder, cls.FILE)

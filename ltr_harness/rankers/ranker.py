@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +16,12 @@ from pydantic import BaseModel, ConfigDict
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
-from ltr_harness.files import file_digest
+from ltr_harness.files import file_digest, stored_file
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.training import Facts, Training
+from ltr_harness.stored import read_stored
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -195,12 +198,28 @@ def model_file(folder: Path, name: str) -> Path:
     """The path of a stored model.
 
     Raises:
-        DataError: it is not there.
+        DataError: it is not there, or no regular file of the folder.
     """
-    path = Path(folder) / name
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; expected a model stored there by a finished run")
-    return path
+    try:
+        return stored_file(Path(folder), name)
+    except OSError as problem:
+        path = Path(folder) / name
+        raise DataError(
+            f"{path}: {problem.strerror}; expected a model stored there by a finished run"
+        ) from None
+
+
+def read_model(model: type[T], folder: Path, name: str) -> T:
+    """A model that is kept as JSON of its fields.
+
+    Raises:
+        DataError: as `model_file`, or it holds something else.
+    """
+    path = model_file(folder, name)
+    try:
+        return read_stored(model, path.parent, path.name)
+    except ValueError as problem:
+        raise DataError(f"{path}: is not a stored model ({problem})") from None
 
 
 @contextmanager

@@ -93,7 +93,7 @@ class ScoresModel(FittedModel):
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
         files = sorted(Path(folder).glob(f"{cls.STEM}*"))
-        return cls(file=files[0] if files else model_file(folder, cls.STEM))
+        return cls(file=model_file(folder, files[0].name if files else cls.STEM))
 
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from ltr_harness.config.experiment import ReportConfig, ReportFormat
 from ltr_harness.config.report_sections import SECTIONS as SECTIONS
 from ltr_harness.config.report_sections import catalog as catalog
 from ltr_harness.errors import UsageError
-from ltr_harness.files import whole_files
+from ltr_harness.files import stored_file, whole_files
 from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
 from ltr_harness.report.data import ReportData as ReportData
 from ltr_harness.report.engine import EngineError
@@ -219,5 +219,7 @@ def _picture(kind: str, chart: Chart) -> str | bytes:
 def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:
     """Remove pictures and tables of an earlier report that this one no longer has, and nobody else's files."""
     for path in sorted(folder.glob(f"*.{suffix}")):
-        if f"{folder.name}/{path.name}" not in keep and OURS.encode() in path.read_bytes():
-            path.unlink()
+        with suppress(OSError):  # a pipe, a link: not one of ours
+            ours = OURS.encode() in stored_file(folder, path.name).read_bytes()
+            if ours and f"{folder.name}/{path.name}" not in keep:
+                path.unlink()

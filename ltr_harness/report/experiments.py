@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
@@ -23,6 +23,7 @@ from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import PLAN, planned_runs
+from ltr_harness.stored import read_stored
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
 
@@ -237,8 +238,8 @@ def _interval(
 ) -> tuple[float | None, float | None]:
     """Of a model's mean, as the report has it, where it is a report of these very runs."""
     try:
-        report = _Report.model_validate_json((path / "report" / "report.json").read_bytes())
-    except (OSError, ValidationError):
+        report = read_stored(_Report, path / "report", "report.json")
+    except (OSError, ValueError):
         return None, None
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
     if sorted(run.evaluation_identity for run in report.runs) != complete:

@@ -70,7 +70,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
     if not runs:
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
-    if len(folders) == 1 and configuration.is_file():
+    if len(folders) == 1 and configuration.exists():
         data = experiment_data(read_outline(configuration), runs_read, baseline)
         assert data is not None
         return data

@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ltr_harness.errors import TrainingError
-from ltr_harness.files import file_digest, unfinished
+from ltr_harness.files import file_digest, stored_file, unfinished
 from ltr_harness.runs.record import Record
+from ltr_harness.stored import read_stored
 
 RECORD = "record.json"
 LOG = "log.txt"
@@ -117,7 +118,7 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
 def read_record(folder: Path) -> Record | None:
     """The record of a run folder; None where there is none that can be read."""
     try:
-        return Record.model_validate_json((folder / RECORD).read_bytes())
+        return read_stored(Record, folder, RECORD)
     except (OSError, ValueError):
         return None
 
@@ -126,9 +127,8 @@ def damaged_files(folder: Path, record: Record) -> list[str]:
     """Files that are missing or no longer what the record says."""
     damaged = []
     for name, digest in record.files.items():
-        path = folder / name
         try:
-            intact = file_digest(path) == digest
+            intact = file_digest(stored_file(folder, name)) == digest
         except OSError:
             intact = False
         if not intact:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from ltr_harness.config.search import SweepPoint
 from ltr_harness.inspection import Finding
 from ltr_harness.own_files import is_own_file
+from ltr_harness.stored import Count, Stored
 
 SCHEMA_VERSION: Final = 1
 
@@ -22,10 +24,21 @@ def _no_file(name: str) -> str:
 MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
-class Stored(BaseModel):
-    """What stands in a file beside the runs: unknown keys are refused."""
+Amount = Annotated[float, Field(ge=0, lt=1e12)]
+Position = Annotated[str, Field(pattern=r"^-?\d{1,18}$")]
+Biases = (
+    dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
+    | dict[Literal["ti+, tj-"], dict[Position, tuple[float | None, float | None]]]
+)
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+def _with_biases(learned: dict[str, Any]) -> dict[str, Any]:
+    """What a model of the user's own learned may be anything; position biases are shown."""
+    try:
+        TypeAdapter(Biases).validate_python(learned.get("position_bias", {}))
+    except ValidationError:
+        raise ValueError("position_bias is not one or two numbers for each position") from None
+    return learned
 
 
 class SplitFacts(Stored):
@@ -34,10 +47,10 @@ class SplitFacts(Stored):
     source: str
     fingerprint: str  # features, labels, groups, ids and weights together
     judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
-    n_queries: int
-    n_rows: int
-    n_without_relevant: int
-    n_features: int
+    n_queries: Count
+    n_rows: Count
+    n_without_relevant: Count
+    n_features: Count
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
 
 
@@ -45,8 +58,8 @@ class MetricSummary(Stored):
     """One metric's mean over the test queries."""
 
     mean: float | None  # None where every query is undefined
-    n_queries: int
-    n_undefined: int
+    n_queries: Count
+    n_undefined: Count
     higher_is_better: bool
 
 
@@ -60,10 +73,10 @@ class OwnMetric(Stored):
 class StoppingFacts(Stored):
     metric: MetricName
     on: str
-    patience: int
+    patience: Count
     min_delta: float
-    every: int
-    max_rounds: int
+    every: Count
+    max_rounds: Count
 
 
 class TuningFacts(Stored):
@@ -72,28 +85,28 @@ class TuningFacts(Stored):
     study: str  # folder in the experiment's folder of studies
     metric: MetricName  # on validation data
     value: float  # the chosen trial's
-    trial: int  # its number, from 0
+    trial: Count  # its number, from 0
     chosen: dict[str, Any]  # option -> value
-    trials: int | None  # budget per model and fold
+    trials: Count | None  # budget per model and fold
     minutes: float | None  # likewise
-    n_trials: int  # that were begun within it
-    n_complete: int
-    n_pruned: int
-    n_failed: int
-    seconds: float  # that all of them took
+    n_trials: Count  # that were begun within it
+    n_complete: Count
+    n_pruned: Count
+    n_failed: Count
+    seconds: Amount  # that all of them took
     sampler: str
-    inner_folds: int | None
-    seed: int
+    inner_folds: Count | None
+    seed: Count
 
 
 class Latency(Stored):
     """What one call that scores a list of documents took, in microseconds, on one thread."""
 
-    documents: int
-    calls: int  # that were timed
+    documents: Count
+    calls: Count  # that were timed
     p50: float  # what half of the calls did not exceed
     p99: float | None  # what 99 of 100 calls did not exceed; None where fewer than 100 were timed
-    rounds: int | None = None  # from the first on; None where the model has none
+    rounds: Count | None = None  # from the first on; None where the model has none
     mean: float | None = None  # of the primary metric by these rounds alone
 
 
@@ -109,7 +122,7 @@ class Record(Stored):
     ranker: str
     objective: str | None
     fold: str  # "all" without folds
-    seed: int
+    seed: Count
     deterministic: bool = False  # the seed cannot matter: one run stands for all of them
 
     identity: str  # whatever can move a tree
@@ -117,11 +130,11 @@ class Record(Stored):
 
     params: dict[str, Any]  # as handed to the library
     config: dict[str, Any]  # this model's part of the resolved experiment
-    rounds: int | None = None  # as configured, where no stopping rule decides
-    point: dict[str, Any] | None = None  # of a sweep: the model that was swept, and the options that differ
+    rounds: Count | None = None  # as configured, where no stopping rule decides
+    point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
     reading: dict[str, Any] = Field(default_factory=dict)  # the configuration's `data`, without its root
     tuning: TuningFacts | None = None  # None where the options are as they were written
-    threads: int
+    threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"
     findings: list[Finding] = Field(default_factory=list)  # of the data lints; accepted ones say so
 
@@ -131,18 +144,22 @@ class Record(Stored):
         default_factory=dict
     )  # canonical name -> where it comes from
     stopping: StoppingFacts | None
-    best_round: int | None  # 1-based; the stored model has exactly this many rounds
-    rounds_trained: int | None
+    best_round: Count | None  # 1-based; the stored model has exactly this many rounds
+    rounds_trained: Count | None
 
-    features: list[str] = Field(default_factory=list)  # the columns that the model scores, in its order
+    features: list[str] = Field(
+        default_factory=list, max_length=1_000_000
+    )  # the columns that the model scores, in its order
     categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
-    n_leaves: int | None = None  # of all trees together: what scoring a row can cost at most
-    learned: dict[str, Any] = Field(default_factory=dict)  # besides the model: biases of display positions
+    n_leaves: Count | None = None  # of all trees together: what scoring a row can cost at most
+    learned: Annotated[dict[str, Any], AfterValidator(_with_biases)] = Field(
+        default_factory=dict
+    )  # besides the model: biases of display positions
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
     notes: list[str] = Field(
         default_factory=list
     )  # what the reader must know: regrouped rows, constant model …
-    seconds: dict[str, float]  # "fit", "score", "evaluate"
+    seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
     packages: dict[str, str] = Field(default_factory=dict)  # all that it stood on: distribution -> version

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel
 
+from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
-from ltr_harness.files import file_digest, write_whole
+from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.align import check_alignment, with_columns
 from ltr_harness.readers.categories import coded, recoded, with_categories
-from ltr_harness.runs.folder import RECORD, read_record
+from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
+from ltr_harness.stored import Stored, read_stored
 from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of
 
@@ -96,17 +99,17 @@ class Run:
         Raises:
             UsageError: its ranker is from a file, which is not executed unless the run is trusted.
         """
-        return self.model_on(self.record.threads)
+        return self.model_on()
 
     def loaded_by(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
         """The stored model, by a class that the caller has, whatever the record names."""
         for name in self.record.files:
             if name.startswith("model."):
                 self._intact(name)
-        return ranker.load(self.path, threads or self.record.threads)
+        return ranker.load(self.path, threads or min(self.record.threads, available_cores()))
 
-    def model_on(self, threads: int) -> FittedModel:
-        """The stored model, to score on so many threads.
+    def model_on(self, threads: int | None = None) -> FittedModel:
+        """The stored model, to score on so many threads; by default the run's, of those that this machine has.
 
         Raises:
             UsageError: as for `model`.
@@ -207,7 +210,7 @@ class Run:
     def _intact(self, name: str) -> None:
         path = self.path / name
         try:
-            digest = file_digest(path)
+            digest = file_digest(stored_file(self.path, name))
         except OSError as problem:
             raise DataError(f"{path}: {problem.strerror}; run the experiment again to restore it") from None
         if digest != self.record.files.get(name):
@@ -249,10 +252,10 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise DataError(f"{folder}: no such run folder")
-    record = read_record(folder)
-    if record is None:
-        raise DataError(f"{folder}: {_why_unreadable(folder)}")
-    return Run(folder, record, trust)
+    try:
+        return Run(folder, read_stored(Record, folder, RECORD), trust)
+    except (OSError, ValueError) as problem:
+        raise DataError(f"{folder}: {_why_unreadable(folder, problem)}") from None
 
 
 def find_runs(folder: Path) -> list[Run]:
@@ -264,7 +267,7 @@ def find_runs(folder: Path) -> list[Run]:
     Raises:
         DataError: no such folder, or a record in it cannot be read.
     """
-    if (folder / RECORD).is_file():
+    if (folder / RECORD).exists():
         return [load_run(folder)]
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a run folder or an experiment's folder of runs")
@@ -282,25 +285,33 @@ def planned_runs(folder: Path) -> tuple[list[Path], int]:
 
 def write_plan(folder: Path, names: Sequence[str]) -> None:
     """Keep which run folders, in which order, an experiment's folder stands for."""
-    write_whole(folder / PLAN, json.dumps({"runs": list(names)}, indent=2) + "\n")
+    write_stored(folder / PLAN, f"{_Plan(runs=list(names)).model_dump_json(indent=2)}\n".encode())
+
+
+class _Plan(Stored):
+    runs: list[str]
 
 
 def _planned(folder: Path) -> list[str] | None:
     try:
-        return [str(name) for name in json.loads((folder / PLAN).read_bytes())["runs"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        return list(dict.fromkeys(read_stored(_Plan, folder, PLAN).runs))
+    except (OSError, ValueError):
         return None
 
 
-def _why_unreadable(folder: Path) -> str:
-    path = folder / RECORD
-    if not path.is_file():
+class _Versioned(BaseModel):
+    schema_version: Any = None
+
+
+def _why_unreadable(folder: Path, problem: OSError | ValueError) -> str:
+    if isinstance(problem, FileNotFoundError):
         return f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
-    try:
-        record: Any = json.loads(path.read_bytes())
-    except ValueError:
+    if isinstance(problem, OSError):
+        return f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
+    if str(problem).startswith("Invalid JSON"):
         return f"{RECORD} is not JSON (cut short?); run the experiment again"
-    schema = record.get("schema_version") if isinstance(record, dict) else None
-    if schema != SCHEMA_VERSION:
-        return f"{RECORD} has schema version {schema!r}; this version reads {SCHEMA_VERSION}"
-    return f"{RECORD} does not hold what a record must; run the experiment again"
+    with suppress(OSError, ValueError):
+        version = read_stored(_Versioned, folder, RECORD).schema_version
+        if version != SCHEMA_VERSION:
+            return f"{RECORD} has schema version {version!r:.60}; this version reads {SCHEMA_VERSION}"
+    return f"{RECORD} does not hold what a record must ({problem}); run the experiment again"

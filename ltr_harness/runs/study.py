@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from ltr_harness.runs.record import Stored
+from ltr_harness.stored import Stored, read_stored
 
 STUDIES = "tuning"
 """Folder of studies in an experiment's folder of runs."""
@@ -86,6 +86,6 @@ def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | 
 def read_study(folder: Path) -> StudyRecord | None:
     """The record in a study's folder; None where there is none that can be read."""
     try:
-        return StudyRecord.model_validate_json((folder / STUDY).read_bytes())
+        return read_stored(StudyRecord, folder, STUDY)
     except (OSError, ValueError):
         return None

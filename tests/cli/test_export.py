@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -97,6 +98,22 @@ def test_a_link_is_not_followed_to_what_it_leads_to(
     assert run_command(cli, ["export", "mlflow", str(folder), "--to", f"sqlite:///{tmp_path}/m.db"]) == 2
     assert f"{link}: is a link, and whatever it leads to would be exported" in capsys.readouterr().err
     assert not (tmp_path / "m.db").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
+@pytest.mark.parametrize("place", ["run", "report", "experiment.yaml"])
+def test_a_pipe_is_not_waited_for(
+    runs: Path, tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(iter(find_runs(runs))).path
+    pipe = {"run": run, "report": run.parent / "report", "experiment.yaml": run.parent}[place] / (
+        place if place == "experiment.yaml" else "pipe"
+    )
+    pipe.parent.mkdir(exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    assert run_command(cli, ["export", "mlflow", str(run.parent), "--to", f"sqlite:///{tmp_path}/m.db"]) == 2
+    assert f"{pipe}: is a pipe or a device" in capsys.readouterr().err
 
 
 @pytest.mark.long

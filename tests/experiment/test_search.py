@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -117,8 +118,25 @@ def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, An
         assert [trial.number for trial in open_search.record().trials] == [0, 1]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
+def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(tuned: dict[str, Any], tmp_path: Path) -> None:
+    """What a stranger's link leads to would have been cut to the whole lines of a journal: none."""
+    study, wanted = study_and_tune(tuned, tmp_path)
+    study.folder.mkdir(parents=True)
+    other = tmp_path / "other.txt"
+    other.write_text("not a journal")
+    (study.folder / FILES["journal"]).symlink_to(other)
+    (study.folder / "lock").symlink_to(other)
+    os.mkfifo(study.folder / "study.json")
+    with opened(study, wanted, None) as open_search:
+        open_search.tell(open_search.ask(), OVER)
+    assert other.read_text() == "not a journal"
+    assert read_study(study.folder) is not None
+
+
 @pytest.mark.parametrize(
-    "garbage", [b"\x00\xff\x1b\n", b"{}\n[]\n", b'{"op_code": "x", "worker_id": 1}\n', b"\n"]
+    "garbage",
+    [b"[" * 200_000 + b"\n", b"\x00\xff\x1b\n", b"{}\n[]\n", b'{"op_code": "x", "worker_id": 1}\n', b"\n"],
 )
 def test_what_stands_behind_a_damaged_line_is_made_again(
     tuned: dict[str, Any], tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture

@@ -12,7 +12,10 @@ import pytest
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments
 from ltr_harness.rankers import Training
-from ltr_harness.rankers.linear import LinearRanker
+from ltr_harness.rankers.feature import FeatureModel
+from ltr_harness.rankers.linear import LinearModel, LinearRanker
+from ltr_harness.rankers.random import RandomModel
+from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.rankers.scores import ScoresModel, ScoresRanker
 
 
@@ -43,6 +46,26 @@ class TestLinear:
     def test_unknown_features_are_errors(self, facts: Any, said: Any) -> None:
         assert "did you mean 'bm25'?" in said(LinearRanker(weights={"bm52": 1.0}).check(facts()))["weights"]
         assert "no feature has a weight" in said(LinearRanker(weights={}).check())["weights"]
+
+
+@pytest.mark.parametrize(
+    ("model", "content", "said"),
+    [
+        (FeatureModel, '{"feature": "f", "column": 5, "n_features": 3, "ascending": true}', "column 5 of 3"),
+        (FeatureModel, '{"feature": "f", "column": -1, "n_features": 3, "ascending": true}', "column: "),
+        (FeatureModel, "[" * 200_000, "Invalid JSON"),
+        (LinearModel, '{"columns": [0], "weights": [], "centre": [0], "n_features": 1}', "not of one length"),
+        (LinearModel, '{"columns": [0], "weights": ["x"], "centre": [0], "n_features": 1}', "weights.0: "),
+        (RandomModel, '{"seed": -1}', "seed: "),
+        (RandomModel, "3", "object"),
+    ],
+)
+def test_a_stored_model_of_another_form_is_told(
+    model: type[FittedModel], content: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.json").write_text(content)
+    with pytest.raises(DataError, match=rf"model\.json: is not a stored model .*{said}"):
+        model.load(tmp_path)
 
 
 class TestScores:

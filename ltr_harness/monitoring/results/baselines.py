@@ -6,17 +6,19 @@ and the rule for empty queries must agree, or the baseline is refused with every
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel
 
 from ltr_harness.errors import DataError, NotComparableError, Problem
+from ltr_harness.files import stored_file
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow
 from ltr_harness.monitoring.rule_source import rule_of_run
+from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"
+
+
+class _Definition(BaseModel, extra="allow"):
+    metrics: list[str]
+    relevance: dict[str, Any] = {}
+
+
+class _Result(BaseModel):
+    definition: _Definition
 
 
 def is_result(path: Path) -> bool:
@@ -47,9 +58,9 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
     import pyarrow.parquet as parquet
 
     try:
-        document = json.loads((path / RESULT).read_text(encoding="utf-8"))
-        theirs = document["definition"]
-        table = from_arrow(parquet.read_table((path / PER_QUERY).absolute()), theirs["metrics"])
+        theirs = read_stored(_Result, path, RESULT).definition.model_dump()
+        table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
+        table = from_arrow(table, theirs["metrics"])
     except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     _refuse_differences(str(path), theirs, config.definition())

@@ -84,7 +84,7 @@ def _input_files(path: Path) -> list[Path]:
     """The files behind a log, an earlier result, or a run, whose record holds the digests of all its files."""
     if is_result(path):
         return [path / PER_QUERY]
-    return sorted(path.rglob("record.json")) if is_run(path) else files_of(path)
+    return sorted(filter(Path.is_file, path.rglob("record.json"))) if is_run(path) else files_of(path)
 
 
 def windows_table(result: MonitorResult) -> list[dict[str, Any]]:

@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import write_whole
+from ltr_harness.files import write_stored
+from ltr_harness.stored import read_stored
 
 if TYPE_CHECKING:
     from ltr_harness.monitoring.results.answers import Window
@@ -46,6 +47,12 @@ class PastWindow:
         return {int(hour) // 24 for hour in self.hours}
 
 
+class _Kept(BaseModel):
+    version: int
+    key: str | None = None
+    windows: Any = None
+
+
 def read_history(folder: Path, key: str) -> list[PastWindow]:
     """The windows that earlier runs left under the same definition, each once, in order of time.
 
@@ -60,21 +67,23 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
     problems = []
     for path in sorted(folder.glob("windows-*.json")) if folder.is_dir() else []:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if document["version"] > VERSION:
+            kept = read_stored(_Kept, folder, path.name)
+            if kept.version > VERSION:
                 problems.append(
                     Problem(
                         str(path),
-                        f"has version {document['version']}",
+                        f"has version {kept.version}",
                         f"{VERSION} or lower",
                         "update ltr-harness",
                     )
                 )
                 continue
-            if document["key"] != key:
+            if kept.key is None:
+                raise ValueError("it has no key")
+            if kept.key != key:
                 continue
-            windows = TypeAdapter(list[PastWindow]).validate_python(document["windows"])
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+            windows = TypeAdapter(list[PastWindow]).validate_python(kept.windows)
+        except (OSError, ValueError) as problem:
             told = str(problem)
             if isinstance(problem, ValidationError):
                 first = problem.errors()[0]
@@ -123,7 +132,7 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
     text = json.dumps({"version": VERSION, "key": key, "windows": rows}, indent=1, sort_keys=True) + "\n"
     target = folder / f"windows-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
     if not target.exists():
-        write_whole(target, text)
+        write_stored(target, text.encode())
     return target
 
 

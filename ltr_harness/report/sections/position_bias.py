@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
@@ -50,13 +51,13 @@ def section(data: ReportData) -> list[Block]:
 
 def biases(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
     """Position to its biases, averaged over the runs that have it."""
-    by_position: dict[str, list[Sequence[float]]] = {}
-    for record in records:
-        learned: Mapping[str, Mapping[str, Sequence[float]]] = record.learned.get("position_bias", {})
-        for table in learned.values():
+    by_position: dict[str, list[Sequence[float | None]]] = {}
+    tables = [one for record in records for one in record.learned.get("position_bias", {}).items()]
+    for what, table in tables:
+        if what == tables[0][0]:
             for at, values in table.items():
                 by_position.setdefault(at, []).append(values)
     return {
-        at: tuple(statistics.fmean(column) for column in zip(*values, strict=True))
+        at: tuple(np.array(values, dtype=np.float64).mean(axis=0).tolist())
         for at, values in by_position.items()
     }

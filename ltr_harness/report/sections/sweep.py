@@ -35,7 +35,7 @@ def _points(data: ReportData) -> dict[str, dict[str, Mapping[str, Any]]]:
     for model in data.models:
         point = next((record.point for record in data.records_of(model) if record.point), None)
         if point is not None:
-            swept.setdefault(str(point["of"]), {})[model] = point["at"]
+            swept.setdefault(point.of, {})[model] = point.at
     return swept
 
 

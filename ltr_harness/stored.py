@@ -1,0 +1,50 @@
+"""JSON files of folders that anybody may have handed over: read only where they are what they seem to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from ltr_harness.files import stored_file
+
+T = TypeVar("T")
+
+_LARGEST = 256 * 2**20  # bytes; the record of a model of 100,000 features takes a hundredth of it
+
+Count = Annotated[int, Field(ge=0, lt=2**48)]
+
+
+class Stored(BaseModel):
+    """What stands in a file beside the runs: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def read_stored(kind: type[T], folder: Path, name: str) -> T:
+    """A JSON file of a folder as a model or a dataclass.
+
+    Raises:
+        OSError: it cannot be read, see `stored_file`.
+        ValueError: it holds something else; the first reason, in words.
+    """
+    with stored_file(folder, name).open("rb") as stream:
+        content = stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ValueError(f"is larger than {_LARGEST >> 20} MiB")
+    return validated(kind, content)
+
+
+def validated(kind: type[T], content: bytes) -> T:
+    """JSON as a model or a dataclass.
+
+    Raises:
+        ValueError: it is something else; the first reason, in words.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
