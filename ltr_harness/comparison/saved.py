@@ -11,13 +11,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.own_files import is_own_file
+from ltr_harness.runs.record import MetricName
+from ltr_harness.stored import validated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +31,47 @@ FILE = "comparison.parquet"
 _KEY = b"ltr_harness.comparison"
 _VERSION = 1
 _INDEX = ("model", "replicate", "query_id")
+
+
+class _Versioned(BaseModel):
+    version: Any = None
+
+
+class _SavedEntrant(BaseModel):
+    name: str
+    n_queries: Annotated[int, Field(ge=1)]
+    replicates: Annotated[list[str], Field(min_length=1)]
+    deterministic: bool
+    seeded: bool | None = None  # comparisons of before this was kept
+    judgments_fingerprint: dict[str, str]
+    attributes: list[tuple[str, str]]  # name, column
+    source: str
+
+
+class _About(BaseModel):
+    """The file's metadata; more may stand there."""
+
+    primary: MetricName
+    baseline: str
+    entrants: Annotated[list[_SavedEntrant], Field(min_length=1)]
+    metrics: Annotated[list[tuple[MetricName, bool]], Field(min_length=1)]  # name, higher is better
+
+    def refuse_other(self, schema: pa.Schema, rows: int) -> None:
+        """Raises ValueError where the table is not what the metadata says."""
+        names = [one.name for one in self.entrants]
+        metrics = [name for name, _ in self.metrics]
+        if len({*names}) < len(names) or self.baseline not in names:
+            raise ValueError(f"its models are {', '.join(names)}, the baseline is {self.baseline}")
+        if len({*metrics}) < len(metrics) or self.primary not in metrics:
+            raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
+        if rows != sum(len(one.replicates) * one.n_queries for one in self.entrants):
+            raise ValueError(f"its {rows:,} rows are not those of its models' queries")
+        attributes = {column for one in self.entrants for _, column in one.attributes}
+        if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
+            raise ValueError(f"it has no column {min(lacking)}")
+        for name in metrics:
+            if not _is_number(schema.field(name).type):
+                raise ValueError(f"the column {name} holds {schema.field(name).type}, not numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +140,7 @@ def saved_at(path: Path) -> Path | None:
                 "compare with -o DIR, or report, writes both",
             )
         )
-    return path if path.suffix == ".parquet" and path.is_file() and _about(path) is not None else None
+    return path if path.suffix == ".parquet" and path.is_file() and _metadata(path) is not None else None
 
 
 def read_saved(path: Path) -> Saved:
@@ -110,20 +153,23 @@ def read_saved(path: Path) -> Saved:
     import pyarrow.parquet as pq
 
     try:
-        about = _about(path)
-        if about is None or about["version"] != _VERSION:
+        stored = _metadata(path)
+        if stored is None or validated(_Versioned, stored).version != _VERSION:
             raise DataError(Problem(str(path), "is not a comparison that this version can read", FILE))
-        table = pq.read_table(path)
-        directions = dict(about["metrics"])
-        if any(is_own_file(name) for name in [*directions, about["primary"]]):
-            raise ValueError("a metric's name leads to a file")
+        about = validated(_About, stored)
+        file = pq.ParquetFile(path.absolute())
+        about.refuse_other(file.schema_arrow, file.metadata.num_rows)
+        table = file.read()
+        directions = dict(about.metrics)
         entrants, start = [], 0
-        for one in about["entrants"]:
-            rows = len(one["replicates"]) * one["n_queries"]
+        for one in about.entrants:
+            rows = len(one.replicates) * one.n_queries
             entrants.append(_entrant(table.slice(start, rows), one, directions))
             start += rows
-        return Saved(tuple(entrants), about["primary"], about["baseline"])
-    except (KeyError, ValueError, OSError, pa.ArrowException) as problem:
+        return Saved(tuple(entrants), about.primary, about.baseline)
+    except DataError:
+        raise
+    except (ValueError, OSError, pa.ArrowException) as problem:
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise DataError(
             Problem(
@@ -132,14 +178,13 @@ def read_saved(path: Path) -> Saved:
         ) from None
 
 
-def _about(path: Path) -> dict[str, Any] | None:
-    """The metadata; None where the file is some other table or none at all."""
+def _metadata(path: Path) -> bytes | None:
+    """What the file says of itself; None where it is some other table or none at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        return dict(json.loads(metadata[_KEY])) if _KEY in metadata else None
+        return dict(pq.read_schema(path.absolute()).metadata or {}).get(_KEY)
     except (ValueError, OSError, pa.ArrowException):
         return None
 
@@ -203,22 +248,22 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _entrant(rows: pa.Table, about: dict[str, Any], directions: dict[str, bool]) -> Entrant:
-    n, times = about["n_queries"], len(about["replicates"])
+def _entrant(rows: pa.Table, about: _SavedEntrant, directions: dict[str, bool]) -> Entrant:
+    n, times = about.n_queries, len(about.replicates)
 
     def first(name: str) -> Any:
         return rows.column(name).slice(0, n).to_numpy()
 
     return Entrant(
-        name=about["name"],
+        name=about.name,
         query_ids=first("query_id").astype(str),
         values={metric: rows.column(metric).to_numpy().reshape(times, n) for metric in directions},
-        replicates=tuple(about["replicates"]),
+        replicates=tuple(about.replicates),
         higher_is_better=directions,
-        deterministic=about["deterministic"],
-        # comparisons of before this was kept: what is of an experiment was trained
-        seeded=about.get("seeded", bool(about["source"]) and not about["deterministic"]),
-        judgments_fingerprint=about["judgments_fingerprint"],
-        query_attributes={name: first(column) for name, column in about["attributes"]},
-        source=about["source"],
+        deterministic=about.deterministic,
+        # what is of an experiment was trained
+        seeded=bool(about.source) and not about.deterministic if about.seeded is None else about.seeded,
+        judgments_fingerprint=about.judgments_fingerprint,
+        query_attributes={name: first(column) for name, column in about.attributes},
+        source=about.source,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.inputs import label_of
-from ltr_harness.comparison.saved import FILE, _joined, read_saved, saved_at, to_parquet
+from ltr_harness.comparison.saved import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 
 
@@ -212,3 +214,58 @@ def test_an_older_comparisons_folds_share_queries_where_all_is_known_of_them_is_
 def test_the_first_column_may_be_of_two_kinds_as_well() -> None:
     joined = _joined([pa.table({"one": [1], "two": [2]}), pa.table({"one": ["a"], "two": [3]})])
     assert joined.to_pydict() == {"one": ["1", "a"], "two": [2, 3]}
+
+
+def changed(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    *way, last = place.split(".")
+    at: Any = about
+    for step in way:
+        at = at[int(step) if step.isdigit() else step]
+    at[last] = value
+    return about
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("entrants.0.n_queries", -1, "greater than or equal to 1"),
+        ("entrants.0.n_queries", None, "valid integer"),
+        ("entrants.0.n_queries", 1.5, "valid integer"),
+        ("entrants.0.n_queries", 10**30, r"its 120 rows are not those of its models' queries"),
+        ("entrants.0.replicates", None, "valid array"),
+        ("entrants.0.replicates", 3, "valid array"),
+        ("entrants.0.name", "x", "its models are x, older, the baseline is old"),
+        ("entrants.0.judgments_fingerprint", None, "should be an object"),
+        ("entrants.0.judgments_fingerprint", "x", "should be an object"),
+        ("entrants.0.attributes", [["rows", "gone"]], "it has no column gone"),
+        ("entrants", [], "at least 1 item"),
+        ("baseline", "x", "its models are old, older, the baseline is x"),
+        ("metrics", None, "valid array"),
+        ("metrics", [["x", True]], "its metrics are x, and ndcg@10 decides"),
+        ("primary", None, "valid string"),
+        ("primary", [], "valid string"),
+    ],
+)
+def test_metadata_of_another_form_are_told(tmp_path: Path, place: str, value: Any, said: str) -> None:
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old"), entrant("older", seeds=1)))))
+    about = changed(json.loads(table.schema.metadata[_KEY]), place, value)
+    pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(about)}), tmp_path / FILE)
+    with pytest.raises(DataError, match=f"cannot be read as a saved comparison: .*{said}"):
+        compare(tmp_path / FILE)
+
+
+@pytest.mark.parametrize("metadata", ["3", "null", "[" * 200_000, ""])
+def test_metadata_that_are_none_are_told(tmp_path: Path, metadata: str) -> None:
+    table = pa.table({"query_id": ["a"], "ndcg@10": [0.5]}).replace_schema_metadata({_KEY: metadata})
+    pq.write_table(table, tmp_path / FILE)
+    with pytest.raises(DataError, match="cannot be read as a saved comparison: "):
+        compare(tmp_path / FILE)
+
+
+@pytest.mark.parametrize("values", [["x"] * 120, [[1.0]] * 120, [None] * 120])
+def test_a_metric_without_numbers_is_told(tmp_path: Path, values: list[Any]) -> None:
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old"), entrant("older", seeds=1)))))
+    at = table.schema.get_field_index("ndcg@10")
+    pq.write_table(table.set_column(at, "ndcg@10", pa.array(values)), tmp_path / FILE)
+    with pytest.raises(DataError, match=r"the column ndcg@10 holds .*, not numbers"):
+        compare(tmp_path / FILE)
