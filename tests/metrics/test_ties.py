@@ -415,7 +415,7 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
             continue
         metric = kind(**needed, **chosen)
         for grades, scores in CASES[:10]:
-            labels = [grade / 4 for grade in grades] if chosen.get("stop") == "label" else grades
+            labels = [min(grade, 1) for grade in grades] if chosen.get("stop") == "label" else grades
             whole, cut = evaluated([metric, metric.with_cutoff(len(labels))], [(labels, scores)])
             assert whole == pytest.approx(cut)
 
