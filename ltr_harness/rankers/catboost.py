@@ -121,6 +121,8 @@ class CatBoostRanker(BoostedRanker):
             )
         canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
         problems += step_problems(self.loss, canonical)
+        if facts is not None and facts.stopping:
+            problems += _cut_problems(canonical)
         return problems or self._refusals(facts)
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
@@ -239,6 +241,16 @@ def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
         group_weight=None if weights is None else np.repeat(weights, sizes),
         feature_names=names,
     )
+
+
+def _cut_problems(given: Mapping[str, Any]) -> list[Problem]:
+    """Trees that CatBoost cannot cut to the best round, by the canonical names of the parameters."""
+    grown = str(given.get("grow_policy", "SymmetricTree"))
+    if grown == "SymmetricTree":
+        return []
+    why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
+    cure = "leave out `stopping:` and give a fixed number of `rounds:`, or use grow_policy: SymmetricTree"
+    return [Problem("params.grow_policy", f"found {grown}: {why}", cure=cure)]
 
 
 @cache

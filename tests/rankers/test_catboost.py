@@ -51,6 +51,20 @@ def test_the_library_alone_stopped_by_hand_gives_the_same_model(train: Any, vali
     np.testing.assert_array_equal(model.score(test.features), expected)
 
 
+@pytest.mark.parametrize("grown", ["Depthwise", "Lossguide"])
+def test_trees_that_cannot_be_cut_are_refused_before_training(train: Any, valid: Any, grown: str) -> None:
+    ranker = CatBoostRanker(objective="QueryRMSE", params={**SMALL, "grow_policy": grown})
+    [problem] = ranker.check(Facts.of(train, stopping=True))
+    assert problem.place == "params.grow_policy"
+    assert "cannot go back to the best round" in str(problem)
+    with pytest.raises(RankerError, match=f"found {grown}: CatBoost cuts models of symmetric trees alone"):
+        ranker.fit(Training(train=train, valid=valid, stopping=RULE))
+    assert ranker.check(Facts.of(train, stopping=False)) == []
+    assert ranker.fit(Training(train=train, rounds=3)).best_round == 3
+    symmetric = CatBoostRanker(params={"grow_policy": "SymmetricTree"})
+    assert symmetric.check(Facts.of(train, stopping=True)) == []
+
+
 def test_query_weights_count(train: Any) -> None:
     def scores(weights: Any) -> Any:
         data = replace(train, judgments=Judgments.checked(train.labels, train.groups, query_weights=weights))
