@@ -129,24 +129,28 @@ def example_rows(record: Record) -> pd.DataFrame:
     """Made-up rows: a run keeps none of the features that it was tested on."""
     import pandas as pd
 
-    rows = {
-        name: [next(iter(record.categories[name]), ""), None] if name in record.categories else [0.0, 1.0]
-        for name in record.features
-    }
-    texts = dict.fromkeys(record.categories, object)  # older versions of MLflow know no other type of text
-    return pd.DataFrame(rows).astype(texts)
+    def column(name: str) -> Any:
+        if name not in record.categories:
+            return [0.0, 1.0]
+        known = pyfunc.values_of(next(iter(record.categories[name]), ""))[-1]
+        return pd.Series([known, None], dtype=object)  # older versions of MLflow know no other type of text
+
+    return pd.DataFrame({name: column(name) for name in record.features})
 
 
 def _signature(record: Record) -> Any:
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, Schema
+    from mlflow.types.schema import AnyType
 
-    columns = [
-        ColSpec(DataType.string, name, required=False)
-        if name in record.categories
-        else ColSpec(DataType.double, name)
-        for name in record.features
-    ]
+    def column(name: str) -> ColSpec:
+        if name not in record.categories:
+            return ColSpec(DataType.double, name)
+        # training had whole numbers, or texts of such; MLflow's `long` takes neither texts nor missing values
+        numbers = all(len(pyfunc.values_of(text)) > 1 for text in record.categories[name])
+        return ColSpec(AnyType() if numbers else DataType.string, name, required=False)
+
+    columns = [column(name) for name in record.features]
     return ModelSignature(Schema(columns), Schema([ColSpec(DataType.double, "score")]))
 
 

@@ -34,7 +34,7 @@ class StoredModel:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         self._features: list[str] = about["features"]
         self._codes = {
-            name: {text: float(code) for code, text in enumerate(texts)}
+            name: {one: float(code) for code, text in enumerate(texts) for one in values_of(text)}
             for name, texts in about["categories"].items()
         }
         self._score = _READERS[about["ranker"]](folder / about["file"])
@@ -43,7 +43,7 @@ class StoredModel:
         """Scores, higher ranks first.
 
         Args:
-            rows: a column for each feature, missing values NaN; texts where training had texts.
+            rows: a column for each feature, missing values NaN; categories as they were in training.
             params: none are known.
 
         Returns:
@@ -52,10 +52,23 @@ class StoredModel:
         matrix = np.empty((len(rows), len(self._features)), dtype=np.float32)
         for column, name in enumerate(self._features):
             codes = self._codes.get(name)
-            matrix[:, column] = rows[name] if codes is None else rows[name].map(codes)
+            matrix[:, column] = (
+                rows[name] if codes is None else [codes.get(one, np.nan) for one in rows[name]]
+            )
         if not len(matrix):
             return np.empty(0)
         return np.asarray(self._score(matrix), dtype=np.float64)
+
+
+def values_of(text: str) -> tuple[str | int, ...]:
+    """What a category may be in a frame: its text, and the whole number that the text stands for.
+
+    Example:
+        >>> values_of("12"), values_of("012"), values_of("red")
+        (('12', 12), ('012',), ('red',))
+    """
+    is_number = text.lstrip("-").isdecimal() and str(int(text)) == text
+    return (text, int(text)) if is_number else (text,)
 
 
 def _lightgbm(path: Path) -> Score:

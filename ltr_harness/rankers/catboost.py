@@ -249,7 +249,7 @@ def _cut_problems(given: Mapping[str, Any]) -> list[Problem]:
     if grown == "SymmetricTree":
         return []
     why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
-    cure = "leave out `stopping:` and give a fixed number of `rounds:`, or use grow_policy: SymmetricTree"
+    cure = "use grow_policy: SymmetricTree, or `stopping: null` and a fixed number of `rounds:`"
     return [Problem("params.grow_policy", f"found {grown}: {why}", cure=cure)]
 
 

@@ -19,7 +19,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import HarnessError
 from ltr_harness.export import pyfunc
-from ltr_harness.export.mlflow_model import why_none, write_model
+from ltr_harness.export.mlflow_model import _signature, example_rows, why_none, write_model
+from ltr_harness.readers.memory import from_frame
 from ltr_harness.runs import find_runs
 from ltr_harness.runs.packages import pins
 
@@ -154,6 +155,65 @@ def test_every_ranker_scores_to_the_bit(experiment: Path, model: str, tmp_path: 
     assert len(np.unique(scores)) > 10
     if model in ("lightgbm", "xgboost"):  # the best round is not the last
         assert run.record.best_round < run.record.rounds_trained
+
+
+@pytest.fixture(scope="module")
+def by_shelf(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    """A run of one feature, a whole number that is a category, and the frame that it learned from."""
+    frame = pd.DataFrame({"query_id": np.repeat(np.arange(40), 5), "shelf": np.tile([7, 12, -3, 40, 7], 40)})
+    frame["label"] = frame["shelf"].map({7: 0, 12: 3, -3: 1, 40: 2})
+    train = from_frame(frame, categorical=["shelf"])
+    test = from_frame(frame[::-1].assign(query_id=frame.query_id + 100), categorical=["shelf"])
+    runs = tmp_path_factory.mktemp("by_shelf")
+    trees = {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 5}
+    trees["params"] = {"min_data_per_group": 1, "min_data_in_leaf": 1, "cat_smooth": 0}
+    run_experiment(
+        {"name": "shelf", "data": {"train": train, "test": test}, "models": {"lgbm": trees}}, runs=runs
+    )
+    return runs, frame
+
+
+def test_whole_numbers_as_categories(by_shelf: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
+    runs, frame = by_shelf
+    [run] = find_runs(runs / "shelf")
+    expected = run.score(frame[["shelf"]])
+    assert len(np.unique(expected)) == 4
+    loaded = exported(run, tmp_path / "model")
+    for kind in ("int64", "Int64", "float64", "str", object):  # float64 is what pandas makes of gaps
+        assert np.array_equal(loaded.predict(frame.astype({"shelf": kind})), expected), kind
+    gap = pd.DataFrame({"shelf": pd.array([12, None, 99], dtype="Int64")})
+    assert loaded.predict(gap).tolist() == run.score(gap).tolist()
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_mlflow_takes_the_frame_that_was_trained_on(
+    by_shelf: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    runs, frame = by_shelf
+    [run] = find_runs(runs / "shelf")
+    shutil.copyfile(pyfunc.__file__, tmp_path / "model_by_shelf.py")
+    (tmp_path / "data").mkdir()
+    write_model(run, tmp_path / "data")
+    path = list(sys.path)
+    try:
+        mlflow.pyfunc.save_model(
+            tmp_path / "model",
+            loader_module="model_by_shelf",
+            code_paths=[str(tmp_path / "model_by_shelf.py")],
+            data_path=str(tmp_path / "data"),
+            signature=_signature(run.record),
+            input_example=example_rows(run.record),
+            pip_requirements=["numpy"],
+        )
+        loaded = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+        assert loaded.predict(loaded.input_example).shape == (2,)
+    finally:
+        sys.path[:] = path
+    gap = pd.DataFrame({"shelf": pd.array([12, None], dtype="Int64")})
+    for rows in (frame[["shelf"]], frame[["shelf"]].astype(str), gap):
+        assert np.array_equal(loaded.predict(rows), run.score(rows))
 
 
 @pytest.fixture(scope="module")
