@@ -1,7 +1,7 @@
 """Files and folders that are there whole or not at all, what is left of those that were never finished, and digests.
 
-Everything is made in a hidden folder beside what it will become. A killed process leaves that folder; the next one
-that writes there removes it.
+Everything is made in a hidden folder beside what it will become, locked by the process that fills it. A killed process
+leaves that folder and no lock; the next one that writes there removes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,12 +38,24 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     _swept(parent.resolve())
     # absolute, because pyarrow takes what has a colon for an address
-    folder = parent.absolute() / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-    folder.mkdir(mode=0o700 if private else 0o777)
+    folder, lock = _made(parent.absolute(), 0o700 if private else 0o777)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _unlock(lock)
+
+
+def _made(parent: Path, mode: int) -> tuple[Path, int | None]:
+    """A new folder and its lock."""
+    while True:
+        folder = parent / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=mode)
+        with suppress(FileNotFoundError):  # swept before it was locked
+            lock = _lock(folder, wait=True)
+            if folder.exists():
+                return folder, lock
+            _unlock(lock)
 
 
 @contextmanager
@@ -119,11 +131,47 @@ def sweep_unfinished(parent: Path) -> int:
     """Remove what killed processes of this machine left behind; returns how many folders."""
     removed = 0
     for folder in parent.glob(f"{UNFINISHED}*"):
-        host, _, rest = folder.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
-        if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):
-            shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
+        host, _, pid = folder.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
+        if host != socket.gethostname() or not pid.isdigit():
+            continue
+        with suppress(
+            BlockingIOError, FileNotFoundError, PermissionError
+        ):  # locked, swept by another, another's
+            lock = _lock(folder, wait=False)
+            if lock is not None or not _alive(int(pid)):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+            _unlock(lock)
     return removed
+
+
+def _lock(folder: Path, *, wait: bool) -> int | None:
+    """An open file that holds the folder's lock, until this process ends at the latest; None where there are no locks.
+
+    Two processes in containers can have one number, so that whether it lives says nothing of who made the folder.
+
+    Raises:
+        BlockingIOError: it is locked, and was not to be waited for.
+        OSError: the folder is gone, or cannot be opened.
+    """
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        os.close(lock)
+        if isinstance(problem, BlockingIOError):
+            raise
+        return None  # a file system without
+    return lock
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
 
 
 @cache

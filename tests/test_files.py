@@ -121,6 +121,37 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(
     assert not left.exists()
 
 
+def test_folders_of_processes_with_one_number(tmp_path: Path) -> None:
+    """In containers with one name, every command is process 1: what another left is swept, what it fills is not."""
+    files._swept.cache_clear()
+    left = tmp_path / f".unfinished-{socket.gethostname()}-{os.getpid()}-abcd1234"
+    left.mkdir()
+    with unfinished(tmp_path) as own:
+        (own / "a").write_text("half")
+        assert not left.exists()
+        assert sweep_unfinished(tmp_path) == 0
+        assert list(tmp_path.iterdir()) == [own]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = files._lock
+    swept: list[Path] = []
+
+    def late(folder: Path, *, wait: bool) -> int | None:
+        if wait and not swept:
+            swept.append(folder)
+            assert sweep_unfinished(tmp_path) == 1
+        return lock(folder, wait=wait)
+
+    monkeypatch.setattr(files, "_lock", late)
+    with unfinished(tmp_path) as folder:
+        assert folder != swept[0]
+        assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_file_digest_is_sha256sum(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert file_digest(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
