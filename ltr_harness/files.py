@@ -66,20 +66,26 @@ def whole_files(main: Path) -> Iterator[Temporary]:
         OSError: the folder cannot be written.
     """
     final: dict[Path, Path] = {}
+    with errors_naming(main), unfinished(main.parent) as folder:
+
+        def temporary(path: Path) -> Path:
+            final[path] = folder / path.name
+            return final[path]
+
+        yield temporary
+        for path, written in reversed(final.items()):  # companions first: the main file announces them
+            path.parent.mkdir(exist_ok=True)
+            written.replace(path)
+
+
+@contextmanager
+def errors_naming(path: Path) -> Iterator[None]:
+    """Errors of the system name a file where they would name the hidden folder, of which nobody has heard."""
     try:
-        with unfinished(main.parent) as folder:
-
-            def temporary(path: Path) -> Path:
-                final[path] = folder / path.name
-                return final[path]
-
-            yield temporary
-            for path, written in reversed(final.items()):  # companions first: the main file announces them
-                path.parent.mkdir(exist_ok=True)
-                written.replace(path)
+        yield
     except OSError as problem:
         if problem.filename is None or UNFINISHED in str(problem.filename):
-            problem.filename = str(main)  # nobody has heard of the hidden folder
+            problem.filename = str(path)
         raise
 
 

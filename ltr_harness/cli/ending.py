@@ -85,7 +85,8 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
     if isinstance(error, OSError):
         full = error.errno == errno.ENOSPC
         cure = "free some space and run the same command again, what finished is kept" if full else ""
-        return 1, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
+        code = 2 if error.errno == errno.ENAMETOOLONG else 1
+        return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
     if isinstance(error, MemoryError):
         return 1, [
             Problem("", "there is not enough memory", cure="fewer rows, columns or --workers need less")

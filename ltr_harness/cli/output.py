@@ -37,4 +37,8 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
         shown.encode(encoding)
     except UnicodeEncodeError:
         shown = shown.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(shown, err=err, nl=nl)
+    try:
+        click.echo(shown, err=err, nl=nl)
+    except BrokenPipeError:  # the reader has gone (head, less): the command ends well; click would say 1
+        if not err:
+            raise click.exceptions.Exit(0) from None

@@ -22,7 +22,7 @@ from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ltr_harness.errors import MAIN_GUARD, UsageError
+from ltr_harness.errors import MAIN_GUARD, Problem, UsageError
 
 _shutdowns: list[threading.Thread] = []
 _script_lock = threading.Lock()
@@ -111,7 +111,29 @@ def new_pool(
         start: called first in each, with `settings`.
         settings: what `start` is called with.
     """
-    return ProcessPoolExecutor(workers, context, _initialize, (os.environ.get(_SAFE_PATH), start, settings))
+    arguments = (os.environ.get(_SAFE_PATH), start, settings)
+    with shared_memory():
+        return ProcessPoolExecutor(workers, context, _initialize, arguments)
+
+
+@contextmanager
+def shared_memory() -> Iterator[None]:
+    """Where locks and queues between processes cannot be made, the error says what they need.
+
+    Raises:
+        UsageError: there is no shared memory.
+    """
+    try:
+        yield
+    except OSError as problem:
+        raise UsageError(
+            Problem(
+                "workers",
+                f"processes cannot share a lock: {problem.strerror or problem}",
+                "shared memory that can be written (/dev/shm on Linux)",
+                "--workers 1 needs none",
+            )
+        ) from None
 
 
 def _initialize(safe_path: str | None, start: Callable[..., None] | None, settings: tuple[Any, ...]) -> None:

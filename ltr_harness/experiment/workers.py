@@ -17,6 +17,7 @@ from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.job import Job, SerializedJob
 from ltr_harness.experiment.pool import (
     new_pool,
+    shared_memory,
     shutdown_in_background,
     terminate,
     wait_for_start,
@@ -115,9 +116,9 @@ class ProcessWorkerPool:
 
     def _new_worker(self) -> tuple[ProcessPoolExecutor, Messages]:
         context = worker_context()
-        messages: Messages = (
-            context.Queue()
-        )  # its own: a process killed while it writes holds the lock for ever
+        with shared_memory():
+            # its own: a process killed while it writes holds the lock for ever
+            messages: Messages = context.Queue()
         pool = new_pool(1, context, _initialize, (self._serialized, messages))
         return pool, messages
 

@@ -12,7 +12,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, Problem
 from ltr_harness.export.formats.model_format import ModelFormat, Scores
 from ltr_harness.export.libraries import forest_of
-from ltr_harness.files import unfinished
+from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
@@ -124,7 +124,7 @@ def export_model(
         found = f"the model splits on categories of {', '.join(map(repr, forest.coded_features))}"
         cure = "use --to treelite, or train without them (`exclude:`)"
         raise DataError(Problem(f"--to {form.name}", found, "splits on numbers", cure))
-    with unfinished(path.parent) as folder:
+    with errors_naming(path), unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
         verification = verified(model, form.read(written, split.feature_names), split, metric)

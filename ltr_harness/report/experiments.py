@@ -135,7 +135,7 @@ def _experiment(path: Path, left_out: list[str]) -> Experiment | None:
             left_out.append(f"{path}: a file, no experiment")
         return None
     if path.name.startswith("."):
-        if path.name.startswith(UNFINISHED):
+        if path.name.startswith(UNFINISHED) and not any(path.glob("*.html")):  # or the page, half made
             left_out.append(f"{path}: not finished, or being written")
         return None
     folders, missing = planned_runs(path)

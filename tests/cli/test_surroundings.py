@@ -42,6 +42,49 @@ def test_closed_streams_change_no_exit_code(tmp_path: Path, closed: str, argumen
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("arguments", [["list", "metrics"], ["schema"]], ids=" ".join)
+def test_a_reader_who_has_gone_is_no_failure(arguments: list[str]) -> None:
+    """As `head -1` does it, but before the first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ltr_harness", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == (b"", 0)
+    process.stderr.close()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts")
+def test_without_shared_memory_workers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text(CONFIG.replace("seeds: [1]", "seeds: [1, 2]"))
+    alone = ["unshare", "--map-root-user", "--mount", "bash", "-c"]
+    read_only = "mount -t tmpfs -o ro none /dev/shm"
+    tried = subprocess.run([*alone, read_only], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"needs a mount of its own: {tried.stderr}")
+    command = f"{read_only} && exec {sys.executable} -m ltr_harness run e.yaml --workers"
+    done, one = (
+        subprocess.run(
+            [*alone, f"{command} {n}"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+        for n in (2, 1)
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "error: workers: processes cannot share a lock: Read-only file system; expected shared memory that can be "
+        "written (/dev/shm on Linux); --workers 1 needs none"
+    )
+    assert one.returncode == 0, one.stderr
+
+
+def test_a_path_that_is_too_long_is_a_mistake_of_the_caller(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, ["export", "requirements", "x" * 5000]) == 2
+    assert "xxx/record.json: File name too long" in capsys.readouterr().err
+
+
+@pytest.mark.long
 def test_without_docstrings_the_cure_is_named(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     kept = getattr(pytestconfig, "cache", None)  # none with -p no:cacheprovider
     compiled = kept.mkdir("without-docstrings") if kept else tmp_path / "compiled"

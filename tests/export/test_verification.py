@@ -96,6 +96,16 @@ def test_a_worse_file_is_not_put_in_place(trained: Trained, rows: Rows, tmp_path
     assert sorted(one.name for one in tmp_path.iterdir()) == ["companion.txt", "model.json"]
 
 
+def test_a_file_that_cannot_be_written_is_named(trained: Trained, rows: Rows, tmp_path: Path) -> None:
+    """Not the hidden folder that it is made in: a folder is in its place, and in /proc nothing can be made."""
+    taken = tmp_path / "taken.json"
+    (taken / "a").mkdir(parents=True)
+    for path in (taken, *([Path("/proc/m.json")] if Path("/proc").is_dir() else [])):
+        with pytest.raises(OSError, match=r"m.json|taken.json") as caught:
+            export_model(trained("lightgbm"), rows(1), NDCG, Dump(), path)
+        assert caught.value.filename == str(path)
+
+
 def test_a_metric_that_is_better_when_lower_loses_by_rising(trained: Trained, rows: Rows) -> None:
     split, model = rows(1), trained("lightgbm")
     tau = parse_metric("kendall_tau_distance")

@@ -140,6 +140,8 @@ def test_what_cannot_be_read_is_a_line(
     write("infinite").write_text(write("finite").read_text().replace('"mean":0.5', '"mean":NaN'))
     (runs / "empty").mkdir()
     (runs / ".unfinished-host-1-00").mkdir()
+    (runs / ".unfinished-host-2-00").mkdir()  # what a killed `show runs -o runs/index.html` left
+    (runs / ".unfinished-host-2-00" / "index.html").write_text("<")
     (runs / "notes.txt").write_text("")
     (runs / "index.html").write_text("")
     (runs / "good" / "plan.json").write_text('{"runs": 3}')
