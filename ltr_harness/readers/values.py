@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,56 @@ Beyond = Literal["error", "clip", "missing"]
 LARGEST = float(np.finfo(np.float32).max)
 
 
+_RANGE = re.compile(
+    r"(?P<low>-?[\d.]+)-(?P<open><?)(?P<high>-?[\d.]+)|<(?P<below>-?[\d.]+)|>=(?P<least>-?[\d.]+)", re.ASCII
+)
+
+
+class _Range(NamedTuple):
+    """The labels from `low` to `high`, `high` among them unless `is_open`."""
+
+    low: float
+    high: float
+    is_open: bool
+
+    @classmethod
+    def of(cls, label: str) -> _Range | None:
+        """What a label such as 2-3.4, 2-<4, <2 or >=4 means; None where it is a word."""
+        found = _RANGE.fullmatch(label.replace(" ", ""))
+        if found is None:
+            return None
+        ends = (found["low"] or found["least"], found["high"] or found["below"])
+        try:
+            low, high = (float(end) if end else inf for end, inf in zip(ends, (-np.inf, np.inf), strict=True))
+        except ValueError:  # a version, such as 1.2.3-4
+            return None
+        return cls(low, high, bool(found["open"] or found["below"])) if low <= high else None
+
+    def __contains__(self, label: object) -> bool:
+        return (
+            isinstance(label, float)
+            and self.low <= label
+            and (label < self.high if self.is_open else label <= self.high)
+        )
+
+
 def _by_text(value: Any) -> Any:
-    return {str(label): grade for label, grade in value.items()} if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    if [*value] == ["bins"] and isinstance(value["bins"], list | tuple):
+        return _of_bins(value["bins"])
+    return {str(label): grade for label, grade in value.items()}
+
+
+def _of_bins(bins: Sequence[Any]) -> dict[str, int]:
+    """The grades 0, 1, … of the labels below the first number, from it to below the second, … from the last on."""
+    if not all(isinstance(one, int | float) and np.isfinite(one) for one in bins) or not bins:
+        raise ValueError("bins is not a list of numbers, such as bins: [2, 4]")
+    if any(low >= high for low, high in pairwise(bins)):
+        raise ValueError("each of the bins above the one before")
+    between = [f"{low:g}-<{high:g}" for low, high in pairwise(bins)]
+    labels = [f"<{bins[0]:g}", *between, f">={bins[-1]:g}"]
+    return {label: grade for grade, label in enumerate(labels)}
 
 
 def _each_once(grades: dict[str, float]) -> dict[str, float]:
@@ -27,12 +77,17 @@ def _each_once(grades: dict[str, float]) -> dict[str, float]:
     for label in grades:
         if (same := first.setdefault(_label(label), label)) != label:
             raise ValueError(f"each label once; {same} and {label} are the same number")
+    ranges = sorted((known, label) for label in grades if (known := _Range.of(label)) is not None)
+    for (one, label), (other, another) in pairwise(ranges):
+        if other.low in one:
+            raise ValueError(f"each label once; {label} and {another} both hold {other.low:g}")
     return grades
 
 
+Grade = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Grades = Annotated[
-    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
-    BeforeValidator(_by_text),
+    dict[str, Grade],
+    BeforeValidator(_by_text, json_schema_input_type=dict[str, Grade] | dict[Literal["bins"], list[float]]),
     AfterValidator(_each_once),
 ]
 
@@ -49,7 +104,8 @@ class ValueOptions(BaseModel):
     grades: Grades | None = Field(
         default=None,
         description="What labels stand for: words and their numbers, such as {bad: 0, fair: 1, good: 2}, or fewer "
-        "grades, such as {0: 0, 1: 0, 2: 1}. Every label of the files is in it, but the one of `unjudged`.",
+        'grades, such as {0: 0, 1: 0, 2: 1}, {"0-1.9": 0, "2-3.4": 1} with both ends, or {bins: [2, 4]}: 0 below 2, '
+        "1 from 2 to below 4, 2 from 4 on. Every label of the files is in it, but the one of `unjudged`.",
     )
     beyond_float32: Beyond = Field(
         default="error",
@@ -74,11 +130,22 @@ class ValueOptions(BaseModel):
         Example:
             >>> ValueOptions(grades={"bad": 0, "good": 1, 3: 2}).graded(["good", "3.0", 3, "great"])
             array([ 1.,  2.,  2., nan])
+            >>> ValueOptions(grades={"bins": [2, 4]}).graded([0.5, 2, 3.9, 4, 11])
+            array([0., 1., 1., 2., 2.])
         """
         known = {_label(label): grade for label, grade in (self.grades or {}).items()}
+        ranges = {_Range.of(label): grade for label, grade in (self.grades or {}).items()}
         if self.unjudged is not None:
             known[self.unjudged] = self.unjudged
-        return np.array([known.get(_label(label), np.nan) for label in labels], dtype=np.float64)
+
+        def grade(label: str | float) -> float:
+            if label in known:
+                return known[label]
+            return next(
+                (grade for held, grade in ranges.items() if held is not None and label in held), np.nan
+            )
+
+        return np.array([grade(_label(label)) for label in labels], dtype=np.float64)
 
     @property
     def mapped_labels(self) -> str:

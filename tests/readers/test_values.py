@@ -141,6 +141,31 @@ def test_words_are_grades(tmp_path: Path, file: str) -> None:
     assert len(caught.value.problems) == 2
 
 
+@pytest.mark.parametrize("file", READERS)
+@pytest.mark.parametrize(
+    "grades",
+    [
+        {"0-1.9": 0, "2-3.9": 1, "4 - 5": 2},
+        {"<2": 0, "2-<4": 1, ">=4": 2},
+        {"bins": [2, 4]},
+        {"-1-1.9": 0, "2": 1, "3.1": 1, ">=4": 2},
+    ],
+)
+def test_ranges_of_labels_are_grades(tmp_path: Path, file: str, grades: dict[str, Any]) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], [0, 1.9, 2, 3.1, 4])
+    data = read(tmp_path, file, grades=grades)
+    assert data.labels.tolist() == [0, 0, 1, 1, 2]
+    with pytest.raises(DataError, match=r"1\.9.*; expected one of 0-1, 2-4, as `grades` maps them"):
+        read(tmp_path, file, grades={"0-1": 0, "2-4": 1})
+
+
+def test_bins_say_what_they_are(tmp_path: Path) -> None:
+    written(tmp_path, ["5", "4", "3", "2", "1"], [0, 1, 2, 3, 4])
+    data = read(tmp_path, "rows.csv", grades={"bins": [2, 4]})
+    assert data.notes == ("labels by `grades`: <2 is 0, 2-<4 is 1, >=4 is 2",)
+    assert Csv(grades={"bins": [2, 4]}) == Csv(grades={"<2": 0, "2-<4": 1, ">=4": 2})
+
+
 def test_frames_of_categories_and_of_numbers_with_gaps_are_mapped() -> None:
     frame = pd.DataFrame({"query_id": [1, 1], "x": [0.5, 1.0], "label": pd.Categorical(["no", "yes"])})
     assert from_frame(frame, grades={"no": 0, "yes": 1}).labels.tolist() == [0, 1]
@@ -159,6 +184,10 @@ def test_frames_of_categories_and_of_numbers_with_gaps_are_mapped() -> None:
     [
         ({"grades": {}}, "at least one label"),
         ({"grades": {"1": 0, "1.0": 1}}, "1 and 1.0 are the same number"),
+        ({"grades": {"0-2": 0, "2-4": 1}}, "0-2 and 2-4 both hold 2"),
+        ({"grades": {"bins": [4, 2]}}, "each of the bins above the one before"),
+        ({"grades": {"bins": []}}, "bins is not a list of numbers"),
+        ({"grades": {"bins": ["a"]}}, "bins is not a list of numbers"),
         ({"grades": {"bad": -1}}, "greater than or equal to 0"),
         ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged says that nobody judged"),
         ({"grades": {"3": 9}, "unjudged": 9}, "grades names 9, which unjudged"),

@@ -85,7 +85,7 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
         return by_grade[judgments.grades.of_row]
     whole = labels == np.floor(labels)
     if not whole.all() and gain != "exp_real":
-        cure = "use gain=linear or gain=exp_real" if gain == "exp" else "use gain=linear"
+        cure = f"use gain=linear{' or gain=exp_real' if gain == 'exp' else ''}, or make grades of them (data.grades)"
         _refuse(judgments, ~whole, metric, f"gain={gain} needs integer labels", cure)
     if gain in EXPONENTIAL_GAINS:
         too_large = labels > 1000

@@ -93,7 +93,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
                 "objective",
                 f"{objective} {does} fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
                 "integer labels",
-                "rescale the labels, or use objective: regression",
+                "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",
             )
         )
     if objective == "lambdarank":
