@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,10 @@ class RankingDataset:
     file_rows: NDArray[np.int64] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
+        return "\n".join([f"{self.source}: {size}, {named('feature', self.feature_names)}", *self.notes])
 
     @property
     def groups(self) -> QueryGroups:

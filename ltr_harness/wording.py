@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _FORMS = {"is": "are", "was": "were", "has": "have"}
 
 
@@ -13,6 +15,23 @@ def count_of(count: int, noun: str) -> str:
         ('1 query', '1,984 training queries', '0 rows')
     """
     return f"{count:,} {plural(noun, count)}"
+
+
+def named(noun: str, names: Sequence[str]) -> str:
+    """How many, and which: all up to twenty, else the first ten.
+
+    Args:
+        noun: what they are.
+        names: of all.
+
+    Example:
+        >>> named("feature", ["bm25", "price"])
+        '2 features: bm25, price'
+        >>> named("feature", [str(number) for number in range(46)])
+        '46 features: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …'
+    """
+    shown = ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:10])}, …"
+    return f"{count_of(len(names), noun)}: {shown}" if names else count_of(0, noun)
 
 
 def plural(word: str, count: int) -> str:

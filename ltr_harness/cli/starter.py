@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.inspection import FeatureFacts, SplitCard
 from ltr_harness.readers.arrow_columns import texts_of
 from ltr_harness.readers.column_names import ROLES, column_for, event_weight, is_id, is_outcome
 from ltr_harness.readers.reader import Reader
@@ -144,7 +146,7 @@ def starter(
     name: str,
     data: Iterable[str],
     train: RankingDataset | None,
-    baseline: str | None,
+    baseline: Mapping[str, Any] | None,
     *,
     max_grade: bool = True,
 ) -> str:
@@ -154,7 +156,7 @@ def starter(
         name: of the experiment.
         data: lines of the `data` section, indented.
         train: the training rows; None for the synthetic set.
-        baseline: name of the feature that the cheapest model sorts by; None where no feature is a number.
+        baseline: the options of the cheapest model, which sorts by a feature; None where no feature can.
         max_grade: write the top of the scale; a rule of relevance says it itself.
     """
     top = 4.0 if train is None else float(train.labels.max())
@@ -171,9 +173,7 @@ def starter(
         if exponential
         else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     )
-    cheapest = (
-        [f"  one-feature: {{ranker: feature, feature: {quoted(baseline)}}}"] if baseline is not None else []
-    )
+    cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
     return "\n".join(
         [
             f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
@@ -231,18 +231,9 @@ def quoted(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...").strip()
 
 
-def best_single_feature(data: RankingDataset) -> str | None:
-    """The feature of numbers that ranks these rows best by itself, by NDCG@10 with linear gain."""
-    from ltr_harness.evaluation import evaluate_bound
-    from ltr_harness.metrics import NDCG, bind
-
-    sample = data.take(np.arange(min(data.n_queries, 500)))
-    binding = bind([NDCG(k=10, gain="linear")], sample.judgments)
-
-    def worth(column: int) -> float:
-        scores = np.nan_to_num(sample.features[:, column].astype(float), nan=-np.inf)
-        mean = evaluate_bound(binding, scores)[binding.names[0]].mean
-        return -1.0 if np.isnan(mean) else mean
-
-    numbers = [at for at, name in enumerate(data.feature_names) if name not in data.categories]
-    return data.feature_names[max(numbers, key=worth)] if numbers else None
+def best_single_feature(card: SplitCard) -> FeatureFacts | None:
+    """The feature of numbers that ranks best by itself, of those that differ within a query; None without one."""
+    sound = [
+        one for one in card.features if one.varies_in_queries and one.name not in card.dataset.categories
+    ]
+    return max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)

@@ -21,7 +21,7 @@ from ltr_harness.printable import printable, without_commands
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
 
 
 class LiveRun:
@@ -127,6 +127,8 @@ class TerminalProgress(Progress):
 
     def planned(self, job: Job, plan: Plan) -> None:
         if self._n_planned == 0:
+            for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
+                self.say(features)
             for finding in each_once(job.findings):
                 if finding.severity != "note":
                     self.say(str(finding))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.inspection.split_facts import SplitCard, split_card
+from ltr_harness.inspection.split_facts import SplitCard, n_alike_queries, split_card
 from ltr_harness.numbers import json_value
 
 
@@ -22,6 +24,7 @@ class Overlap:
         queries: the first few of them.
         n_same_content: of those, queries that also have an identical row on both sides.
         n_rows: rows of the second whose features a row of the first has; rows without any value but 0 left out.
+        n_alike: queries of the second at least half of whose rows the first has, see `SplitCard.n_alike`.
     """
 
     first: str
@@ -30,6 +33,7 @@ class Overlap:
     queries: tuple[str, ...]
     n_same_content: int
     n_rows: int
+    n_alike: int
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,13 @@ def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
 
 
 def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
-    n_rows = b.content.n_rows_seen_in(a.content) if a.n_features == b.n_features > 0 else 0
+    n_rows = n_alike = 0
+    if a.n_features == b.n_features > 0:
+        seen = b.content.seen_in(a.content)
+        n_rows = int(np.count_nonzero(seen))
+        n_alike = n_alike_queries(b.content, seen, b.dataset.groups)[0] if n_rows else 0
     if not (a.named_queries and b.named_queries):
-        return Overlap(a.name, b.name, 0, (), 0, n_rows)
+        return Overlap(a.name, b.name, 0, (), 0, n_rows, n_alike)
     position = {str(name): q for q, name in enumerate(a.dataset.groups.ids.tolist())}
     shared = [
         (str(name), position[str(name)], q)
@@ -72,7 +80,9 @@ def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
         if str(name) in position
     ]
     same = sum(not _rows(a, p).isdisjoint(_rows(b, q)) for _, p, q in shared) if a.n_features else 0
-    return Overlap(a.name, b.name, len(shared), tuple(name for name, _, _ in shared[:5]), same, n_rows)
+    return Overlap(
+        a.name, b.name, len(shared), tuple(name for name, _, _ in shared[:5]), same, n_rows, n_alike
+    )
 
 
 def _rows(card: SplitCard, query: int) -> set[int]:

@@ -94,19 +94,39 @@ class Content:
     def _sorted(self) -> NDArray[np.uint64]:
         return np.sort(self.rows)
 
-    def n_rows_seen_in(self, known: Content) -> int:
-        """Rows that another matrix has as well; blank ones, which are alike everywhere, left out.
+    def seen_in(self, known: Content) -> NDArray[np.bool_]:
+        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out.
 
         Example:
             >>> known = Content.of(np.array([[1, 2], [3, np.nan], [0, 0]], dtype=np.float32))
             >>> new = Content.of(np.array([[3, np.nan], [2, 1], [3, np.nan], [0, 0]], dtype=np.float32))
-            >>> new.n_rows_seen_in(known)
-            2
+            >>> new.seen_in(known)
+            array([ True, False,  True, False])
         """
-        asked = np.sort(self.rows[~self.blank])
+        order = np.argsort(self.rows)
+        asked = self.rows[order]
         at = np.searchsorted(known._sorted, asked)
-        nearest = known._sorted[np.minimum(at, len(known._sorted) - 1)]
-        return int((nearest == asked).sum())
+        seen = np.empty(asked.size, dtype=np.bool_)
+        seen[order] = known._sorted[np.minimum(at, len(known._sorted) - 1)] == asked
+        return seen & ~self.blank
+
+    def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows another query of the matrix has as well; blank ones left out.
+
+        Args:
+            query: int64 (n_rows,), of each row, ascending.
+
+        Example:
+            >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
+            >>> content.elsewhere(np.array([0, 0, 0, 1, 1, 2]))
+            array([False, False,  True,  True, False, False])
+        """
+        order = np.argsort(self.rows, kind="stable")
+        starts = np.flatnonzero(np.diff(self.rows[order], prepend=~self.rows[order[0]]))
+        ends = np.append(starts[1:], order.size)
+        shared = np.empty(order.size, dtype=np.bool_)
+        shared[order] = np.repeat(query[order[starts]] != query[order[ends - 1]], ends - starts)
+        return shared & ~self.blank
 
 
 @compiled

@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ltr_harness.inspection.card import DataCard
+import numpy as np
+
+from ltr_harness.inspection.card import DataCard, Overlap
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
-from ltr_harness.readers.column_names import is_outcome
+from ltr_harness.readers.column_names import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural
 
 Severity = Literal["error", "warning", "note"]
@@ -30,6 +32,9 @@ LINTS = (
     "without-relevant-documents",
     "leaking-feature",
     "outcome-feature",
+    "id-feature",
+    "position-feature",
+    "inverted-label",
     "constant-features",
     "duplicate-features",
     "missing-values",
@@ -42,6 +47,8 @@ LEAK = 0.98
 """A single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8."""
 OUTCOME = 0.98
 """A single feature above this AUC is told apart from the label by little."""
+ORDERED = 0.6
+"""From this AUC on, whole numbers have an order that means something."""
 FEW_QUERIES = 10
 """With fewer queries a feature can rank them all rightly by luck."""
 STEEP_GRADE = 7
@@ -49,6 +56,10 @@ STEEP_GRADE = 7
 SORTED_SHARE = 0.9
 SEEN_SHARE = 0.01
 """From this share of rows on, rows that two splits share are no accident."""
+FEWEST_ALIKE = 5
+TIMES_ALIKE = 10
+"""Queries that a split shares with another are copies where they are so many times the share within the other."""
+_LATER = "check whether it is known only after the fact, and leave it out: "
 
 
 @dataclass(frozen=True)
@@ -77,14 +88,15 @@ class Finding:
 
 def lint(card: DataCard) -> list[Finding]:
     """Everything found, the worst first."""
-    findings = [*_overlaps(card), *_columns(card)]
+    sound = _sound(card)
+    findings = [*_overlaps(card), *_columns(card, sound)]
     for split in card.splits:
-        findings += [*_labels(split), *_features(split), *_rows(split)]
+        findings += [*_labels(split), *_features(split, sound), *_rows(split)]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
 def _overlaps(card: DataCard) -> Iterator[Finding]:
-    size = {split.name: split.n_rows for split in card.splits}
+    splits = {split.name: split for split in card.splits}
     for overlap in card.overlaps:
         place = f"{overlap.first} and {overlap.second}"
         if overlap.n_queries:
@@ -100,19 +112,40 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 if same
                 else "make sure that equal names mean different queries, or divide by query",
             )
-        share = overlap.n_rows / size[overlap.second]
+        first, second = splits[overlap.first], splits[overlap.second]
+        share = overlap.n_rows / second.n_rows
         if overlap.n_rows and not overlap.n_same_content:
+            found = (
+                f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%}) "
+                f"have the features of a row of {first.name}"
+            )
+            copied = _copied(overlap, first, second)
+            if copied:
+                found += (
+                    f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of "
+                    f"their rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with "
+                    "another query"
+                )
             yield Finding(
                 "identical-rows",
-                "warning" if share > SEEN_SHARE else "note",
+                "error" if copied else "warning" if share > SEEN_SHARE else "note",
                 place,
-                f"{count_of(overlap.n_rows, 'row')} of {overlap.second} ({share:.1%}) "
-                f"have the features of a row of {overlap.first}",
-                "check whether they are the same documents: what a model has learned, it ranks too well",
+                found,
+                "divide by query, each once: `ltr-harness data split`"
+                if copied
+                else "check whether they are the same documents: what a model has learned, it ranks too well",
             )
 
 
-def _columns(card: DataCard) -> Iterator[Finding]:
+def _copied(overlap: Overlap, first: SplitCard, second: SplitCard) -> bool:
+    """Whether the second's queries are like the first's by far more often than the first's are like each other."""
+    if overlap.n_alike < FEWEST_ALIKE:
+        return False
+    within = (first.n_alike + 1) / max(first.n_several_rows, 1)
+    return overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
+
+
+def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
     first = card.splits[0]
     acts = [name for name in first.feature_names if is_outcome(name)]
     if acts:
@@ -120,9 +153,20 @@ def _columns(card: DataCard) -> Iterator[Finding]:
             "outcome-feature",
             "warning",
             first.name,
-            f"{_names(acts)} {'is' if len(acts) == 1 else 'are'} called as what users do with a result",
-            "leave out what was not known before the query",
+            f"{_names(acts)} {plural('is', len(acts))} called as what users do with a result",
+            f"leave out what was not known before the query: {sound}",
         )
+    places = [name for name in first.feature_names if is_place(name)]
+    if places:
+        yield Finding(
+            "position-feature",
+            "warning",
+            first.name,
+            f"{_names(places)} {plural('is', len(places))} named as a place in a list",
+            f"a place is known only when the list is made: name the one that was shown, `position: {places[0]}`, or "
+            f"leave it out: {sound}",
+        )
+    yield from _trained_on(first, sound)
     for split in card.splits[1:]:
         if split.feature_names != first.feature_names:
             yield Finding(
@@ -146,6 +190,43 @@ def _columns(card: DataCard) -> Iterator[Finding]:
                 f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}",
                 "check whether both were made by the same code, with the same units",
             )
+
+
+def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
+    """What training rows say of the meaning of their columns."""
+    rest = [one for one in split.features if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
+    told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
+    there = [one.name for one in rest if one.tells_relevant and one.name not in told]
+    ids = [one.name for one in rest if _is_id(one)]
+    if there:
+        yield Finding(
+            "outcome-feature",
+            "warning",
+            split.name,
+            f"{_names(there)} {plural('is', len(there))} other than 0 in nearly all relevant documents and "
+            "in few others",
+            _LATER + sound,
+        )
+    if ids:
+        yield Finding(
+            "id-feature",
+            "warning",
+            split.name,
+            f"{_names(ids)} {'looks' if len(ids) == 1 else 'look'} like numbers of documents: whole, different in each "
+            "row of a query, the same in other queries, and their order tells nothing",
+            f"a model learns documents by heart from them; leave them out: {sound}",
+        )
+    label = split.dataset.columns.get("label", "")
+    lowest = np.minimum.reduceat(split.dataset.labels, split.dataset.groups.boundaries[:-1])
+    if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
+        zero = '"0": 0, ' if 0 in split.grades else ""
+        yield Finding(
+            "inverted-label",
+            "warning",
+            split.name,
+            f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here",
+            f'turn it round with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`',
+        )
 
 
 def _far_outside(known: FeatureFacts, new: FeatureFacts) -> bool:
@@ -198,10 +279,9 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         )
 
 
-def _features(split: SplitCard) -> Iterator[Finding]:
-    leaks = [feature for feature in split.features if feature.ndcg > LEAK]
-    if leaks and split.random_ndcg < 0.9 and split.n_queries >= FEW_QUERIES:
-        leaks.sort(key=lambda feature: -feature.ndcg)
+def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
+    leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
+    if leaks:
         yield Finding(
             "leaking-feature",
             "error",
@@ -209,16 +289,17 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             f"{_names([feature.name for feature in leaks])} alone {'ranks' if len(leaks) == 1 else 'rank'} with "
             f"NDCG@10 of {leaks[0].ndcg:.4f} "
             f"(random order: {split.random_ndcg:.4f})",
-            "check whether it is made from the labels or known only after the fact, and leave it out",
+            "check whether it is made from the labels or known only after the fact, and leave it out: "
+            + sound,
         )
-    yield from _outcomes(split, {feature.name for feature in leaks})
+    yield from _outcomes(split, {feature.name for feature in leaks}, sound)
     constant = [feature.name for feature in split.features if feature.constant]
     if constant:
         yield Finding(
             "constant-features",
             "note",
             split.name,
-            f"{_names(constant)} {'has' if len(constant) == 1 else 'have'} one value in all rows",
+            f"{_names(constant)} {plural('has', len(constant))} one value in all rows",
             "no harm; they could be left out",
         )
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
@@ -236,33 +317,34 @@ def _features(split: SplitCard) -> Iterator[Finding]:
             "missing-values",
             "note",
             split.name,
-            f"{_names(absent)} {'is' if len(absent) == 1 else 'are'} missing in more than half of the rows",
+            f"{_names(absent)} {plural('is', len(absent))} missing in more than half of the rows",
             "check whether that is meant",
         )
 
 
-def _outcomes(split: SplitCard, known: Collection[str]) -> Iterator[Finding]:
+def _outcomes(split: SplitCard, known: Collection[str], sound: str) -> Iterator[Finding]:
     if split.n_queries < FEW_QUERIES:
         return
     rest = [feature for feature in split.features if feature.name not in known]
     only = [feature.name for feature in rest if feature.n_only_relevant]
+    close = [feature for feature in rest if feature.auc > OUTCOME and feature.name not in only]
     if only:
         yield Finding(
             "outcome-feature",
             "error",
             split.name,
-            f"{_names(only)} {'is' if len(only) == 1 else 'are'} other than 0 in relevant documents alone",
-            "check whether it is known only after the fact, and leave it out",
+            f"{_names(only)} {plural('is', len(only))} other than 0 in relevant documents alone",
+            _LATER + sound,
         )
-    close = [feature for feature in rest if feature.auc > OUTCOME and feature.name not in only]
     if close:
+        names = [feature.name for feature in close]
         yield Finding(
             "outcome-feature",
             "warning",
             split.name,
-            f"{_names([feature.name for feature in close])} alone {'tells' if len(close) == 1 else 'tell'} relevant "
+            f"{_names(names)} alone {'tells' if len(close) == 1 else 'tell'} relevant "
             f"documents with an AUC of {max(feature.auc for feature in close):.4f}",
-            "check whether it is known only after the fact, and leave it out",
+            _LATER + sound,
         )
 
 
@@ -284,6 +366,32 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
             f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document",
             "they are always ranked perfectly and lift every mean",
         )
+
+
+def _sound(card: DataCard) -> str:
+    """What to write into an experiment's file; files without names of columns have no such line."""
+    first = card.splits[0]
+    suspects = {one.name for split in card.splits for one in split.features if _is_suspect(split, one)}
+    rest = [name for name in first.feature_names if name not in suspects and not _is_named_so(name)]
+    return features_line(rest) if first.dataset.columns else "write the files without it"
+
+
+def _is_named_so(name: str) -> bool:
+    return is_outcome(name) or is_place(name)
+
+
+def _is_suspect(split: SplitCard, feature: FeatureFacts) -> bool:
+    """Whether one of the lints of single features is about it."""
+    told = feature.n_only_relevant or feature.tells_relevant or feature.auc > OUTCOME or _is_id(feature)
+    return _leaks(split, feature) or (bool(told) and split.n_queries >= FEW_QUERIES)
+
+
+def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:
+    return feature.ndcg > LEAK and split.random_ndcg < 0.9 and split.n_queries >= FEW_QUERIES
+
+
+def _is_id(feature: FeatureFacts) -> bool:
+    return feature.like_ids and feature.auc < ORDERED
 
 
 def _names(names: list[str]) -> str:

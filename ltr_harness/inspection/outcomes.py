@@ -12,6 +12,10 @@ FEWEST_ROWS = 20
 """In fewer rows an honest sparse feature, such as an exact match, may be there in relevant ones alone."""
 
 
+MOST = 0.9
+"""The share of relevant rows, and of the others without it, from which on a feature tells them apart by being there."""
+
+
 def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
 
@@ -29,6 +33,52 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))
     up = (below + up_to) / (2 * yes.size * no.size)
     return float(max(up, 1 - up))
+
+
+def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
+    """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
+
+    Args:
+        values: float64 (n_rows,), NaN where missing.
+        relevant: bool (n_rows,).
+
+    Example:
+        >>> relevant = np.arange(100) < 20
+        >>> tells_relevant(np.where(np.arange(100) < 25, 3.0, 0.0), relevant)  # in all 20, and in 5 of the 80 others
+        True
+    """
+    there = (values != 0) & ~np.isnan(values)
+    if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
+        return False
+    return bool(there[relevant].mean() >= MOST and there[~relevant].mean() <= 1 - MOST)
+
+
+def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
+    """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
+
+    Args:
+        values: float64 (n_rows,), NaN where missing.
+        boundaries: int64 (n_queries + 1,), the first row of each query, and the number of rows.
+
+    Example:
+        >>> ids = np.array([907.0, 15, 301, 15, 512, 907, 301, 512, 15])
+        >>> are_ids(ids, np.array([0, 3, 6, 9])), are_ids(np.tile([1.0, 2, 3], 3), np.array([0, 3, 6, 9]))
+        (True, False)
+    """
+    if not np.array_equal(values, np.floor(values)):
+        return False
+    sizes, starts = np.diff(boundaries), boundaries[:-1]
+    query = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((values, query))
+    new = (np.diff(values[order]) != 0) | (np.diff(query[order]) != 0)
+    reach = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts) + 1
+    several = sizes > 1
+    return bool(
+        several.any()
+        and 1 + np.count_nonzero(new) >= 0.99 * values.size
+        and values.size >= 2 * np.unique(values).size
+        and np.median(reach[several] / sizes[several]) > 2
+    )
 
 
 def n_only_relevant(

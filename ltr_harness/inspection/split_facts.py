@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.groups import QueryGroups
 from ltr_harness.inspection.content import Content
-from ltr_harness.inspection.outcomes import auc, n_only_relevant
+from ltr_harness.inspection.outcomes import are_ids, auc, n_only_relevant, tells_relevant
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.splits import shuffled
 
@@ -30,6 +31,9 @@ class FeatureFacts:
         auc: of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one.
         n_only_relevant: sampled rows in which it is neither 0 nor missing, if all of them have a label above 0 and
             chance does not explain it; else 0.
+        tells_relevant: in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere.
+        varies_in_queries: a query has two values of it.
+        like_ids: in the sampled rows it looks like the number of a document.
         constant: one value in all rows.
         duplicate_of: another feature with the same values, or "".
     """
@@ -44,6 +48,9 @@ class FeatureFacts:
     descending: bool
     auc: float
     n_only_relevant: int
+    tells_relevant: bool
+    varies_in_queries: bool
+    like_ids: bool
     constant: bool
     duplicate_of: str
 
@@ -61,6 +68,9 @@ class SplitCard:
         n_sorted: queries with several grades whose rows stand in the order of their labels.
         n_several_grades: queries with several grades.
         n_repeated_rows: rows whose features an earlier row of the split has already.
+        n_several_rows: queries of two different rows and more; rows without any value but 0 left out.
+        n_alike: of those, queries at least half of whose rows other queries of the split have too: what chance, or
+            what is being ranked, makes alike.
         n_forced_ties: rows with the same features as another row of the same query, but another label: no model of
             these features can tell them apart.
         random_ndcg: NDCG@10 that random order gives.
@@ -81,6 +91,8 @@ class SplitCard:
     n_several_grades: int
     n_sorted: int
     n_repeated_rows: int
+    n_several_rows: int
+    n_alike: int
     n_forced_ties: int
     random_ndcg: float
     n_sampled: int
@@ -109,9 +121,13 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     several = best > worst
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
+    query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    n_alike, n_several_rows = (
+        n_alike_queries(content, content.elsewhere(query), groups) if dataset.n_features else (0, 0)
+    )
     sample = _sampled(dataset)
     ndcg, descending, random = _single_features(sample)
-    areas, only_relevant = _outcomes(sample)
+    outcomes = _outcomes(sample)
     names = dataset.feature_names
     return SplitCard(
         name=name,
@@ -127,6 +143,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_several_grades=int(several.sum()),
         n_sorted=_n_sorted(labels, starts, several),
         n_repeated_rows=content.n_repeated_rows if names else 0,
+        n_several_rows=n_several_rows,
+        n_alike=n_alike,
         n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
         random_ndcg=random,
         n_sampled=sample.n_queries,
@@ -140,8 +158,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
                 int(content.n_zero[j]),
                 float(ndcg[j]),
                 bool(descending[j]),
-                areas[j],
-                only_relevant[j],
+                *outcomes[j],
                 bool(content.constant[j]),
                 names[content.duplicate_of[j]] if content.duplicate_of[j] != j else "",
             )
@@ -151,6 +168,21 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         content=content,
         dataset=dataset,
     )
+
+
+def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
+    """Queries of at least two different rows of which half or more have been seen; and how many could be.
+
+    Args:
+        content: of the rows; blank ones do not count.
+        seen: bool (n_rows,).
+        groups: the queries.
+    """
+    starts, there = groups.boundaries[:-1], ~content.blank
+    lowest = np.minimum.reduceat(np.where(there, content.rows, ~np.uint64(0)), starts)
+    several = np.maximum.reduceat(np.where(there, content.rows, np.uint64(0)), starts) > lowest
+    n_seen, n_there = (np.add.reduceat(rows, starts, dtype=np.int64) for rows in (seen, there))
+    return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
 
 
 def _sampled(dataset: RankingDataset) -> RankingDataset:
@@ -188,19 +220,28 @@ def _single_features(
     return ndcg, descending, random
 
 
-def _outcomes(sample: RankingDataset) -> tuple[list[float], list[int]]:
-    """Each feature's AUC, and the rows that it is there in if those are relevant alone."""
+def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool]]:
+    """Of each feature `auc`, `n_only_relevant`, `tells_relevant`, `varies_in_queries` and `like_ids`."""
     relevant, groups = sample.labels > 0, sample.groups
     shares = np.add.reduceat(relevant, groups.boundaries[:-1], dtype=np.float64) / groups.sizes
+    starts = groups.boundaries[:-1]
     with np.errstate(divide="ignore"):
         log_share = np.repeat(np.log(shares), groups.sizes)
-    areas, rows = [], []
+    facts = []
     for j, name in enumerate(sample.feature_names):
         values = sample.features[:, j].astype(np.float64)
-        rows.append(0 if name in sample.categories else n_only_relevant(values, relevant, log_share))
-        values[np.isnan(values)] = -np.inf
-        areas.append(auc(values, relevant))
-    return areas, rows
+        ranked = np.where(np.isnan(values), -np.inf, values)
+        numbers = name not in sample.categories
+        facts.append(
+            (
+                auc(ranked, relevant),
+                n_only_relevant(values, relevant, log_share) if numbers else 0,
+                numbers and tells_relevant(values, relevant),
+                bool((np.maximum.reduceat(ranked, starts) > np.minimum.reduceat(ranked, starts)).any()),
+                numbers and are_ids(values, groups.boundaries),
+            )
+        )
+    return facts
 
 
 def _n_sorted(labels: NDArray[np.float64], starts: NDArray[np.int64], several: NDArray[np.bool_]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 
-# The most telling first. Letter case does not matter, nor whether words are joined by _, - or a blank.
+# The most telling first. Letter case does not matter, nor how words are joined: doc_id, docId, doc-id, doc id; nor the
+# plural, except of ids, of which it is a count.
 ROLES = {
     "query": (
         "query_id",
@@ -18,6 +21,9 @@ ROLES = {
         "query_group",
         "request_id",
         "session_id",
+        "session",
+        "clickout_id",
+        "race_id",
         "group_id",
         "group",
     ),
@@ -35,13 +41,13 @@ ROLES = {
         "relevancy",
         "target",
         "y",
+        "gain",
         "click",
         "clicked",
     ),
     "document_id": (
         "document_id",
         "doc_id",
-        "docid",
         "docno",
         "doc",
         "document",
@@ -49,6 +55,7 @@ ROLES = {
         "product_id",
         "item_id",
         "prop_id",
+        "aid",
         "asin",
         "sku",
     ),
@@ -59,6 +66,7 @@ ROLES = {
 # Beside the queries and documents: who searched, in which visit, and when.
 _OTHER_IDS = ("id", "uuid", "guid", "user", "uid", "session", "visitor", "timestamp", "ts", "datetime")
 _ID_ENDINGS = ("_id", "_uuid", "_guid", "_timestamp")
+_PLACES = ("position", "pos", "rank", "place", "placement", "finish", "finish_position", "finishing_position")
 
 
 def is_id(name: str) -> bool:
@@ -68,17 +76,37 @@ def is_id(name: str) -> bool:
         >>> [name for name in ("user_id", "Session", "bm25", "valid", "brand-id") if is_id(name)]
         ['user_id', 'Session', 'brand-id']
     """
-    plain = _plain(name)
-    return plain in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS) or plain.endswith(_ID_ENDINGS)
+    return _key(name) in _IDS or _plain(name).endswith(_ID_ENDINGS)
 
 
-# What a user does with a result, known only after it was shown. Rates and counts of the past have other names: clicks.
+def is_place(name: str) -> bool:
+    """Whether a column is named as the place in a list, where 1 is the best.
+
+    Example:
+        >>> [name for name in ("Ranks", "FinishPosition", "page_rank", "y5") if is_place(name)]
+        ['Ranks', 'FinishPosition']
+    """
+    return _among(name, _PLACES)
+
+
+# What a user does with a result, known only after it was shown. Rates and counts of the past say so: n_orders_30d.
 _EVENTS = {
     1: ("click", "clicked"),
-    2: ("favorite", "favorited", "favourite", "favourited", "liked", "add_to_wishlist"),
-    3: ("cart", "add_to_cart", "added_to_cart", "addtocart", "atc", "add_to_basket", "added_to_basket"),
+    2: ("favorite", "favorited", "favourite", "favourited", "like", "liked", "add_to_wishlist"),
+    3: ("cart", "add_to_cart", "added_to_cart", "atc", "add_to_basket", "added_to_basket"),
     4: (
-        *("buy", "bought", "purchase", "purchased", "order", "ordered", "transaction", "checkout"),
+        *(
+            "buy",
+            "bought",
+            "purchase",
+            "purchased",
+            "order",
+            "ordered",
+            "transaction",
+            "checkout",
+            "sale",
+            "sold",
+        ),
         *("conversion", "converted", "booking", "booked"),
     ),
 }
@@ -96,20 +124,20 @@ def is_outcome(name: str) -> bool:
     """Whether a column is called as what users do with a result, which is no feature of it.
 
     Example:
-        >>> [name for name in ("buy", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
-        ['buy', 'is_clicked', 'Add to cart']
+        >>> [name for name in ("orders", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
+        ['orders', 'is_clicked', 'Add to cart']
     """
-    return _bare(name) in _OUTCOMES
+    return _among(_bare(name), _OUTCOMES)
 
 
 def event_weight(name: str) -> int | None:
     """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event.
 
     Example:
-        >>> [event_weight(name) for name in ("click_bool", "added_to_cart", "is_bought", "dwell", "bm25")]
+        >>> [event_weight(name) for name in ("click_bool", "carts", "is_bought", "dwell", "bm25")]
         [1, 3, 4, None, None]
     """
-    return next((weight for weight, names in _EVENTS.items() if _bare(name) in names), None)
+    return next((weight for weight, names in _EVENTS.items() if _among(_bare(name), names)), None)
 
 
 def _bare(name: str) -> str:
@@ -121,6 +149,18 @@ def _bare(name: str) -> str:
     for suffix in after:
         plain = plain.removesuffix(suffix)
     return plain
+
+
+def features_line(names: Sequence[str]) -> str:
+    """The line of an experiment's file that chooses these features, where it is short enough to be read.
+
+    Example:
+        >>> features_line(["bm25", "match: title"])
+        '`features: [bm25, "match: title"]`'
+    """
+    if not 0 < len(names) <= 20:
+        return "the others under `features:`"
+    return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
 
 
 def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
@@ -142,12 +182,30 @@ def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
     """The column that goes by the first of these names that there is; None where there is none.
 
     Example:
-        >>> column_among(["doc_id", "docid"], ["score", "docId"])
-        'docId'
+        >>> column_among(["doc_id"], ["score", "docId"]), column_among(["rank", "session"], ["Ranks", "sessions"])
+        ('docId', 'Ranks')
     """
-    known = {_plain(name): name for name in reversed(columns)}
-    return next((known[name] for name in names if name in known), None)
+    keys = {_key(name): name for name in reversed(columns)}
+    known = {_singular(key): name for key, name in keys.items()} | keys
+    return next((known[_key(name)] for name in names if _key(name) in known), None)
+
+
+def _among(name: str, names: Sequence[str]) -> bool:
+    return column_among(names, [name]) is not None
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("-", "_").replace(" ", "_")
+    words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return words.lower().replace("-", "_").replace(" ", "_")
+
+
+def _key(name: str) -> str:
+    return _plain(name).replace("_", "")
+
+
+def _singular(key: str) -> str:
+    one = key.removesuffix("s")
+    return key if one in _IDS else one
+
+
+_IDS = {_key(name) for name in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS)}

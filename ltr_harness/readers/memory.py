@@ -136,8 +136,8 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"query_id": [7, 7], "label": [1, 0], "bm25": [2.5, 0.5]})
-        >>> from_frame(frame).feature_names
-        ('bm25',)
+        >>> from_frame(frame)  # says which columns are features
+        frame: 1 query, 2 rows, 1 feature: bm25
     """
     import pyarrow
     from pydantic import ValidationError

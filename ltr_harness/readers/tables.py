@@ -19,7 +19,7 @@ from ltr_harness.logs.log import files_of
 from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.arrow_columns import names_all, texts_of
 from ltr_harness.readers.categories import joined_codes
-from ltr_harness.readers.column_names import is_id, is_outcome
+from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
@@ -270,6 +270,12 @@ class TableReader(FileReader, ValueOptions):
         numbers, texts = columns_to_read(self.relevance, self._rule_roles())
         return [name for name in (*numbers, *texts) if name not in self.roles()]
 
+    def _cure(self, name: str, columns: Sequence[str]) -> str:
+        """What to do about a column that is not there: say which has its role, where a name tells."""
+        role = next((role for role in ROLES if getattr(self, role) == name), None)
+        column = column_for(role, columns) if role is not None else None
+        return f"did you mean `{role}: {column}`?" if column else did_you_mean(name, columns)
+
     def _refuse_cost(self, tables: Sequence[OpenedTable]) -> None:
         """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
         if any(table.n_rows is None for table in tables):
@@ -317,7 +323,7 @@ class TableReader(FileReader, ValueOptions):
                 Problem(
                     str(table.path),
                     f"has no column {name!r}",
-                    cure=did_you_mean(name, table.columns)
+                    cure=self._cure(name, table.columns)
                     + ("" if len(table.columns) > 1 else "; is the separator right?"),
                 )
                 for name in (*roles, *self._rule_columns(), *features)

@@ -11,7 +11,7 @@ from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
 from ltr_harness.text_tables import text_table
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
 
 FORMATS = ("html", "md")
 
@@ -68,6 +68,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
         rows.append([split.name, *(f"{count:,}" for count in counts), sizes, without, f"{grades}{more}"])
     head = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
     lines = text_table(head, rows, left=[0, 4, 6])
+    lines += dict.fromkeys(named("feature", split.feature_names) for split in card.splits)
     for split in card.splits:
         known = [feature for feature in split.features if not math.isnan(feature.ndcg)]
         best = sorted(known, key=lambda feature: -feature.ndcg)[:3]

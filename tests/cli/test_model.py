@@ -34,8 +34,8 @@ def rows_of(seed: int, n_queries: int) -> pd.DataFrame:
     sizes = rng.integers(2, 12, n_queries)
     n = int(sizes.sum())
     frame = pd.DataFrame({"query_id": np.repeat([f"q{i}" for i in range(n_queries)], sizes)})
-    frame["bm25"], frame["clicks"], frame["noise"] = rng.normal(size=(3, n))
-    frame["label"] = np.clip(np.round(frame.bm25 + 0.5 * frame.clicks + 0.5 * rng.normal(size=n)), 0, 3)
+    frame["bm25"], frame["visits"], frame["noise"] = rng.normal(size=(3, n))
+    frame["label"] = np.clip(np.round(frame.bm25 + 0.5 * frame.visits + 0.5 * rng.normal(size=n)), 0, 3)
     frame["doc"] = [f"d{i}" for i in range(n)]
     return frame
 
@@ -109,7 +109,7 @@ class TestPredict:
     def test_the_test_rows_get_the_stored_scores_whatever_the_columns_order(
         self, folder: Path, ltr: Cli, tmp_path: Path, model: str
     ) -> None:
-        shuffled = rows_of(3, 40)[["noise", "clicks", "doc", "label", "bm25", "query_id"]].assign(more=1.5)
+        shuffled = rows_of(3, 40)[["noise", "visits", "doc", "label", "bm25", "query_id"]].assign(more=1.5)
         shuffled.to_csv(tmp_path / "new.csv", index=False)
         out = tmp_path / "scores.csv"
         run = run_of(folder, model)
@@ -154,10 +154,10 @@ class TestPredict:
         assert "has no column 'label'" in err
 
     def test_what_does_not_fit_is_said(self, folder: Path, ltr: Cli, tmp_path: Path) -> None:
-        rows_of(3, 4).drop(columns="clicks").to_csv(tmp_path / "less.csv", index=False)
+        rows_of(3, 4).drop(columns="visits").to_csv(tmp_path / "less.csv", index=False)
         code, _, err = ltr("predict", run_of(folder, "lgbm"), tmp_path / "less.csv", "-o", tmp_path / "s.csv")
         assert code == 2
-        assert "lacks the feature clicks" in err
+        assert "lacks the feature visits" in err
         assert not (tmp_path / "s.csv").exists()
         code, _, err = ltr("predict", run_of(folder, "lgbm"), folder / "test.csv", "-o", tmp_path / "s.xml")
         assert code == 2

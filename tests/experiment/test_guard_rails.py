@@ -18,7 +18,8 @@ pytestmark = pytest.mark.long
 
 def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tuple[list[str], str]:
     """The notes beside the result, and the report."""
-    result = run_experiment({**config, "report": {"formats": [file]}}, runs=tmp_path)
+    config = {**config, "report": {"formats": [file]}}
+    result = run_experiment(config, runs=tmp_path, accept=["identical-rows"])
     assert not result.failures
     assert result.comparison is not None
     assert result.report_path is not None
@@ -32,13 +33,17 @@ def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
     clean, _ = notes_of(small, tmp_path / "clean", "json")
     assert not any("have the features of a row of train" in note for note in clean)
     small["data"]["duplicates"] = 0.3
+    with pytest.raises(
+        HarnessError, match=r"train and valid: .*; 8 of its 30 queries share .*--accept identical-rows"
+    ):
+        run_experiment(small, runs=tmp_path / "refused")
     leaked, report = notes_of(small, tmp_path / "leaked")
     [note] = [note for note in leaked if "rows of valid" in note]
-    assert note.startswith("warning: train and valid: ")
+    assert note.startswith("accepted: train and valid: ")
     assert "have the features of a row of train" in note
     assert note in report
     tested = [note for note in leaked if "rows of test" in note]
-    assert tested[0].startswith("warning: train and test: ")
+    assert tested[0].startswith("accepted: train and test: ")
 
 
 @pytest.mark.skipif(available_cores() < 2, reason="one thread repeats")
@@ -133,9 +138,9 @@ def test_check_says_so_before_anything_is_trained(
     small_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["--set", "data.duplicates=0.3", "--runs", str(tmp_path)]
-    assert run_command(cli, ["check", str(small_file), *asked]) == 0
+    assert run_command(cli, ["check", str(small_file), *asked]) == 2
     said = capsys.readouterr().out
-    assert "warning: train and valid: 325 rows of valid (28.4%) have the features of a row of train" in said
+    assert "error: train and valid: 325 rows of valid (28.4%) have the features of a row of train" in said
 
 
 def csv_experiment(folder: Path, users: list[str], unit: str) -> dict[str, Any]:

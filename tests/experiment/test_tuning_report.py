@@ -158,8 +158,9 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
     assert "tune: lgb: 0 trials done" in out
     out, err = run_cli(*arguments)
     lines = err.splitlines()
-    assert lines[1].startswith("1 search to make")
-    assert lines[2].startswith("tuning lgb: trial 0, ndcg@10 0.")
+    assert lines[1].startswith("12 features: match_1, ")
+    assert lines[2].startswith("1 search to make")
+    assert lines[3].startswith("tuning lgb: trial 0, ndcg@10 0.")
     assert any(line.startswith("2 runs: 2 to train") for line in lines)
     assert "tuned on validation data" in " ".join(out.split())
     out, err = run_cli(*arguments, "--dry-run")

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection import data_card, lint, split_card
 from ltr_harness.inspection.content import Content
+from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
 from ltr_harness.readers.synthetic import Synthetic
 from ltr_harness.report.data_card import card_page, write_card
@@ -120,6 +122,21 @@ def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
 
     assert "outcome-feature" not in found(made(where_all_are)), (
         "in queries without another row it says nothing"
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "file", ["mq2008/S1.txt", "mq2008/S3.txt", "mslr_sample/test.txt", "lightgbm_lambdarank/rank.train"]
+)
+def test_public_sets_have_no_feature_that_looks_like_an_outcome_or_an_id(
+    shared_data: Path, file: str
+) -> None:
+    reader = LightGbm(n_features=300) if file.endswith(".train") else Letor()
+    folder, name = file.split("/")
+    card = data_card({"train": reader.read([name], shared_data / folder)})
+    assert {"leaking-feature", "outcome-feature", "id-feature", "identical-rows"}.isdisjoint(
+        finding.lint for finding in lint(card)
     )
 
 
@@ -235,11 +252,14 @@ def test_overlaps() -> None:
     renamed = found(train, made(prefix="b"))
     assert "query-in-two-splits" not in renamed
     assert renamed["identical-rows"][1].startswith(
-        "warning: train and test: 400 rows of test (100.0%) have the features of a row of train"
+        "error: train and test: 400 rows of test (100.0%) have the features of a row of train; 40 of its 40 queries "
+        "share at least half of their rows with train, where 0 of 40 do with another query"
     )
     assert "rows of test" not in str(found(made(_blank), made(_blank, seed=1, prefix="b")))
     unnamed = from_arrays(train.features, train.labels, group_sizes=[10] * 40)
-    assert "query-in-two-splits" not in found(unnamed, unnamed), "numbers from 0 are no names"
+    numbered = found(unnamed, unnamed)
+    assert "query-in-two-splits" not in numbered, "numbers from 0 are no names"
+    assert numbered["identical-rows"][0] == "error"
 
 
 def test_columns_that_differ() -> None:

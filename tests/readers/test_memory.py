@@ -115,7 +115,7 @@ def test_regrouping_leaves_a_note() -> None:
 
 
 def test_a_frame_without_its_columns() -> None:
-    with pytest.raises(DataError, match="frame: has no column 'query_id'; did you mean 'query'"):
+    with pytest.raises(DataError, match="frame: has no column 'query_id'; did you mean `query: query`"):
         from_frame(FRAME.rename(columns={"query_id": "query"}))
     with pytest.raises(DataError, match="frame: is not a table"):
         from_frame(5)

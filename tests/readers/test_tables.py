@@ -24,7 +24,7 @@ from ltr_harness.readers.parquet import Parquet, ParquetTable
 from ltr_harness.readers.rows import SHOWN, limited
 
 TEXT = """\
-query_id,label,bm25,url,pos,w,device,clicks
+query_id,label,bm25,url,pos,w,device,visits
 7,1,0.5,u1,1,1,mobile,3
 7,0,,u2,2,3,mobile,NA
 12,2,1e-3,u3,1,2,desktop,0
@@ -53,7 +53,7 @@ def check_the_example(data: RankingDataset) -> None:
     assert data.groups.ids.dtype == np.int64
     assert data.groups.sizes.tolist() == [2, 1]
     assert data.labels.tolist() == [1, 0, 2]
-    assert data.feature_names == ("bm25", "clicks")
+    assert data.feature_names == ("bm25", "visits")
     nan = np.nan
     np.testing.assert_array_equal(data.features, np.array([[0.5, 3], [nan, nan], [1e-3, 0]], np.float32))
     assert data.judgments.document_ids is not None
@@ -102,7 +102,7 @@ def test_parquet(tmp_path: Path) -> None:
         "pos": [1, 2, 1],
         "w": [1.0, 3.0, 2.0],
         "device": ["mobile", "mobile", "desktop"],
-        "clicks": [3, None, 0],
+        "visits": [3, None, 0],
     }
     check_the_example(from_parquet(tmp_path, columns, **ROLES))
     columns["query_id"] = pa.array(["7", "7", "12"]).dictionary_encode()
@@ -115,9 +115,9 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_columns_that_are_no_features_are_said(tmp_path: Path) -> None:
     data = from_csv(tmp_path, TEXT)
-    assert data.feature_names == ("bm25", "pos", "w", "clicks")
+    assert data.feature_names == ("bm25", "pos", "w", "visits")
     assert data.notes == ("ignored non-numeric columns of a.csv: url, device",)
-    assert from_csv(tmp_path, TEXT, features=("clicks", "bm25")).feature_names == ("clicks", "bm25")
+    assert from_csv(tmp_path, TEXT, features=("visits", "bm25")).feature_names == ("visits", "bm25")
 
 
 def test_query_ids_keep_their_text(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     "no header, a text": ("q1,0,0.5,0.7\n1,2,3,4\n", ": the first row has values, not names: q1, 0, 0.5, 0.7;"),
     "no header, wide": ("1,0,.5,.7,1,2\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2; expected"),
     "no header, wider": ("1,0,.5,.7,1,2,3\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2, …; expected"),
-    "numbered columns": ("qid,label,1,2,3\n1,0,1,2,3\n", ": has no column 'query_id'; known: 1, 2, 3, label, qid"),
+    "numbered columns": ("qid,label,1,2,3\n1,0,1,2,3\n", ": has no column 'query_id'; did you mean `query: qid`?"),
     "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
     "decimal commas": (
         'query_id,label,x,url\n1,1,"-0,5",a\n1,0,"1.234,25",b\n',

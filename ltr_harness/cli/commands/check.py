@@ -8,7 +8,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
 
 
 @click.command(
@@ -55,6 +55,8 @@ def command(
                 f"{place}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
                 f"{count_of(facts.n_features, 'feature')}{blank}"
             )
+    for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
+        say(features)
     for note in notes:
         say(f"note: {note}")
     memory = memory_estimate(job)
@@ -77,9 +79,16 @@ def command(
     findings = each_once(job.findings)
     for finding in findings:
         say(str(finding))
-    n_errors = sum(finding.severity == "error" and not finding.accepted for finding in findings)
-    if n_errors:
-        say(f"primary {job.primary}; {count_of(n_errors, 'error')} in the data, see above")
+    errors = dict.fromkeys(one.lint for one in findings if one.severity == "error" and not one.accepted)
+    if errors:
+        n_errors = sum(one.severity == "error" and not one.accepted for one in findings)
+        meant = " ".join(f"--accept {name}" for name in errors)
+        say(f"primary {job.primary}; {count_of(n_errors, 'error')} in the data, see above; if meant: {meant}")
         return 2
-    say(f"primary {job.primary}; no problems found")
+    n_warnings = sum(one.severity == "warning" for one in findings)
+    n_accepted = sum(one.accepted for one in findings)
+    parts = [f"{n_accepted:,} accepted"] * bool(n_accepted) + [count_of(n_warnings, "warning")] * bool(
+        n_warnings
+    )
+    say(f"primary {job.primary}; {', '.join(['no errors', *parts]) if parts else 'no problems found'}")
     return 0

@@ -9,7 +9,10 @@ import click
 
 from ltr_harness.cli.data_source import reader_option, reader_options
 from ltr_harness.cli.output import say
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
+
+_SAID = ("leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label")
+"""The lints of which features and labels were guessed."""
 
 
 @click.command(
@@ -94,7 +97,7 @@ def _on_made_up_data(output: Path) -> tuple[str, list[str]]:
         "  reader: synthetic                # made up: grades 0 to 4, 5 to 200 rows per query; see `list readers`",
         "  n_queries: {train: 600, valid: 200, test: 300}",
     ]
-    return starter(output.stem, data, None, "match_1"), []
+    return starter(output.stem, data, None, {"feature": "match_1"}), []
 
 
 def _on(
@@ -145,13 +148,18 @@ def _on(
         facts = rows[split]
         said.append(
             f"{split}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
-            f"{count_of(facts.n_features, 'feature')}"
+            f"{named('feature', facts.feature_names)}"
         )
     said += rows["train"].notes
-    said += [str(one) for one in lint(data_card({"train": rows["train"]})) if one.lint == "outcome-feature"]
+    card = data_card({"train": rows["train"]})
+    said += [str(one) for one in lint(card) if one.lint in _SAID]
     check_alignment(rows)
-    best = best_single_feature(rows["train"])
+    best = best_single_feature(card.splits[0])
+    baseline = None
     if best is not None:
-        said.append(f"one-feature: {best!r} ranks best by itself")
+        baseline = {"feature": best.name} | ({} if best.descending else {"ascending": True})
+        said.append(
+            f"one-feature: {best.name!r} ranks best by itself{'' if best.descending else ', the lowest first'}"
+        )
     data = data_section(name, options, files, output.absolute().parent)
-    return starter(output.stem, data, rows["train"], best, max_grade="relevance" not in options), said
+    return starter(output.stem, data, rows["train"], baseline, max_grade="relevance" not in options), said
