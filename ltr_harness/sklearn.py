@@ -206,5 +206,5 @@ def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:
         where = f"an array X with a column {column}"
     raise UsageError(
         "nothing says which rows form a query, and all rows would be taken for one; "
-        f"expected {where}, or {besides}"
+        f"expected {where}, or {besides}; `column=` names another column, of an array by its number"
     )

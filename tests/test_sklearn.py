@@ -181,6 +181,10 @@ def test_without_queries_nothing_is_scored_or_divided(rows: Any) -> None:
         scorer("ndcg@5", column=0)(model, X, labels)
     with pytest.raises(UsageError, match="nothing says which rows form a query"):
         cross_val_score(Ridge(), X, labels, scoring=scorer("ndcg@5"), cv=3, error_score="raise")
+    with pytest.warns(
+        UserWarning, match=r"set to nan(.|\n)*nothing says .*`column=` names another column, of an array"
+    ):
+        assert np.isnan(cross_val_score(Ridge(), X, labels, scoring=scorer("ndcg@5"), cv=3)).all()
 
 
 def test_what_cannot_be_divided_or_has_no_mean_is_refused(rows: Any) -> None:

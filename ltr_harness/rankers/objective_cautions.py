@@ -13,6 +13,7 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.numbers import plain_number
+from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,28 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
             "another metric"
         )
     return cautions
+
+
+def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[str]:
+    """What a reader should know before stopping on one depth of the list and deciding by another.
+
+    Args:
+        stopping: the metric that says when to stop.
+        primary: the metric that decides.
+        longest: rows of the largest validation query.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> print(*stopping_cautions(NDCG(), NDCG(k=10), 40))
+        ndcg looks at whole lists, up to 40 documents, and ndcg@10 decides by 10: its best round may be another
+    """
+    whole = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
+    if not whole or primary.k is None or primary.k >= longest:
+        return []
+    return [
+        f"{stopping} looks at whole lists, up to {count_of(longest, 'document')}, and {primary} decides by "
+        f"{primary.k}: its best round may be another"
+    ]
 
 
 def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:

@@ -37,6 +37,23 @@ def test_cautions_are_printed_once_and_fail_nothing(
     assert large.startswith("caution: ndcg@10, mrr@10: the cutoff is above the median list length, ")
 
 
+@pytest.mark.parametrize(
+    ("metric", "said"), [("ndcg", True), ("ndcg@10000000", True), ("mrr@3", False), ("ndcg@3", False)]
+)
+def test_stopping_on_whole_lists_beside_a_cutoff_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], metric: str, said: bool
+) -> None:
+    config = tmp_path / "short.yaml"
+    config.write_text(SHORT_LISTS.replace("primary: ndcg@10", "primary: ndcg@3"))
+    rule = f"stopping={{metric: {metric}, patience: 3, max_rounds: 9}}"
+    assert run_command(cli, ["check", str(config), "--runs", str(tmp_path), "--set", rule]) == 0
+    out = capsys.readouterr().out
+    assert (
+        f"caution: stopping.metric: {metric} looks at whole lists, up to 8 documents, and ndcg@3 decides"
+        in out
+    ) == said
+
+
 @pytest.mark.long
 def test_an_objective_that_does_not_look_at_what_decides_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -38,6 +38,7 @@ def command(
     from ltr_harness.experiment.memory import memory_estimate
     from ltr_harness.experiment.read import read
     from ltr_harness.metrics.core.cautions import cautions
+    from ltr_harness.rankers.objective_cautions import stopping_cautions
 
     prepared = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     job, plan = prepared.job, prepared.plan
@@ -66,6 +67,10 @@ def command(
     texts = [str(caution) for fold in job.folds for caution in cautions(job.metrics, fold.test.judgments)]
     for text in dict.fromkeys(texts):  # folds have much in common
         say(f"caution: {text}")
+    if job.stopping is not None:
+        longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
+        for text in stopping_cautions(job.stopping.metric, job.primary, longest):
+            say(f"caution: stopping.metric: {text}")
     for study in plan.open_studies:
         say(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
     for state in ("done", "score again", "train"):
