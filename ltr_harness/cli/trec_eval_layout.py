@@ -78,11 +78,13 @@ class Measure:
         name: as printed.
         values: (n_queries,).
         total: how the queries become one number.
+        summed: (n_queries,), what becomes that number, where it is not the values.
     """
 
     name: str
     values: NDArray[np.float64]
     total: Total = "mean"
+    summed: NDArray[np.float64] | None = None
 
     def text(self, value: float) -> str:
         return str(int(value)) if self.total == "sum" else f"{value:6.4f}"
@@ -93,7 +95,8 @@ class Measure:
         Args:
             order: int64 (n_queries,), places of the queries in the order in which they are summed.
         """
-        values = [value for value in self.values[order].tolist() if not math.isnan(value)]
+        each = self.values if self.summed is None else self.summed
+        values = [value for value in each[order].tolist() if not math.isnan(value)]
         if self.total == "sum":
             return float(sum(values))
         if self.total == "geometric mean":
@@ -154,7 +157,12 @@ def completed(
 
 
 def lines(
-    scored: Scored, measures: Mapping[str, tuple[str, ...]], *, relevant: float = 1, per_query: bool = False
+    scored: Scored,
+    measures: Mapping[str, tuple[str, ...]],
+    *,
+    relevant: float = 1,
+    complete: bool = False,
+    per_query: bool = False,
 ) -> Iterator[str]:
     """The lines that trec_eval would print for this ranking.
 
@@ -162,9 +170,10 @@ def lines(
         scored: the ranking.
         measures: from `asked`.
         relevant: the lowest grade that counts as relevant (trec_eval's ``-l``).
+        complete: queries that the ranking lacks count (its ``-c``).
         per_query: every query first (its ``-q``).
     """
-    computed = list(_measures(scored, measures, relevant))
+    computed = list(_measures(scored, measures, relevant, complete))
     queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
     order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
     if per_query:
@@ -204,7 +213,9 @@ def _place(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]], relevant: float) -> Iterator[Measure]:
+def _measures(
+    scored: Scored, asked: Mapping[str, tuple[str, ...]], relevant: float, complete: bool
+) -> Iterator[Measure]:
     """Everything that has a value per query, in the order of `asked`."""
     metrics = {
         name: {text: with_relevant(metric, relevant) for text, metric in _metrics(name, cutoffs).items()}
@@ -218,7 +229,11 @@ def _measures(scored: Scored, asked: Mapping[str, tuple[str, ...]], relevant: fl
         levels = interpolated_precision(scored, is_relevant)
     for name, printed in metrics.items():
         if name in COUNTS:
-            yield Measure(name, _count(name, scored, is_relevant), "sum")
+            # with -c, trec_eval counts all that is relevant anew, whatever -l says
+            anew = (
+                _count(name, scored, scored.judgments.labels > 0) if complete and name == "num_rel" else None
+            )
+            yield Measure(name, _count(name, scored, is_relevant), "sum", anew)
         elif name == "11pt_avg" and levels is not None:
             yield Measure(name, np.array([sum(column) for column in levels.T.tolist()]) / len(levels))
         elif name == "iprec_at_recall" and levels is not None:

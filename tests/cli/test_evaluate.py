@@ -94,6 +94,26 @@ def test_per_query_values_of_trec_evals_own_test(
     assert out.splitlines() == [line for line in lines if line.split("\t")[0] in ours]
 
 
+def test_num_rel_of_all_queries_is_what_trec_eval_counts(ltr: Cli, shared_data: Path) -> None:
+    """trec_eval 10.0-rc3 printed these with -q -c -l2, and 559 with -l1 and -l3: its sum counts grades above 0."""
+    folder = shared_data / "reference" / "trec_eval"
+    files = (
+        "--qrels",
+        folder / "qrels.rel_level",
+        "--run",
+        folder / "results.trunc",
+        "--format",
+        "trec_eval",
+    )
+    _, out, _ = ltr("evaluate", *files, "-q", "-m", "num_rel", "--relevant", "2", "--all-queries")
+    assert [line.split()[1:] for line in out.splitlines()] == [
+        ["301", "12"],
+        ["302", "77"],
+        ["303", "8"],
+        ["all", "559"],
+    ]
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_per_query_values_that_trec_eval_printed(ltr: Cli, shared_data: Path, name: str) -> None:
     folder = shared_data / "reference" / name

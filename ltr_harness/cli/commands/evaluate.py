@@ -121,10 +121,13 @@ def _as_trec_eval(
     if compares:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
-    loaded = rankings.load_rankings(ranking_source.RankingSource(**given))
+    source = ranking_source.RankingSource(**given)
+    loaded = rankings.load_rankings(source)
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
     for scored in loaded.all:
-        for line in trec_eval_layout.lines(scored, measures, relevant=relevant, per_query=per_query):
+        for line in trec_eval_layout.lines(
+            scored, measures, relevant=relevant, complete=source.all_queries, per_query=per_query
+        ):
             say(line)
     for note in (*loaded.notes, *notes):
         say(f"note: {note}", err=True)
