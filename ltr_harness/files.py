@@ -138,7 +138,7 @@ def sweep_unfinished(parent: Path) -> int:
     removed = 0
     for folder in parent.glob(f"{UNFINISHED}*"):
         host, _, pid = folder.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
-        if host != socket.gethostname() or not pid.isdigit():
+        if host != socket.gethostname() or not (pid.isascii() and pid.isdigit()):
             continue
         with suppress(
             BlockingIOError, FileNotFoundError, PermissionError

@@ -122,7 +122,7 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         if text in SETS:
             measures |= dict.fromkeys(SETS[text], ())
             continue
-        form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>\d+(?:,\d+)*))?", text)
+        form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>[0-9]+(?:,[0-9]+)*))?", text)
         name = form["name"] if form else ""
         if form is not None and "{k}" in METRICS.get(name, ""):
             cutoffs = {*measures.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ())}

@@ -125,7 +125,7 @@ def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...]
         return value
     where = ".".join(walked) or "the experiment"
     if isinstance(node.value, list):
-        if not steps[0].isdecimal() or int(steps[0]) >= len(node.value):
+        if not (steps[0].isascii() and steps[0].isdigit()) or int(steps[0]) >= len(node.value):
             known = (
                 f"an index from 0 to {len(node.value) - 1}" if node.value else "nothing: the list is empty"
             )

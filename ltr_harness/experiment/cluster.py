@@ -78,7 +78,7 @@ def local_size(workers: str) -> int:
         UsageError: anything else.
     """
     head, _, number = workers.partition(":")
-    if head != "dask" or not number.isdecimal() or int(number) < 1:
+    if head != "dask" or not (number.isascii() and number.isdigit()) or int(number) < 1:
         raise UsageError(
             f"workers {workers!r}; expected a number >= 1, or dask:N for a local Dask cluster of N"
         )

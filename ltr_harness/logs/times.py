@@ -105,7 +105,7 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
                     "such as 2026-01-31T12:00:00Z",
                 )
             ) from None
-        without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-]\d\d:?(?:\d\d)?)$")
+        without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-][0-9][0-9]:?(?:[0-9][0-9])?)$")
         if without.any():
             raise DataError(
                 Problem(

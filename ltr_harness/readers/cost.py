@@ -111,7 +111,7 @@ def _given() -> float | None:
         return None
     if text == "off":
         return float("inf")
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", text)
     if match is None or match[2] not in _UNITS:
         raise UsageError(Problem(VARIABLE, f"found {text!r}", "a size, such as 20GB, or off"))
     return float(match[1]) * _UNITS[match[2]]

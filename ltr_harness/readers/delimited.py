@@ -21,7 +21,7 @@ from ltr_harness.wording import count_of
 
 _FIELD_LIMIT = 1 << 30
 _PEEKED = 1000
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 
 
 class Delimited:

@@ -33,7 +33,7 @@ from ltr_harness.readers.trec import (
 _LZ4 = b"\x04\x22\x4d\x18"
 _PEEKED = 1 << 16
 _JSON_GROWS, _CBOR_GROWS = 10, 20  # bytes of objects for a byte of text; of CBOR, a byte can be an empty list
-_LEVEL = re.compile(r"L\d+")
+_LEVEL = re.compile(r"L[0-9]+")
 
 
 def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:

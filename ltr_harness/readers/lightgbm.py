@@ -282,7 +282,9 @@ class _Companions:
         wrong = []
         for i, text in enumerate(lines):
             try:
-                values[i] = float(text.replace("_", "?"))  # Python would take 1_000 for a number
+                values[i] = float(
+                    text.replace("_", "?").encode()
+                )  # Python would take 1_000 and ٢ for numbers
             except ValueError:
                 wrong.append(i)
         self._report(file, wrong, "holds {!r}", lines, expected)

@@ -159,7 +159,7 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
     """
     lines = Lines(Path(path), "query document level", more=False)
     queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
-    forms = [re.fullmatch(r"L(\d{1,9})", level) for level in levels.values.tolist()]
+    forms = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
     lines.report(
         np.array([form is None for form in forms])[levels.codes],
         lambda row: f"the level is {lines.text(row, 'level')}",

@@ -170,9 +170,9 @@ def grades_in_words(grades: Mapping[str, float]) -> str:
 
 
 def _label(label: str | float) -> str | float:
-    """A label as a number where it is one: 1 and 1.0 are the same."""
+    """A label as a number where it is one: 1 and 1.0 are the same, and digits are those of ASCII."""
     try:
-        return label if isinstance(label, str) and "_" in label else float(label)
+        return label if isinstance(label, str) and "_" in label else float(str(label).encode())
     except ValueError:
         return label
 

@@ -21,7 +21,7 @@ class Rung(Part):
     @property
     def condition(self) -> tuple[str, float] | None:
         """(column, least value), or None for an event."""
-        parsed = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.\deE]+)\s*", self.when)
+        parsed = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.0-9eE]+)\s*", self.when)
         return (parsed[1], float(parsed[2])) if parsed else None
 
 

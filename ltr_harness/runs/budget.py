@@ -11,7 +11,7 @@ from ltr_harness.errors import Problem, UsageError
 from ltr_harness.runs.record import Latency
 
 _MICROSECONDS = {"us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1000.0, "s": 1_000_000.0}
-_BUDGET = re.compile(rf"(\d+\.?\d*|\.\d+) ?({'|'.join(_MICROSECONDS)})")
+_BUDGET = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+) ?({'|'.join(_MICROSECONDS)})")
 
 
 class Candidate(NamedTuple):
@@ -40,7 +40,9 @@ def parse_budget(text: str) -> float:
     """
     match = _BUDGET.fullmatch(text.strip())
     if match is None or not (budget := float(match[1]) * _MICROSECONDS[match[2]]):
-        found = "has no unit" if re.fullmatch(r"\d+\.?\d*|\.\d+", text.strip()) else "is not a budget"
+        found = (
+            "has no unit" if re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text.strip()) else "is not a budget"
+        )
         raise UsageError(
             Problem(f"--budget {text}", found, "a time above 0 in us, ms or s, such as 800us, 5ms or 0.2s")
         )

@@ -25,7 +25,7 @@ MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
 Amount = Annotated[float, Field(ge=0, lt=1e12)]
-Position = Annotated[str, Field(pattern=r"^-?\d{1,18}$")]
+Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
 Biases = (
     dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
     | dict[Literal["ti+, tj-"], dict[Position, tuple[float | None, float | None]]]

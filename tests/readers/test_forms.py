@@ -390,6 +390,12 @@ def test_what_looks_like_nothing_names_the_forms_there_are(value: Any) -> None:
         ("query,docid,rating\nq,a,x\n", "e.csv", "e.csv:2"),
         ("query,docid,rating\nq,a,\n", "f.csv", "f.csv:2: the grade is missing or no number"),
         ("1 a L1\n1 b 0\n", "g", "g:2: the level is '0'; expected a level of relevance, such as L0, L1, L2"),
+        (
+            "1 a L1\n1 b L²\n",
+            "l",
+            "l:2: the level is 'L²'; expected a level of relevance, such as L0, L1, L2",
+        ),
+        ("1 a L1\n1 b L٢\n", "m", "m:2: the level is 'L٢'; expected a level of relevance"),
         ("1 a 1\n1 b .5\n", "h", "h:2: the grade is '.5'; expected an integer"),
     ],
 )

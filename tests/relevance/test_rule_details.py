@@ -19,7 +19,7 @@ from ltr_harness.relevance.attribution import (
     grades_from_events,
     satisfied_clicks,
 )
-from ltr_harness.relevance.rule import Dwell, Relevance
+from ltr_harness.relevance.rule import Dwell, Relevance, Rung
 
 CLICKS = {"columns": {"rank": "rank"}, "relevance": {"events": {"click": 1}}, "metrics": ["precision@3"]}
 
@@ -222,3 +222,11 @@ def test_how_much_the_events_cover_is_said_before_any_number_is_read(tmp_path: P
     write_monitor_report(found, tmp_path)
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "Users did something with 33.3% of production's rows; all others count as not relevant" in page
+
+
+@pytest.mark.parametrize(
+    ("when", "condition"),
+    [("dwell_s >= 30", ("dwell_s", 30.0)), ("dwell_s >= ٣٠", None), ("dwell_s >= 3²", None)],
+)
+def test_numbers_of_conditions_are_in_ascii(when: str, condition: tuple[str, float] | None) -> None:
+    assert Rung(when=when, grade=1).condition == condition

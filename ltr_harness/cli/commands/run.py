@@ -24,7 +24,7 @@ class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run
     name = "N|dask:N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if not re.fullmatch(r"(dask:)?[1-9]\d*", str(value)):
+        if not re.fullmatch(r"(dask:)?[1-9][0-9]*", str(value)):
             self.fail(
                 f"{value!r}; expected at least 1, or dask:N for a Dask cluster of N processes", param, ctx
             )

@@ -55,7 +55,7 @@ class EngineFormat(ModelFormat):
     def for_engine(self, version: str) -> Self:
         if len(self.missing_since) == 1:
             return super().for_engine(version)
-        found = re.match(r"(\d+)\.(\d+)(\.|$)", version)
+        found = re.match(r"([0-9]+)\.([0-9]+)(\.|$)", version)
         if not found:
             raise UsageError(Problem("--engine-version", f"{version!r} is not a version", "one such as 8.11"))
         return type(self)((int(found[1]), int(found[2])))

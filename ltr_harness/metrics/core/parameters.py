@@ -107,7 +107,7 @@ def read_value(metric: type[Any], parameter: str, text: str) -> Any:
         return text == "true"
     if (int in options or float in options) and "_" not in text:  # Python would take 1_000 for a number
         try:
-            return float(text)
+            return float(text.encode())  # which are ASCII's digits alone
         except ValueError:
             pass
     return text

@@ -75,7 +75,7 @@ TOOLS: Mapping[str, Mapping[str, str]] = {
     "trec_eval": TREC_EVAL,
 }
 # How a name says from which grade on rows are relevant.
-_RELEVANT = {"ir_measures": r"\(rel=(\d+)\)", "ranx": r"-l(\d+)$"}
+_RELEVANT = {"ir_measures": r"\(rel=([0-9]+)\)", "ranx": r"-l([0-9]+)$"}
 
 
 def spelling(tool: str, name: str) -> str | None:
@@ -98,7 +98,7 @@ def spelling(tool: str, name: str) -> str | None:
     threshold = re.search(_RELEVANT[tool], name) if tool in _RELEVANT else None
     bare = name if threshold is None else name.replace(threshold[0], "")
     for theirs, ours in TOOLS[tool].items():
-        form = re.fullmatch(re.escape(theirs).replace(r"\{k\}", r"(?P<k>[1-9]\d*)"), bare)
+        form = re.fullmatch(re.escape(theirs).replace(r"\{k\}", r"(?P<k>[1-9][0-9]*)"), bare)
         if form is not None:
             spelt = ours.format(**form.groupdict())
             return spelt if threshold is None else spelt.replace(")", f",relevant={threshold[1]})", 1)
@@ -122,7 +122,7 @@ def own_name(name: str) -> tuple[str, str] | None:
     """
     if built_in(name) is not None and name in (name.lower(), name.upper(), name.capitalize()):
         return None
-    typed = re.sub(r"\.(\d+)$", r"_\1", name)  # trec_eval's -m takes ndcg_cut.10
+    typed = re.sub(r"\.([0-9]+)$", r"_\1", name)  # trec_eval's -m takes ndcg_cut.10
     for tool in ("trec_eval", "ir_measures", "ranx"):
         spelt = spelling(tool, typed)
         if spelt is not None:
