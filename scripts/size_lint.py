@@ -1,6 +1,6 @@
 """Which functions are too long, or take too much?
 
-A function has at most 60 lines without its docstring, and at most seven parameters. Compiled kernels are apart; the
+A function has at most 80 lines without its docstring, and at most ten parameters. Compiled kernels are apart; the
 parameters of commands are their options. `ALLOWED` names the façades whose parameters are keywords that users write,
 each with a reason.
 """
@@ -13,11 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
-LINES, PARAMETERS = 60, 7
+LINES, PARAMETERS = 80, 10
 ALLOWED = {
-    "boosting/watching.py: __init__": "public: keywords of Watch",
-    "evaluation.py: evaluate": "public: keywords of the data",
-    "experiment/experiment.py: run_experiment": "public: the options of `run`",
     "readers/memory.py: from_arrays": "public: keywords of the data",
 }
 

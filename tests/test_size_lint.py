@@ -27,14 +27,14 @@ def function(lines: int, parameters: int = 0, docstring: int = 0) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (function(60), []),
-        (function(61), ["61 lines; at most 60"]),
-        (function(60, docstring=30), []),
-        (function(2, parameters=7), []),
-        (function(2, parameters=8), ["8 parameters; at most 7"]),
-        ("@compiled\n" + function(99, parameters=9), []),
-        ("@click.command('x')\n" + function(2, parameters=9), []),
-        ("@click.command('x')\n" + function(61, parameters=9), ["61 lines; at most 60"]),
+        (function(80), []),
+        (function(81), ["81 lines; at most 80"]),
+        (function(80, docstring=30), []),
+        (function(2, parameters=10), []),
+        (function(2, parameters=11), ["11 parameters; at most 10"]),
+        ("@compiled\n" + function(99, parameters=12), []),
+        ("@click.command('x')\n" + function(2, parameters=12), []),
+        ("@click.command('x')\n" + function(81, parameters=12), ["81 lines; at most 80"]),
     ],
 )
 def test_bounds(lint: ModuleType, tmp_path: Path, text: str, said: list[str]) -> None:

@@ -212,6 +212,11 @@ def model_file(folder: Path, name: str) -> Path:
 def read_model(model: type[T], folder: Path, name: str) -> T:
     """A model that is kept as JSON of its fields.
 
+    Args:
+        model: The class of the model.
+        folder: The folder that a run was stored in.
+        name: The name of the model's file in it.
+
     Raises:
         DataError: as `model_file`, or it holds something else.
     """

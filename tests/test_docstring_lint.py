@@ -1,0 +1,47 @@
+"""Which functions the lint of docstrings asks to describe what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+UNDESCRIBED = "def three(a, b, c):\n    pass\n"
+METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("metrics/mine.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
+        ("testing/suite.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
+        ("rankers/ranker.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
+        ("metrics/core/loops.py", UNDESCRIBED, None),
+        ("rankers/mine.py", UNDESCRIBED, None),
+        (
+            "anywhere.py",
+            UNDESCRIBED.replace("three", "evaluate"),
+            "evaluate: Args: does not describe a, b, c",
+        ),
+        ("anywhere.py", METHOD.format(name="Watch"), "Watch.three: Args: does not describe a, b, c"),
+        ("anywhere.py", METHOD.format(name="Internal"), None),
+    ],
+)
+def test_holds_for_what_is_documented(
+    script: Callable[[str], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    text: str,
+    said: str | None,
+) -> None:
+    lint = script("docstring_lint")
+    monkeypatch.setattr(lint, "PACKAGE", tmp_path)
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert lint.main() == (said is not None)
+    assert said is None or said in capsys.readouterr().out
