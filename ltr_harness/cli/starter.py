@@ -47,7 +47,7 @@ def guessed_columns(
     for role in ROLES:
         if role in options:
             continue
-        column = column_for(role, columns)
+        column = column_for(role, [name for name in columns if name not in options.values()])
         if role == "label" and (column is None or is_outcome(column)):
             if "relevance" in options:
                 continue

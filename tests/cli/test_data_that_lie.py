@@ -141,6 +141,12 @@ def test_the_place_at_the_finish_is_no_grade(ltr: Cli) -> None:
     cure = 'turn it round with `grades: {"1": 3, "2": 2, "3": 1, ">=4": 0}` under `data:`'
     assert cure in out
     assert cure in ltr("check", "e.yaml")[1]
+    rows.rename(columns={"FinishPosition": "rank"}).to_csv("ranks.csv", index=False)
+    out = ltr("init", "ranks.csv", "--set", "label=rank", "-o", "ranks.yaml")[1]
+    assert (
+        "warning: train: the label rank is named as a place in a list: 1 is the best there, and the worst"
+        in out
+    )
     turned = ltr(
         "check",
         "e.yaml",
@@ -201,7 +207,8 @@ def test_copied_queries_are_refused_whatever_their_ids(ltr: Cli, copied: int, co
     if code:
         assert "40 of its 100 queries share at least half of their rows with train, where 0 of 300 do" in out
         assert last == "primary ndcg@10; 1 error in the data, see above; if meant: --accept identical-rows"
-        assert ltr("check", "e.yaml", "--accept", "identical-rows")[0] == 0
+        accepted = ltr("check", "e.yaml", "--accept", "identical-rows")
+        assert (accepted[0], accepted[1].splitlines()[-1]) == (0, "primary ndcg@10; 1 error accepted")
         assert ltr("run", "e.yaml")[0] == 2
     else:
         assert "warning: train and test: 16 rows of test (2.0%) have the features of a row of train" in out

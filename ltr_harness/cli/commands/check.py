@@ -92,8 +92,9 @@ def command(
         return 2
     n_warnings = sum(one.severity == "warning" for one in findings)
     n_accepted = sum(one.accepted for one in findings)
-    parts = [f"{n_accepted:,} accepted"] * bool(n_accepted) + [count_of(n_warnings, "warning")] * bool(
-        n_warnings
-    )
-    say(f"primary {job.primary}; {', '.join(['no errors', *parts]) if parts else 'no problems found'}")
+    parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
+    if n_warnings:
+        parts.append(count_of(n_warnings, "warning"))
+    sound = not (n_accepted or n_warnings)
+    say(f"primary {job.primary}; {'no problems found' if sound else ', '.join(parts)}")
     return 0
