@@ -13,13 +13,14 @@ from ltr_harness.errors import UsageError
 from ltr_harness.own_files import installed_names, is_own_file, own_module
 
 
-def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
-    """A cure naming the closest known name and the full list.
+def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
+    """A cure naming the closest known name, if one is close, and the full list.
 
     Args:
         name: what was written.
         known: what could have been.
-        synonyms: names in small letters that mean a known one although they do not look like it.
+        synonyms: names in small letters that mean a known one although they do not look like it; None for those that
+            mean none although they look like one.
 
     Example:
         >>> did_you_mean("ndgc", ["ndcg", "mrr"])
@@ -29,10 +30,12 @@ def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str] | 
     """
     names = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in names}
-    meant = (synonyms or {}).get(name.lower())
-    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    small = name.lower()
     listing = f"known: {', '.join(names)}"
-    best = meant if meant in names else lowered[close[0]] if close else None
+    close = difflib.get_close_matches(small, lowered, n=1, cutoff=0.6)
+    best = lowered[close[0]] if close else None
+    if synonyms and small in synonyms and synonyms[small] in (None, *names):
+        best = synonyms[small]
     return listing if best is None else f"did you mean {best!r}? ({listing})"
 
 
@@ -44,7 +47,7 @@ class Catalog:
         table: name to ``"module:attribute"``; nothing is imported before it is asked for.
         entry_point_group: where installed packages may add names.
         base: ``"module:attribute"`` of the class that all of them inherit from; empty where there is none.
-        synonyms: names in small letters that do not look like the one they mean: suggested, not accepted.
+        synonyms: as `did_you_mean` takes them: suggested, not accepted.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class Catalog:
         table: Mapping[str, str],
         entry_point_group: str,
         base: str = "",
-        synonyms: Mapping[str, str] | None = None,
+        synonyms: Mapping[str, str | None] | None = None,
     ) -> None:
         self.family = family
         self.table = table

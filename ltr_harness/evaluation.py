@@ -15,7 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
-from ltr_harness.metrics.core.grammar import as_list
+from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.subtopics import Subtopics
 from ltr_harness.text_tables import html_table
 from ltr_harness.wording import count_of, plural
@@ -204,7 +204,12 @@ def evaluate(
                 f"{name} is a {type(given).__name__}; expected one number per row; judgments and rankings by query and "
                 "document: evaluate_runs(qrels, run, metrics=[…])"
             )
-    asked = [parse_metric(metric) for metric in as_list(metrics)]
+    typed = as_list(metrics)
+    asked = [parse_metric(metric) for metric in typed]
+    by_id = [text for text, metric in zip(typed, asked, strict=True) if metric.ties == "id"]
+    if by_id and document_ids is None:
+        found = f"{with_tool(str(by_id[0]))}: ties=id orders tied documents by document id"
+        raise MetricError(f"{found}; expected document_ids, one per row, or ties=stable")
     if (query_ids is None) == (group_sizes is None):
         raise DataError("evaluate needs either query_ids (one per row) or group_sizes (one per query)")
     order: NDArray[np.int64] | None = None

@@ -360,6 +360,14 @@ def test_metrics_that_are_none(metrics: Any, message: str) -> None:
         evaluate_runs(QRELS, QRELS, metrics)
 
 
+def test_who_breaks_ties_by_id_is_said() -> None:
+    with pytest.raises(
+        MetricError,
+        match="ndcg_cut_10 of trec_eval: ties=id orders tied documents by document id; expected document_ids",
+    ):
+        evaluate([1, 0], [1, 1], ["mrr", "ndcg_cut_10"], group_sizes=[2])
+
+
 def test_frame() -> None:
     frame = evaluate(LABELS, SCORES, query_ids=IDS, metrics=["ndcg@3", "mrr"]).frame()
     assert list(frame.columns) == ["ndcg@3", "mrr"]

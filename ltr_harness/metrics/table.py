@@ -66,8 +66,12 @@ ALIASES = {
 # A definition that goes by a name of its own.
 DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
 
-# What is asked for under another name, and is not the same: a distance for a correlation.
-SIMILAR = dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance")
+# What is asked for under another name, and is not the same: a distance for a correlation; nothing here, although the
+# name looks like one of ours.
+SIMILAR = {
+    **dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance"),
+    **dict.fromkeys(("aucpr", "auprc", "bpr", "gmap", "idcg", "mae", "mmr", "pr_auc", "rbo")),
+}
 
 # What models are trained for, and some would measure.
 OBJECTIVES = ("lambdamart", "lambdarank", "rank_xendcg", "xe_ndcg", "xendcg", "yetirank")

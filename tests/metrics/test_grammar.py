@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -298,11 +299,12 @@ def test_tables_by_grade_begin_at_0_and_by_rank_at_1() -> None:
         ("recip_rank", "mrr(as=trec_eval)"),
         ("recip_rank(ties=expected)@10", "mrr(as=trec_eval,ties=expected)@10"),
         ("set_F", "f1(as=trec_eval)"),
-        ("nDCG@10", "ndcg(as=ir_measures)@10"),
-        ("nDCG", "ndcg(as=ir_measures)"),
-        ("nDCG(gain=exp)@10", "ndcg(as=ir_measures,gain=exp)@10"),
+        ("nDCG@10", "ndcg@10"),  # capitals never mean another definition
+        ("nDCG", "ndcg"),
+        ("nDCG(gain=linear)@10", "ndcg(gain=linear)@10"),
+        ("nDCG(as=ir_measures)@10", "ndcg(as=ir_measures)@10"),
         ("nDCG(as=lightgbm)@10", "ndcg(as=lightgbm)@10"),
-        ({"metric": "nDCG", "k": 10}, "ndcg(as=ir_measures)@10"),
+        ({"metric": "nDCG", "k": 10}, "ndcg@10"),
         ("SetP", "precision(as=ir_measures)"),
         ("ndcg_burges@10", "ndcg(as=ranx,gain=exp)@10"),
         ("NDCG@10", "ndcg@10"),  # papers write these for no tool's in particular
@@ -325,6 +327,31 @@ def test_names_of_tools_have_one_cutoff_and_are_spelt_as_they_are_there() -> Non
     for name in ("P_0", "ndcg_cut", "ndcg_cut_", "nDcG@10x", "gm_map"):
         with pytest.raises(MetricError):
             parse_metric(name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *[
+            ("ndgc", "ndcg"),
+            ("ncdg", "ndcg"),
+            ("mpa", "map"),
+            ("er", "err"),
+            ("rpec", "rprec"),
+        ],
+        *[("recal", "recall"), ("sucess", "success"), ("auc", "gauc"), ("kendall", "kendall_tau_distance")],
+        *[(name, None) for name in ("idcg", "BPR", "mae", "rbo", "gmap", "AUCPR", "mse", "mmr")],
+    ],
+)
+def test_no_hint_is_better_than_another_number(typed: str, meant: str | None) -> None:
+    said = f"did you mean '{meant}'? (known: alpha_ndcg, " if meant else "known: alpha_ndcg, "
+    with pytest.raises(MetricError, match=re.escape(f"unknown metric {typed!r}; {said}")):
+        parse_metric(f"{typed}@10")
+
+
+def test_g_max_is_max_grade() -> None:
+    with pytest.raises(MetricError, match="err has no parameter 'g_max'; did you mean 'max_grade'"):
+        parse_metric("err(g_max=4)@10")
 
 
 def test_fields_are_checked_once_on_the_way_through_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
     Args:
         metric: ``"ndcg(gain=linear)@10"``, ``{"metric": "ndcg", "gain": "linear", "k": 10}``, or a metric.
             ``as=lightgbm`` stands for that tool's conventions; what is said beside it wins. A name that only one
-            tool writes (``ndcg_cut_10`` of trec_eval, ``nDCG@10`` of ir_measures) is that tool's metric.
+            tool writes (``ndcg_cut_10`` of trec_eval, ``SetP`` of ir_measures) is that tool's metric.
         tool: whose conventions a text has that names no other's.
 
     Raises:

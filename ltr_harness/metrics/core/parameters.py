@@ -16,8 +16,9 @@ REFUSED: Any = object()
 """Stands for a value that a parameter cannot have."""
 
 # How other tools and papers call a parameter.
-_OTHER_NAMES = {
+_OTHER_NAMES: dict[str, str | None] = {
     "cutoff": "k",
+    "g_max": "max_grade",
     "gmax": "max_grade",
     "max_rel": "max_grade",
     "patience": "p",

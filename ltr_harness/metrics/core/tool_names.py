@@ -1,4 +1,4 @@
-"""What another tool's name for a metric means here: ``nDCG@5`` of ir_measures is not our `ndcg@5`.
+"""What another tool's name for a metric means here: ``ndcg_cut_5`` of trec_eval is not our `ndcg@5`.
 
 Left out is what no choice of ours reproduces, such as ``RR@10`` of ir_measures, which breaks ties by ascending ids.
 """
@@ -108,8 +108,8 @@ def spelling(tool: str, name: str) -> str | None:
 def own_name(name: str) -> tuple[str, str] | None:
     """The tool that alone writes this name, and how our grammar spells it; None where the name is ours.
 
-    A metric's name of ours, in small letters, capitals or with a capital first, stays ours: papers write ``NDCG@10``,
-    ``P@5`` and ``AP`` for no tool's metric in particular.
+    A metric's name of ours stays ours, in whatever capitals: papers write ``nDCG@10``, ``NDCG@10``, ``P@5`` and ``AP``
+    for no tool's metric in particular.
 
     Args:
         name: without cutoff and parameters; trec_eval's own cutoffs are part of its names.
@@ -117,10 +117,10 @@ def own_name(name: str) -> tuple[str, str] | None:
     Example:
         >>> own_name("ndcg_cut_10"), own_name("P.5")
         (('trec_eval', 'ndcg(as=trec_eval)@10'), ('trec_eval', 'precision(as=trec_eval)@5'))
-        >>> own_name("nDCG"), own_name("NDCG"), own_name("mrr")
-        (('ir_measures', 'ndcg(as=ir_measures)'), None, None)
+        >>> own_name("SetP"), own_name("nDCG"), own_name("mrr")
+        (('ir_measures', 'precision(as=ir_measures)'), None, None)
     """
-    if built_in(name) is not None and name in (name.lower(), name.upper(), name.capitalize()):
+    if built_in(name) is not None:
         return None
     typed = re.sub(r"\.([0-9]+)$", r"_\1", name)  # trec_eval's -m takes ndcg_cut.10
     for tool in ("trec_eval", "ir_measures", "ranx"):
