@@ -116,6 +116,13 @@ class Evaluation:
 
         return self._judgments_fingerprint or fingerprint_judgments(self.judgments)
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before reading the numbers: an exponential gain that little but the top grade counts in."""
+        from ltr_harness.metrics.core.cautions import steep_gain
+
+        return tuple(map(str, steep_gain([each.metric for each in self._values.values()], self.judgments)))
+
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
         import pandas as pd
@@ -124,7 +131,8 @@ class Evaluation:
         return pd.DataFrame({name: values.per_query for name, values in self._values.items()}, index=index)
 
     def __repr__(self) -> str:
-        return "\n".join(str(values) for values in self._values.values())
+        said = [str(values) for values in self._values.values()]
+        return "\n".join([*said, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         rows = [

@@ -139,6 +139,7 @@ def evaluate_runs(
         evaluations[name] = evaluate_bound(
             BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
         )
+    notes += next(iter(evaluations.values())).notes
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
 
 

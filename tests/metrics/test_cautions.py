@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness import evaluate, parse_metric
+from ltr_harness import evaluate, evaluate_runs, parse_metric
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.core.cautions import Caution, cautions
 
@@ -34,6 +34,21 @@ def test_many_grades_with_exponential_gain() -> None:
     gains = np.array([1023, 31, 7, 7, 3, 1, 0]) / np.log2(np.arange(2, 9))
     assert f"10, make up {gains[0] / gains.sum():.0%} of all ideal DCG" in steep.text
     assert "steep gain" not in about(["ndcg(gain=linear)@5"], labels, [7])
+
+
+def test_an_evaluation_says_that_its_gain_is_steep() -> None:
+    """Grades to 20: 2^20 - 1 is 149,796 times 2^3 - 1."""
+    labels, scores = [20, 3, 3, 1, 0], [5, 4, 3, 2, 1]
+    ev = evaluate(labels, scores, ["ndcg@5", "ndcg(gain=linear)@5"], group_sizes=[5])
+    (note,) = ev.notes
+    assert note.startswith(
+        "ndcg@5: with exponential gain the largest gain is 149,796 times the median positive one"
+    )
+    assert repr(ev).splitlines()[2:] == [f"note: {note}"]
+    assert evaluate(labels, scores, ["ndcg(gain=linear)@5"], group_sizes=[5]).notes == ()
+    qrels = {"q": {f"d{at}": grade for at, grade in enumerate(labels)}}
+    run = {"q": {f"d{at}": score for at, score in enumerate(scores)}}
+    assert evaluate_runs(qrels, run, ["ndcg@5"]).notes == (note,)
 
 
 def test_five_grades_are_not_many() -> None:

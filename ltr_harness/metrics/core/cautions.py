@@ -51,7 +51,7 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     """
     return [
         *_fine_grades(judgments),
-        *_steep_gain(metrics, judgments),
+        *steep_gain(metrics, judgments),
         *_large_cutoff(metrics, judgments),
         *_saturation(metrics, judgments),
         *_collapsed_grades(metrics, judgments),
@@ -74,7 +74,8 @@ def _fine_grades(judgments: Judgments) -> list[Caution]:
     ]
 
 
-def _steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+    """What exponential gain makes of many or high grades; nothing where it is ordinary."""
     steep = [metric for metric in metrics if getattr(metric, "gain", None) in EXPONENTIAL_GAINS]
     grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
