@@ -7,9 +7,11 @@ import json
 import logging
 import os
 import re
+import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +20,7 @@ from pydantic import BaseModel
 
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
 from ltr_harness.export.mlflow_model import log_model, why_none
+from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.packages import requirements
@@ -33,6 +36,7 @@ T = TypeVar("T")
 _AT_ONCE = {"metrics": 1000, "params": 100}  # what MLflow takes in one call
 _LONGEST_VALUE = 6000
 _MODEL = "ltr_harness.model"
+_FILE = "sqlite:///"
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,38 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     used = uri or mlflow.get_tracking_uri()
     with _failures(used):
+        if used.startswith(_FILE) and not used.endswith((_FILE, ":memory:")):
+            _prepare(Path(used.removeprefix(_FILE).partition("?")[0]))
         return mlflow.MlflowClient(tracking_uri=used), used
+
+
+def _prepare(store: Path) -> None:
+    """Make a new SQLite store aside, because half of one is never accepted again; try to write to one that is there.
+
+    Raises:
+        OSError: it cannot be made.
+        HarnessError: it cannot be written, which MLflow would try again for minutes.
+    """
+    if not store.exists():
+        import mlflow
+
+        with errors_naming(store), unfinished(store.parent) as folder:
+            mlflow.MlflowClient(tracking_uri=f"{_FILE}{folder / 'made.db'}")
+            shutil.copyfile(folder / "made.db", folder / "copy.db")  # MLflow keeps the other open
+            if not store.exists():  # another process was faster
+                (folder / "copy.db").replace(store)
+        return
+    try:
+        with closing(
+            sqlite3.connect(store.absolute().as_uri() + "?mode=rw", uri=True, timeout=0)
+        ) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("CREATE TABLE ltr_harness (tried INTEGER)")  # closing takes it back
+    except sqlite3.Error as problem:
+        if problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            raise HarnessError(
+                Problem(str(store), f"SQLite says: {problem}", "a store that can be written")
+            ) from None
 
 
 @contextmanager
@@ -191,6 +226,8 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
     except refusals as problem:
         said = str(problem).strip().splitlines()[0]
         cure = f"{count_of(len(added), 'run')} arrived: the same command goes on from there" if added else ""
+        if re.search(r"table \S+ already exists", said):
+            cure = "a store whose making was interrupted: remove it if it holds nothing"
         raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
 
 

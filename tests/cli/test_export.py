@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ltr_harness import load_run
+from ltr_harness import files, load_run
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.export.mlflow import legal_names, parameters
@@ -367,6 +368,52 @@ def test_exported_again_each_run_is_there_once(
         "xgb, all, seed 1",
     ]
     assert of(client, "xgb").info.run_id != half.info.run_id
+
+
+@pytest.mark.slow  # MLflow makes a store twice
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_store_that_was_being_made_by_a_killed_command_is_no_obstacle(tmp_path: Path) -> None:
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    from ltr_harness.export.mlflow import _client
+
+    store = tmp_path / "mlflow.db"
+    uri = f"sqlite:///{store}"
+    code = f"from ltr_harness.export.mlflow import _client; _client({uri!r})"
+    killed = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    while not any(path.stat().st_size for path in tmp_path.rglob("*.db")):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)  # some of its tables
+    killed.kill()
+    killed.wait()
+    assert not store.exists()
+    files._swept.cache_clear()
+    client, _ = _client(uri)
+    assert [one.name for one in client.search_experiments()] == ["Default"]
+    assert list(tmp_path.iterdir()) == [store]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts")
+def test_a_store_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    alone = ["unshare", "--map-root-user", "--mount", "bash", "-c"]
+    there = f"mount -t tmpfs none {tmp_path} && printf '' > {tmp_path}/m.db && mount -o remount,ro {tmp_path}"
+    tried = subprocess.run([*alone, there], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"needs a mount of its own: {tried.stderr}")
+    for name, said in (
+        (
+            "m.db",
+            f"error: {tmp_path}/m.db: SQLite says: attempt to write a readonly database; expected a store",
+        ),
+        ("new.db", f"error: {tmp_path}/new.db: Read-only file system"),
+    ):
+        export = f"export mlflow {FROZEN} --to sqlite:///{tmp_path}/{name}"
+        command = f"{there} && exec {sys.executable} -m ltr_harness {export}"
+        done = subprocess.run([*alone, command], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.startswith(said)
 
 
 @pytest.mark.long
