@@ -20,8 +20,20 @@ from functools import cache
 from pathlib import Path
 
 UNFINISHED = ".unfinished-"
+CACHE_VARIABLE = "LTR_HARNESS_CACHE"
 
 Temporary = Callable[[Path], Path]
+
+
+def cache_folder() -> Path | None:
+    """Where work done once is kept: ``$LTR_HARNESS_CACHE`` (``off``: nowhere), else the user's cache folder."""
+    given = os.environ.get(CACHE_VARIABLE)
+    if given == "off":
+        return None
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ltr-harness"
 
 
 @contextmanager

@@ -6,6 +6,6 @@ Any folder of the cache may be deleted at any time.
 """
 
 from ltr_harness.cache.eviction import KeptEntry, kept_entries, remove_entries
-from ltr_harness.cache.sets import CachedSet, DataCache, default_folder
+from ltr_harness.cache.sets import CachedSet, DataCache
 
-__all__ = ["CachedSet", "DataCache", "KeptEntry", "default_folder", "kept_entries", "remove_entries"]
+__all__ = ["CachedSet", "DataCache", "KeptEntry", "kept_entries", "remove_entries"]

@@ -52,7 +52,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
     Args:
         folder: the cache.
         entries: as `kept_entries` gives them.
-        everything: forget the digests of files, and what was found out about data, too.
+        everything: also digests of files, what was found out about data, and the charts' program.
 
     Raises:
         OSError: they cannot be removed.
@@ -63,7 +63,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        for kept in ("files", "facts"):
+        for kept in ("files", "facts", "charts"):
             shutil.rmtree(folder / kept, ignore_errors=True)
 
 

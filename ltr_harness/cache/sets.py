@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import json
 import logging
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,26 +25,14 @@ from ltr_harness.cache.entries import (
     write_entry,
 )
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.files import file_digest, write_whole
+from ltr_harness.files import CACHE_VARIABLE, cache_folder, file_digest, write_whole
 from ltr_harness.fingerprint import sources_digest
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 
-VARIABLE = "LTR_HARNESS_CACHE"
 _FORMAT = 2
 
 log = logging.getLogger(__name__)
-
-
-def default_folder() -> Path | None:
-    """``$LTR_HARNESS_CACHE`` (``off``: no cache), else the user's cache folder."""
-    given = os.environ.get(VARIABLE)
-    if given == "off":
-        return None
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "ltr-harness"
 
 
 @dataclass(frozen=True)
@@ -71,14 +58,14 @@ class DataCache:
     """Datasets by content.
 
     Args:
-        folder: where entries are kept; None: nowhere, every read reads. Default: `default_folder`.
+        folder: where entries are kept; None: nowhere, every read reads. Default: `cache_folder`.
         verify: believe no stamp: hash every file and every entry again.
 
     Without space or permission to write, data is read all the same and one warning says so.
     """
 
     def __init__(self, folder: Path | str | None = "default", *, verify: bool = False) -> None:
-        self._folder = default_folder() if folder == "default" else None if folder is None else Path(folder)
+        self._folder = cache_folder() if folder == "default" else None if folder is None else Path(folder)
         self._verify = verify
         self._digests = FileDigests(self._folder and self._folder / "files", verify=verify)
         self._warned = False
@@ -184,7 +171,7 @@ class DataCache:
                 "folder, or to off",
                 self._folder,
                 why,
-                VARIABLE,
+                CACHE_VARIABLE,
             )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ltr_harness.files import write_whole
+from ltr_harness.files import cache_folder, write_whole
 from ltr_harness.report import engine
 
 
@@ -18,13 +17,16 @@ from ltr_harness.report import engine
 def vega_bundle() -> str:
     """Vega, Vega-Lite and their loader as one script, from the installed package.
 
-    Bundling takes almost two seconds and always gives the same text, so it is kept in the user's cache folder;
+    Bundling takes almost two seconds and always gives the same text, so it is kept in the cache folder;
     a cached file that is not what was written is made anew, and without a writable folder nothing is kept.
 
     Raises:
         EngineError: none is kept, and the chart engine cannot work here.
     """
-    path = _cache_folder() / f"vega-{engine.VEGALITE_VERSION}-{version('vl-convert-python')}.js"
+    folder = cache_folder()
+    if folder is None:
+        return _bundled()
+    path = folder / "charts" / f"vega-{engine.VEGALITE_VERSION}-{version('vl-convert-python')}.js"
     bundle = _kept(path)
     if bundle is None:
         bundle = _bundled()
@@ -37,11 +39,6 @@ def _bundled() -> str:
     return re.sub(r"</(script)", r"<\\/\1", engine.javascript(), flags=re.IGNORECASE).replace(
         "<!--", r"<\!--"
     )
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "ltr_harness"
 
 
 def _kept(path: Path) -> str | None:

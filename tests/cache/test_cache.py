@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.cache import DataCache, default_folder, digests, entries
+from ltr_harness.cache import DataCache, digests, entries
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
+from ltr_harness.files import cache_folder
 from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
@@ -353,7 +354,7 @@ def test_a_folder_that_cannot_be_made(data: Path, tmp_path: Path, caplog: pytest
 
 def test_without_a_cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
-    assert default_folder() is None
+    assert cache_folder() is None
     cached = DataCache().read(Letor(), ["a.txt"], data)
     assert cached.key is None
     assert cached.fingerprints.dataset == fingerprint_dataset(cached.dataset)
@@ -362,7 +363,7 @@ def test_without_a_cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("LTR_HARNESS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "ltr-harness"
+    assert cache_folder() == tmp_path / "ltr-harness"
 
 
 # --- processes -----------------------------------------------------------------------------------------------

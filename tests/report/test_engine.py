@@ -78,7 +78,7 @@ def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_without_room_for_the_engine_the_report_has_descriptions(
     data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing-kept"))
+    monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path / "nothing-kept"))
     vega.vega_bundle.cache_clear()
     page = write_report(data, tmp_path)
     why = "the chart engine reserves about 100 GB of address space, and ulimit -v allows 48 GB"

@@ -29,6 +29,7 @@ from ltr_harness.report.blocks import (
     plain,
     walk,
 )
+from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.stored import stored_data
 
 
@@ -286,6 +287,15 @@ def test_provenance_holds_the_digest_of_the_configuration(data: ReportData) -> N
     assert digest in words(section(data, "provenance"))
     changed = dataclasses.replace(data, experiment_yaml="name: made\nseeds: [1]\n")
     assert digest not in words(section(changed, "provenance"))
+
+
+def test_the_digest_of_the_configuration_is_that_of_a_copy_in_another_folder(data: ReportData) -> None:
+    text = "name: made\ndata:\n  reader: letor\n  root: {}\n  files: a\nmodels:\n  root: {{ranker: {}}}\n"
+    first, moved, other = (
+        config_digest(dataclasses.replace(data, experiment_yaml=text.format(folder, ranker)))
+        for folder, ranker in (("/a/b", "random"), ("/c\n    d", "random"), ("/a/b", "feature"))
+    )
+    assert first == moved != other
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from ltr_harness.cli import cli
+from ltr_harness.cli.ending import run_command
 from ltr_harness.report import vega
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.delenv("LTR_HARNESS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(vega, "_bundled", lambda: "var vega = 1;\n")
     vega.vega_bundle.cache_clear()
-    yield tmp_path / "ltr_harness"
+    yield tmp_path / "ltr-harness" / "charts"
     vega.vega_bundle.cache_clear()
 
 
@@ -40,5 +43,20 @@ def test_a_damaged_file_is_not_believed(folder: Path, damage: str) -> None:
 def test_without_a_writable_folder_nothing_is_kept_and_nothing_is_said(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder.parent.mkdir()
     folder.write_text("a file where the folder should be")
     assert vega.vega_bundle() == "var vega = 1;\n"
+
+
+def test_it_is_in_the_cache_folder_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
+    assert vega.vega_bundle() == "var vega = 1;\n"
+    assert list(tmp_path.iterdir()) == []
+    vega.vega_bundle.cache_clear()
+    monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path / "mine"))
+    vega.vega_bundle()
+    assert [path.parent.name for path in tmp_path.rglob("vega-*.js")] == ["charts"]
+    assert run_command(cli, ["data", "cache", "--clear"]) == 0
+    assert list(tmp_path.rglob("vega-*.js")) == []

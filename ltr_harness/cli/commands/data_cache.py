@@ -28,13 +28,14 @@ def cache_command(unused: int | None, clear: bool) -> int:
     """
     import time
 
-    from ltr_harness.cache import default_folder, kept_entries, remove_entries
+    from ltr_harness.cache import kept_entries, remove_entries
     from ltr_harness.errors import UsageError
+    from ltr_harness.files import cache_folder
     from ltr_harness.readers.cost import in_words
 
     if clear and unused is not None:
         raise UsageError("--clear and --unused; expected one of them")
-    folder = default_folder()
+    folder = cache_folder()
     if folder is None:
         say("the data cache is off (LTR_HARNESS_CACHE=off)")
         return 0

@@ -182,9 +182,10 @@ def _workers() -> Diagnosis:
 
 
 def _data_cache() -> Diagnosis:
-    from ltr_harness.cache import default_folder, kept_entries
+    from ltr_harness.cache import kept_entries
+    from ltr_harness.files import cache_folder
 
-    folder = default_folder()
+    folder = cache_folder()
     if folder is None:
         return Diagnosis("note", "data cache", "switched off", "every run parses its files again")
     size = sum(entry.size for entry in kept_entries(folder))

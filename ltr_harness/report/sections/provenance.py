@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from ltr_harness.report.blocks import Block, Cell, Code, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
@@ -22,7 +23,7 @@ def section(data: ReportData) -> list[Block]:
                     "The metrics, cutoffs and the primary metric were declared in the configuration below, "
                     "SHA-256 ",
                     code(str(digest)),
-                    ". Changing any of them changes this digest.",
+                    " without the line `root:`. Changing any of them changes this digest.",
                 )
             ),
             Details("Resolved configuration", (Code(data.experiment_yaml, "yaml"),)),
@@ -45,11 +46,15 @@ def section(data: ReportData) -> list[Block]:
     return blocks
 
 
+# The folder of the data, which says nothing of the results; its path may go on in lines further in.
+_ROOT = re.compile(r"^(data:\n(?:  .*\n)*?)  root: .*\n(?:    .*\n)*", re.MULTILINE)
+
+
 def config_digest(data: ReportData) -> str | None:
-    """SHA-256 of the resolved configuration: the K was fixed before the results were."""
+    """SHA-256 of the resolved configuration but for `data.root`: the K was fixed before the results were."""
     if data.experiment_yaml is None:
         return None
-    return hashlib.sha256(data.experiment_yaml.encode()).hexdigest()
+    return hashlib.sha256(_ROOT.sub(r"\1", data.experiment_yaml).encode()).hexdigest()
 
 
 def _versions(data: ReportData) -> Table:
