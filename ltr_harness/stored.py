@@ -25,6 +25,11 @@ class Stored(BaseModel):
 def read_stored(kind: type[T], folder: Path, name: str) -> T:
     """A JSON file of a folder as a model or a dataclass.
 
+    Args:
+        kind: its class.
+        folder: which anybody may have handed over.
+        name: of the file in it.
+
     Raises:
         OSError: it cannot be read, see `stored_file`.
         ValueError: it holds something else; the first reason, in words.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import bz2
 import copy
+import hashlib
 import json
 import lzma
+import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,16 @@ EXPERIMENT: dict[str, Any] = {
         "xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "params": {"max_depth": 2}},
         "random": {"ranker": "random"},
     },
+}
+STORED: dict[str, Any] = {  # what leaves files of every kind that commands read again
+    **EXPERIMENT,
+    "name": "s",
+    "models": {
+        "lgbm": EXPERIMENT["models"]["lgbm"],
+        "line": {"ranker": "linear", "weights": {"f1": 1.0, "f2": 0.5}},
+        "one": {"ranker": "feature", "feature": "f3"},
+    },
+    "tune": {"trials": 2, "models": {"lgbm": {"params.num_leaves": [3, 4]}}, "storage": "journal"},
 }
 MONITOR: dict[str, Any] = {
     "columns": {
@@ -98,7 +111,9 @@ def examples(folder: Path) -> None:
         )
         (folder / f"{name}.run").write_text("".join(lines))
     (folder / "e.yaml").write_text(yaml.safe_dump(EXPERIMENT, sort_keys=False))
+    (folder / "s.yaml").write_text(yaml.safe_dump(STORED, sort_keys=False))
     (folder / "monitor.yaml").write_text(yaml.safe_dump(MONITOR, sort_keys=False))
+    (folder / "from_result.yaml").write_text(yaml.safe_dump({**MONITOR, "baseline": "watched"}))
     from ltr_harness.monitoring.synthetic import SyntheticLog
 
     log = SyntheticLog(**LOG).table().to_pandas()
@@ -113,7 +128,9 @@ def examples(folder: Path) -> None:
     (folder / "events.yaml").write_text(yaml.safe_dump(with_events, sort_keys=False))
     for arguments in (
         ["run", "e.yaml", "--quiet", "--workers", "1"],
+        ["run", "s.yaml", "--quiet", "--workers", "1"],
         ["compare", "runs/e", "-o", "saved"],
+        ["monitor", "monitor.yaml", "-o", "watched", "--exit-zero", "--quiet"],
         ["monitor", "monitor.yaml", "--history", "history", "--exit-zero", "--quiet"],
     ):
         done = subprocess.run(
@@ -121,6 +138,9 @@ def examples(folder: Path) -> None:
         )
         if done.returncode:
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{done.stderr}")
+    run = next(folder.glob("runs/s/one--fold1*")).relative_to(folder).as_posix()
+    from_run = {**MONITOR, "baseline": run, "metrics": ["ndcg@3"], "windows": {"min_queries": 2}}
+    (folder / "from_run.yaml").write_text(yaml.safe_dump(from_run))
 
 
 def mangled_bytes(content: bytes, draw: random.Random) -> bytes:
@@ -222,6 +242,89 @@ def mangled_table(path: Path, draw: random.Random) -> None:
         case _:
             table = table.sample(frac=1, random_state=draw.randrange(1000))
     table.to_parquet(path)
+
+
+def mangled_size(tree: Any, draw: random.Random) -> bytes:
+    """A JSON tree, of which one value is a hundred to a million times as large, or as deep."""
+    mark = "a value of another size"
+    places: list[tuple[Any, Any]] = []
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], dict | list):
+                stack.append(node[key])
+    node, key = draw.choice(places)
+    value, node[key] = node[key], mark
+    n = draw.choice([100, 10_000, 300_000])
+    match draw.randrange(4):
+        case 0:
+            other = "[" * n + draw.choice(["", "]" * n])
+        case 1:
+            other = json.dumps("x" * n)
+        case 2:
+            other = json.dumps([value] * min(n, 900_000 // (len(json.dumps(value)) + 1) + 1))
+        case _:
+            other = json.dumps(
+                {f"k{at}": value for at in range(min(n, 900_000 // (len(json.dumps(value)) + 12)))}
+            )
+    return json.dumps(tree).replace(json.dumps(mark), other).encode()
+
+
+def mangled_json(content: bytes, draw: random.Random) -> bytes:
+    """JSON whose types, sizes or depth are others, or whose bytes are."""
+    try:
+        tree = json.loads(content)
+        if draw.random() < 0.3:
+            return mangled_size(tree, draw)
+        return json.dumps(mangled_tree(tree, draw)).encode()
+    except (ValueError, RecursionError, IndexError):  # mangled beyond its kind already
+        return mangled_bytes(content, draw)
+
+
+def replaced_by_no_file(path: Path, draw: random.Random) -> None:
+    """A pipe, a folder, or a link to a device, to another file, to nothing or to itself."""
+    path.unlink()
+    match draw.randrange(4):
+        case 0:
+            os.mkfifo(path)
+        case 1:
+            path.mkdir()
+        case _:
+            path.symlink_to(draw.choice(["/dev/zero", "/dev/full", "/etc/passwd", "nothing", path.name]))
+
+
+def mangle_stored(path: Path, draw: random.Random) -> None:
+    """Mangle a file of a folder that somebody handed over; often its record says that it was always so."""
+    if path.is_symlink() or not path.is_file():
+        return
+    if draw.random() < 0.15:
+        replaced_by_no_file(path, draw)
+        return
+    content = path.read_bytes()
+    if path.suffix == ".json" and draw.random() < 0.85:
+        path.write_bytes(mangled_json(content, draw))
+    elif path.name == "journal.log" and draw.random() < 0.7:
+        lines = content.splitlines(keepends=True) or [b""]
+        at = draw.randrange(len(lines))
+        path.write_bytes(b"".join([*lines[:at], mangled_json(lines[at], draw), b"\n", *lines[at + 1 :]]))
+    elif path.name == "comparison.parquet" and draw.random() < 0.7:
+        import pyarrow.parquet as pq
+
+        with suppress(OSError, ValueError):  # its bytes are mangled already
+            table = pq.read_table(path)
+            metadata = {key: mangled_json(value, draw) for key, value in table.schema.metadata.items()}
+            pq.write_table(table.replace_schema_metadata(metadata), path)
+    else:
+        mangle(path, draw)
+    record = path.with_name("record.json")
+    # a model of a library is left to its digest: nothing is promised of the libraries' parsers
+    if draw.random() < 0.7 and path != record and record.is_file() and path.suffix in (".json", ".parquet"):
+        with suppress(ValueError, RecursionError, TypeError, KeyError):  # the record is mangled itself
+            facts = json.loads(record.read_bytes())
+            facts["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            record.write_text(json.dumps(facts))
 
 
 def mangle(path: Path, draw: random.Random) -> None:

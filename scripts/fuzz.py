@@ -1,12 +1,16 @@
 """Every command against mangled files: a right answer or a clear error, never a traceback, a crash or a hang.
 
     scripts/fuzz [--minutes 60] [--seed 1] [--only evaluate]
+    scripts/fuzz --minutes 8 --only stored
 
 A small good example of each kind of file is made once: labelled rows as LETOR, CSV and Parquet, scores, qrels and
 TREC runs, experiment and monitor configurations, logs, run folders, a saved comparison. Then, until the time is over,
 one of them is mangled (bytes, tokens, lines, values of another type, columns) and given to a command in a process of
 its own. The exit code must be one of those the command documents, and 1 only with a message of ours. What fails is
 kept beside this script's output, with the command that shows it.
+
+What is stored (records, plans, saved comparisons, searches, histories and results of monitor, models) is mangled
+harder: its JSON in types, sizes and depth, its files into pipes, devices and links. There a command has 20 s and 1 GiB.
 """
 
 from __future__ import annotations
@@ -28,18 +32,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from example_files import examples, mangle
+from example_files import examples, mangle, mangle_stored
 
 SECONDS_PER_CASE = 90
 MEMORY = 6 << 30
+SECONDS_OF_STORED = 20
+MEMORY_OF_STORED = 1 << 30
 
 
 class Case(NamedTuple):
-    """A command and those of its input files that may be mangled."""
+    """A command and those of its input files that may be mangled; `stored`: as what somebody handed over."""
 
     command: str
     arguments: list[str]
     files: list[str]
+    stored: bool = False
 
 
 CASES = [
@@ -91,12 +98,45 @@ CASES = [
     Case("monitor", ["events.yaml", "-o", "out"], ["events.yaml", "log.csv", "events.csv"]),
     Case("monitor", ["monitor.yaml", "--history", "history"], ["history/*", "monitor.yaml"]),
 ]
+# RUN is a run folder of runs/s
+RUNS = ["RUN/*", "RUN/record.json", "runs/s/*.*"]
+CASES += [
+    Case(command, arguments, files, stored=True)
+    for command, arguments, files in (
+        ("show", ["runs", "runs"], ["runs/s/*/record.json", "runs/s/plan.json", "runs/s/report/report.json"]),
+        ("show", ["run", "RUN"], RUNS),
+        ("show", ["importance", "LGBM"], RUNS),
+        ("compare", ["runs/s"], RUNS),
+        ("compare", ["runs/s/one*", "saved"], [*RUNS, "saved/comparison.parquet"]),
+        ("compare", ["saved/comparison.parquet"], ["saved/comparison.parquet"]),
+        ("compare", ["saved/report.json"], ["saved/*.*"]),
+        ("report", ["runs/s", "-o", "out", "--format", "html,md,json,tex"], RUNS),
+        ("report", ["runs/s", "--format", "json,tex"], [*RUNS, "runs/s/report/*"]),
+        ("predict", ["RUN", "rows.csv", "--set", "query=query", "-o", "out.csv"], RUNS),
+        ("reproduce", ["RUN"], RUNS),
+        ("export", ["requirements", "RUN"], RUNS),
+        ("export", ["model", "LGBM", "--to", "json", "-o", "out.json"], RUNS),
+        ("run", ["s.yaml", "--quiet", "--workers", "1"], [*RUNS, "runs/s/tuning/*/*"]),
+        ("run", ["s.yaml", "--quiet", "--workers", "1"], ["runs/s/tuning/*/*"]),
+        ("monitor", ["monitor.yaml", "--history", "history"], ["history/*"]),
+        ("monitor", ["from_result.yaml", "-o", "out"], ["watched/*.*"]),
+        ("monitor", ["from_run.yaml", "-o", "out"], ["runs/s/one--fold1*/*"]),
+    )
+]
 
 
 def filled(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], list[Path]]:
     """The arguments with RUN as a run folder of the example, and one to three files to mangle."""
-    run = draw.choice(sorted(path.parent for path in folder.glob("runs/e/*/record.json"))).relative_to(folder)
-    arguments = [case.command, *(run.as_posix() if word == "RUN" else word for word in case.arguments)]
+    kind = "lgbm" if "LGBM" in case.arguments else ""
+    records = folder.glob(f"runs/{'s' if case.stored else 'e'}/{kind}*/record.json")
+    run = draw.choice(sorted(path.parent for path in records)).relative_to(folder)
+    words = [run.as_posix() if word in ("RUN", "LGBM") else word for word in case.arguments]
+    arguments = [case.command]
+    for word in words:
+        found = (
+            sorted(path.relative_to(folder).as_posix() for path in folder.glob(word)) if "*" in word else []
+        )
+        arguments += found or [word]
     files = [
         path
         for name in case.files
@@ -106,8 +146,8 @@ def filled(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], li
     return arguments, draw.sample(files, min(len(files), draw.choice([1, 1, 1, 2, 3])))
 
 
-def ending(arguments: list[str], folder: Path) -> tuple[int | None, str]:
-    """Exit code (None: too long; negative: a signal) and stderr of one command, in a process of its own."""
+def ending(arguments: list[str], folder: Path, seconds: float) -> tuple[int | None, str, int]:
+    """Exit code (None: too long; negative: a signal), stderr and peak memory of a command, in its own process."""
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -127,17 +167,18 @@ def ending(arguments: list[str], folder: Path) -> tuple[int | None, str]:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    until = time.monotonic() + SECONDS_PER_CASE
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, status, used = os.wait4(child, os.WNOHANG)
         if done:
             break
         time.sleep(0.005)
     else:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return None, ""
-    return os.waitstatus_to_exitcode(status), (folder / "stderr").read_text(errors="replace")
+        return None, "", 0
+    said = (folder / "stderr").read_text(errors="replace")
+    return os.waitstatus_to_exitcode(status), said, used.ru_maxrss * 1024
 
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
@@ -146,7 +187,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 def complaint(code: int | None, err: str, out: str) -> str | None:
     """What is wrong with an ending, None if it is one of those documented."""
     if code is None:
-        return f"no end after {SECONDS_PER_CASE} s"
+        return "no end"
     if code < 0:
         return f"killed by signal {-code}"
     if "Traceback" in err or "internal error" in err:
@@ -155,7 +196,7 @@ def complaint(code: int | None, err: str, out: str) -> str | None:
         return f"exit code {code}"
     if found := OBEYED.search(out + err):
         return f"{found[0]!r} reaches the terminal"
-    if code in (1, 2) and not err.strip():
+    if code in (1, 2) and not (err + out).strip():
         return f"exit code {code} without a word"
     return None
 
@@ -183,7 +224,7 @@ def findings(
         arguments, _ = filled(case, good, draw)
         here = folder / "case"
         shutil.copytree(good, here)
-        code, err = ending(arguments, here)
+        code, err, _ = ending(arguments, here, SECONDS_PER_CASE)
         if code not in (0, 4):
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{err}")
         shutil.rmtree(here)
@@ -192,14 +233,18 @@ def findings(
     while time.monotonic() < until:
         here = folder / "case"
         shutil.copytree(good, here)
-        arguments, files = filled(draw.choice(cases), here, draw)
+        case = draw.choice(cases)
+        arguments, files = filled(case, here, draw)
         for path in files:
             for _ in range(draw.choice([1, 1, 2, 4])):
-                mangle(path, draw)
-        code, err = ending(arguments, here)
+                (mangle_stored if case.stored else mangle)(path, draw)
+        seconds_left = SECONDS_OF_STORED if case.stored else SECONDS_PER_CASE
+        code, err, memory = ending(arguments, here, seconds_left)
         wrong = complaint(
             code, err, (here / "stdout").read_text(errors="replace") if code is not None else ""
         )
+        if not wrong and case.stored and memory > MEMORY_OF_STORED:
+            wrong = f"took more than {MEMORY_OF_STORED >> 20} MiB"
         if wrong:
             number += 1
             kept = folder / f"finding{number}"
@@ -220,13 +265,17 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="one command, such as evaluate")
+    parser.add_argument("--only", help="one command, such as evaluate; or stored")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ltr-harness-fuzz-"))
     os.environ["LTR_HARNESS_CACHE"] = "cache"  # each case has its own, which may be mangled
     os.environ["TMPDIR"] = str(folder)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    cases = [case for case in CASES if arguments.only in (None, case.command)]
+    cases = [
+        case
+        for case in CASES
+        if arguments.only in (None, case.command) or (case.stored and arguments.only == "stored")
+    ]
     if not cases:
         raise SystemExit(
             f"no case of {arguments.only!r}; there are {', '.join(sorted({case.command for case in CASES}))}"

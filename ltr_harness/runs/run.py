@@ -28,6 +28,7 @@ from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from ltr_harness.rankers.ranker import FittedModel, Ranker
 
@@ -36,6 +37,19 @@ TEST_SCORES = "test_scores.parquet"
 HISTORY = "history.parquet"
 IMPORTANCE = "importance.parquet"
 PLAN = "plan.json"
+
+_NEEDED = {
+    PER_QUERY: ("query_id", "rows"),
+    TEST_SCORES: ("query_id", "label", "score"),
+    HISTORY: ("round", "split", "metric", "value"),
+    IMPORTANCE: ("feature", "gain", "split"),
+}
+_NUMBERS = {
+    PER_QUERY: ("rows", "n_relevant"),
+    TEST_SCORES: ("row", "label", "score"),
+    HISTORY: ("round", "value"),
+    IMPORTANCE: ("gain", "split"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +88,8 @@ class Run:
 
         Columns that are not stored are left out.
         """
-        import pyarrow.parquet as parquet
-
-        self._intact(TEST_SCORES)
-        file = parquet.ParquetFile((self.path / TEST_SCORES).absolute())
-        stored = [name for name in names if name in file.schema_arrow.names]
-        table = file.read(columns=stored)
-        return {name: table[name].to_numpy(zero_copy_only=False) for name in stored}
+        table = self._arrow(TEST_SCORES, names)
+        return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
 
     @cached_property
     def history(self) -> pd.DataFrame:
@@ -199,13 +208,34 @@ class Run:
         return {name: tuple(texts) for name, texts in self.record.categories.items()}
 
     def _table(self, name: str) -> pd.DataFrame:
+        frame: pd.DataFrame = self._arrow(name).to_pandas(use_threads=False)
+        return frame
+
+    def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A stored table, or some of its columns, with the numbers that it must have."""
+        import pyarrow as pa
         import pyarrow.parquet as parquet
 
         self._intact(name)
-        # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
-        table = parquet.ParquetFile((self.path / name).absolute()).read(use_threads=False)
-        frame: pd.DataFrame = table.to_pandas(use_threads=False)
-        return frame
+        try:
+            file = parquet.ParquetFile((self.path / name).absolute())
+            fields = {field.name: field.type for field in file.schema_arrow}
+            for column in (*_NUMBERS[name], *(self.record.metrics if name == PER_QUERY else ())):
+                kind = fields.get(column, pa.float64())
+                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                    raise ValueError(f"its column {column} holds {kind}, not numbers")
+            if lacking := {*_NEEDED[name]} - {*fields}:
+                raise ValueError(f"it has no column {min(lacking)}")
+            # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
+            return file.read(
+                columns=None if columns is None else [one for one in columns if one in fields],
+                use_threads=False,
+            )
+        except (ValueError, OSError, pa.ArrowException) as problem:
+            reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+            raise DataError(
+                f"{self.path / name}: cannot be read ({reason}); run the experiment again to restore it"
+            ) from None
 
     def _intact(self, name: str) -> None:
         path = self.path / name

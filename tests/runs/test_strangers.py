@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from ltr_harness.cores import available_cores
@@ -155,3 +157,26 @@ def test_json_of_any_depth_is_told(
     code, _, err = ltr("compare", folder)
     assert code == 2
     assert f"{LGBM}: record.json is not JSON (cut short?)" in err
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "."),
+        ({"query_id": ["a"], "label": ["x"], "score": [0.5]}, "its column label holds string, not numbers"),
+        ({"query_id": ["a"], "label": [1.0], "score": [[0.5]]}, "its column score holds list"),
+        ({"query_id": ["a"], "label": [1.0]}, "it has no column score"),
+    ],
+)
+def test_a_table_of_another_form_is_told_though_its_record_knows_it(
+    folder: Path, table: dict[str, Any] | None, said: str
+) -> None:
+    path = folder / LGBM / "test_scores.parquet"
+    path.write_bytes(b"PAR1" * 10)
+    if table is not None:
+        parquet.write_table(pa.table(table), path)
+    files = json.loads((folder / LGBM / "record.json").read_text())["files"]
+    run = load_run(change(folder, files=files | {path.name: file_digest(path)}))
+    for read in (lambda: run.test_scores, lambda: run.score_columns("score")):
+        with pytest.raises(DataError, match=rf"test_scores\.parquet: cannot be read \({said}"):
+            read()
