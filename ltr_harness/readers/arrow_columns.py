@@ -58,7 +58,7 @@ def is_numeric(kind: Any) -> bool:
     """Whether an Arrow type is one of numbers or truth values."""
     from pyarrow import types
 
-    if types.is_dictionary(kind):
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
     return bool(
         types.is_integer(kind)

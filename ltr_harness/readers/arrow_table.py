@@ -15,6 +15,7 @@ from ltr_harness.readers.arrow_columns import (
     refuse_types,
     size_in_memory,
 )
+from ltr_harness.readers.cost import Bound
 
 
 class ArrowColumns:
@@ -47,9 +48,26 @@ class ArrowColumns:
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
             raise DataError(Problem(str(self.path), "has no rows", "rows"))
-        columns = self._table.select([*numbers, *texts])
+        columns = self._run_ends_decoded(self._table.select([*numbers, *texts]))
         refuse_invalid(self.path, columns, texts)
         return columns
+
+    def _run_ends_decoded(self, table: Any) -> Any:
+        """The table with a number for each row in place of one for each run of equal ones, however long it is."""
+        from pyarrow import compute, types
+
+        runs = [
+            (at, field)
+            for at, field in enumerate(table.schema)
+            if types.is_run_end_encoded(field.type) and is_numeric(field.type)
+        ]
+        needed = 8 * table.num_rows * len(runs)
+        Bound.of_file(self.size).refuse(
+            str(self.path), "without runs of equal values, its columns take", needed
+        )
+        for at, field in runs:
+            table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
+        return table
 
     def place(self, row: int) -> str:
         """Row, counted from 1."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.errors import DataError
+from ltr_harness.readers.forms import run_of
 from ltr_harness.readers.memory import from_frame
 from ltr_harness.readers.parquet import Parquet
 
@@ -41,7 +42,7 @@ ODD: dict[str, tuple[str, Any, dict[str, Any], str]] = {
     ),
     "run ends": (
         "a",
-        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), pa.array([1.0, 2.0])),
+        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), pa.array(["x", "y"])),
         {"attributes": ("a",)},
         SINGLE,
     ),
@@ -166,3 +167,30 @@ def read(table: pa.Table, kind: str, folder: Path, **options: Any) -> Any:
         with pa.ipc.new_file(folder / "a.arrow", table.schema) as file:
             file.write_table(table)
     return Parquet(**options).read([f"a.{kind}"], folder)
+
+
+def runs_of_equal_values(lengths: tuple[int, int], columns: dict[str, tuple[float, float]]) -> pa.Table:
+    ends = pa.array([lengths[0], sum(lengths)], pa.int32())
+    return pa.table(
+        {name: pa.RunEndEncodedArray.from_arrays(ends, pa.array(values)) for name, values in columns.items()}
+    )
+
+
+def test_columns_of_runs_are_numbers(tmp_path: Path) -> None:
+    table = runs_of_equal_values((2, 3), {"query_id": (7, 8), "label": (1, 0), "f": (0.5, 2.5)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    for read in (Parquet().read(["a.arrow"], tmp_path), from_frame(table)):
+        assert read.feature_names == ("f",)
+        assert read.features[:, 0].tolist() == [0.5, 0.5, 2.5, 2.5, 2.5]
+        assert read.judgments.labels.tolist() == [1, 1, 0, 0, 0]
+        assert read.groups.ids.tolist() == [7, 8]
+
+
+def test_runs_that_become_too_large() -> None:
+    """Two thousand million rows in less than a kilobyte."""
+    columns = {"query_id": (7, 8), "document_id": (1, 2), "score": (0.5, 2.5)}
+    with pytest.raises(
+        DataError, match=r"without runs of equal values, its columns take \d+\.\d GB; expected"
+    ):
+        run_of(runs_of_equal_values((10**9, 10**9), columns))
