@@ -1,4 +1,4 @@
-"""Which queries go where: hold-out, folds, shares by chance, by time, by user, by stratum. A query is never split.
+"""Splits of queries: hold-out, folds, shares by chance, by time, by user, by stratum. A query is never split.
 
 The same seed and number of queries give the same split on every machine and with every NumPy: each query
 draws one raw 64-bit number from the PCG64 bit generator, whose stream NumPy guarantees (that of
@@ -21,18 +21,10 @@ _NOT_BOTH = "queries can be kept together or stratified, not both: a user may be
 
 
 def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Set a share of the queries aside, such as validation queries out of the training ones.
-
-    Args:
-        groups: the queries to divide; only their number matters.
-        fraction: share to hold out, above 0 and below 1; the count is rounded to the nearest query.
-        seed: integer >= 0.
+    """Hold-out: a share of the queries, rounded to the nearest query, is set aside by chance.
 
     Returns:
         Kept and held-out query indices, int64, each sorted.
-
-    Raises:
-        DataError: the fraction is outside (0, 1), or one side would have no query.
 
     Example:
         >>> kept, held = holdout(QueryGroups.from_sizes([3] * 10), 0.2, seed=1)
@@ -59,25 +51,15 @@ def folds(
     n: int,
     seed: int,
     *,
-    together: NDArray[Any] | None = None,
-    strata: NDArray[Any] | None = None,
+    together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
+    strata: NDArray[Any] | None = None,  # (n_queries,): queries of each value are spread evenly
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """Cross-validation by query: in fold i, part i is test, part i + 1 valid, the rest train.
 
     Every query is tested exactly once. Parts differ in size by at most one query, except with `together`.
 
-    Args:
-        groups: the queries to divide; only their number matters.
-        n: number of folds, at least 3 (each fold needs three non-empty sides).
-        seed: integer >= 0.
-        together: (n_queries,): queries with the same value, such as a user, stay in the same part.
-        strata: (n_queries,): the queries of each value are spread evenly over the parts.
-
     Returns:
         For each fold the train, valid and test query indices, int64, each sorted.
-
-    Raises:
-        DataError: fewer than 3 folds, or fewer queries (or users) than folds; `together` and `strata` at once.
     """
     if n < 3:
         raise DataError(f"{n} folds; expected at least 3: each fold needs a train, a valid and a test part")
@@ -98,21 +80,10 @@ def fold_parts(
     n_queries: int,
     n: int,
     seed: int,
-    together: NDArray[Any] | None = None,
-    strata: NDArray[Any] | None = None,
+    together: NDArray[Any] | None = None,  # (n_queries,)
+    strata: NDArray[Any] | None = None,  # (n_queries,)
 ) -> list[NDArray[np.int64]]:
-    """What `folds` tests in each of its folds.
-
-    Args:
-        n_queries: to divide.
-        n: number of parts.
-        seed: integer >= 0.
-        together: (n_queries,): queries with the same value stay in the same part.
-        strata: (n_queries,): the queries of each value are spread evenly over the parts.
-
-    Raises:
-        DataError: `together` and `strata` at once, or fewer values to keep together than parts.
-    """
+    """Test queries of each fold, as `folds` has them."""
     order = shuffled(n_queries, seed)
     if together is None and strata is None:
         return np.array_split(order, n)
@@ -142,23 +113,13 @@ def divided(
     shares: Mapping[str, float],
     seed: int,
     *,
-    together: NDArray[Any] | None = None,
-    strata: NDArray[Any] | None = None,
+    together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
+    strata: NDArray[Any] | None = None,  # (n_queries,): each value gets its share of every part
 ) -> dict[str, NDArray[np.int64]]:
-    """Parts of given shares by chance; what remains is ``train``.
-
-    Args:
-        groups: the queries to divide.
-        shares: part to its share of the queries, such as ``{"valid": 0.1, "test": 0.2}``.
-        seed: integer >= 0.
-        together: (n_queries,), such as user or session: queries with the same value stay in the same part.
-        strata: (n_queries,): every value gets its share of every part, up to rounding.
+    """Parts by chance with the given shares, such as ``{"valid": 0.1, "test": 0.2}``; what remains is ``train``.
 
     Returns:
         ``train`` and the parts of `shares`: query indices, int64, sorted.
-
-    Raises:
-        DataError: shares that do not add up to less than 1, a part without a query, both `together` and `strata`.
 
     Example:
         >>> parts = divided(QueryGroups.from_sizes([1] * 10), {"valid": 0.1, "test": 0.2}, seed=1)
@@ -204,19 +165,12 @@ def divided(
 def divided_by_time(
     groups: QueryGroups, shares: Mapping[str, float], times: NDArray[Any]
 ) -> dict[str, NDArray[np.int64]]:
-    """The oldest queries train, the newest are the last part: as a model is used, on what comes after.
+    """Parts by time: the oldest queries train, and the parts of `shares` follow in the order of time.
 
-    Args:
-        groups: the queries to divide.
-        shares: part to its share, the parts in the order of time, such as ``{"valid": 0.1, "test": 0.2}``.
-        times: (n_queries,), numbers, or text that sorts by time (``2026-01-31``). Queries of one time are never
-            on two sides.
+    Times are (n_queries,), numbers or text that sorts by time. Queries of one time are never on two sides.
 
     Returns:
         ``train`` and the parts of `shares`: query indices, int64, sorted.
-
-    Raises:
-        DataError: a missing time, wrong shares, or a part without a query.
 
     Example:
         >>> parts = divided_by_time(QueryGroups.from_sizes([1] * 4), {"test": 0.25}, np.array([3, 1, 2, 4]))
@@ -281,11 +235,7 @@ def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str,
 
 
 def shuffled(n: int, seed: int) -> NDArray[np.int64]:
-    """0..n-1 in the order the seed gives, int64, stable for ever (see the top of this file).
-
-    Raises:
-        DataError: the seed is negative.
-    """
+    """0..n-1 in the order the seed gives, int64, stable for ever (see the top of this file)."""
     if seed < 0:
         raise DataError(f"seed is {seed}; expected an integer >= 0")
     draws = np.random.PCG64(seed).random_raw(n)

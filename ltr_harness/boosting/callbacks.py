@@ -1,4 +1,4 @@
-"""Which rule stops this training? One: of two, the first to give up would win, whatever the other says."""
+"""Stopping callbacks: the one that stops a training, and refusals of a second one beside it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,24 @@ from ltr_harness.errors import UsageError
 
 
 class StoppingCallback:
-    """Base of our callbacks that can end a training."""
+    """Base of the harness's callbacks that can end a training."""
 
     @property
     def stops(self) -> bool:
-        """Whether it does."""
+        """Whether this one ends it."""
         return True
 
 
 def callbacks_of_training(library: str) -> list[Any]:
-    """The callbacks of the training that is running, those included that the library made of its arguments.
-
-    Args:
-        library: name of its package.
-
-    Returns:
-        In no particular order; empty outside of a training.
-    """
+    """Callbacks of the running training, the library's own among them, in no particular order."""
     return list(arguments_of_training(library).get("callbacks") or ())
 
 
 def arguments_of_training(library: str) -> dict[str, Any]:
-    """What the training that is running was called with, as the library keeps it; empty outside of one.
+    """Arguments of the running training, as the library keeps them; empty outside of one.
 
     Neither library shows a callback the others, nor XGBoost its evaluation sets. Both keep them, in `train` and
     in `cv`, under the names of their public arguments, so they are read from the frame that called.
-
-    Args:
-        library: name of its package.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -50,11 +40,7 @@ def arguments_of_training(library: str) -> dict[str, Any]:
 
 
 def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
-    """What to expect where none of several sets is named to stop on: a validation set, never the test set.
-
-    Args:
-        argument: that names it.
-        names: of the sets.
+    """Message about the set to stop on, where none of several is named: a validation set, never the test set.
 
     Example:
         >>> set_to_stop_on("stop_on", ["train", "test", "validation"])

@@ -90,15 +90,7 @@ def best_round(
 def stages(
     model: Any, data: Any, bound: BoundMetrics, every: int, threads: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Each `every`-th round and the last, with the metrics' means on the model's scores after it.
-
-    Args:
-        model: after `fit`.
-        data: rows as CatBoost takes them.
-        bound: the metrics and the rows' judgments.
-        every: 1 or more.
-        threads: of the prediction; -1 takes all.
-    """
+    """Each `every`-th round and the last, with the metrics' means float64 (n_metrics,) after it."""
     grades = list(model.classes_)
     kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
     staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
@@ -111,9 +103,6 @@ def judgments_of(pool: Any) -> Judgments:
     """Labels, queries and query weights of a `catboost.Pool`.
 
     A query weighs the mean of its rows' `weight`; a `group_weight` cannot be read from a pool.
-
-    Raises:
-        DataError: the pool has no labels or no groups, or they do not fit together.
     """
     hashes = getattr(pool, "get_group_id_hash", lambda: None)()
     if hashes is None or not len(hashes):

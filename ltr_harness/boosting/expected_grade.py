@@ -1,4 +1,4 @@
-"""McRank's score: the expected grade of a row, where a model gives each grade a probability."""
+"""Expected grade of a row (McRank's score), where a model gives each grade a probability."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from ltr_harness.errors import MetricError
 
 
 def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) -> NDArray[np.float64]:
-    """The sum of grade times probability, float64 (n_rows,).
-
-    Args:
-        probabilities: (n_rows, n_grades), as a multi-class model predicts them.
-        grades: (n_grades,) of the columns; 0, 1, 2 … unless given.
-
-    Raises:
-        MetricError: a row's values do not sum to 1.
+    """Sums of grade times probability, float64 (n_rows,), from (n_rows, n_grades) and the columns' grades (n_grades,).
 
     Source:
         Li, Burges & Wu 2007, "McRank: Learning to Rank Using Multiple Classification and Gradient Boosting".
@@ -41,9 +34,5 @@ def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) ->
 
 
 def one_per_row(predictions: Any) -> Any:
-    """Predictions as scores: a column as it is, probabilities of grades as the expected grade.
-
-    Args:
-        predictions: (n_rows,) or (n_rows, n_grades).
-    """
+    """Scores (n_rows,): a column as it is, probabilities of grades (n_rows, n_grades) as the expected grade."""
     return expected_grade(predictions) if np.ndim(predictions) == 2 else predictions

@@ -1,4 +1,4 @@
-"""The harness's metrics in LightGBM's terms: judgments of a Dataset, results that know their metric."""
+"""Metrics for LightGBM: judgments of a Dataset, and results under names that know their metric."""
 
 from __future__ import annotations
 
@@ -18,20 +18,13 @@ def judgments_of(dataset: Any) -> Judgments:
     """Labels, queries and query weights of a `lightgbm.Dataset`.
 
     A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
-
-    Raises:
-        DataError: the Dataset has no labels or no groups, or they do not fit together.
     """
     require_queries(dataset)
     return judgments_of_fields(dataset.get_label(), dataset.get_group(), dataset.get_weight())
 
 
 def require_queries(dataset: Any) -> None:
-    """Refuse a `lightgbm.Dataset` without labels or groups.
-
-    Raises:
-        DataError: it has none.
-    """
+    """Refuse a `lightgbm.Dataset` without labels or groups."""
     labels, sizes = dataset.get_label(), dataset.get_group()
     if labels is None or len(labels) == 0:
         raise DataError("the Dataset has no labels; expected lightgbm.Dataset(…, label=…, group=…)")
@@ -43,13 +36,7 @@ def require_queries(dataset: Any) -> None:
 
 
 def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
-    """`judgments_of`, from what a Dataset hands out.
-
-    Args:
-        labels: (n_rows,).
-        sizes: (n_queries,), rows of each query.
-        weights: (n_rows,); None where rows have none.
-    """
+    """`judgments_of` from a Dataset's labels (n_rows,), rows of each query (n_queries,), weights (n_rows,) or None."""
     groups = QueryGroups.from_sizes(sizes)
     query_weights = None
     if weights is not None:
@@ -73,11 +60,7 @@ _GIVEN = (
 
 
 def packed_dataset(dataset: Any) -> dict[str, Any]:
-    """What `lightgbm.Dataset` makes the same set of, as values that can be pickled.
-
-    Raises:
-        UsageError: LightGBM has freed the rows, as it does unless told otherwise.
-    """
+    """Arguments of `lightgbm.Dataset` that make the same set, which can be pickled."""
     if dataset.data is None:
         raise UsageError(
             "LightGBM has freed the rows of a watched set, so it cannot be copied to another process; "
@@ -107,7 +90,7 @@ _SETS_KEPT = 16
 
 
 class _LightGBMMetrics:
-    """What both callables share; a copy has the metrics, and binds them to judgments anew."""
+    """Base of both callables; a copy has the metrics without their bindings."""
 
     def __init__(self, metrics: tuple[Metric, ...]) -> None:
         self._metrics = metrics
@@ -177,12 +160,7 @@ class EvalMetric(_LightGBMMetrics):
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
-    """What LightGBM's `feval` returns.
-
-    Args:
-        binding: metrics and judgments.
-        scores: float64 (n_rows,), raw; of a multi-class model (n_rows, n_grades), probabilities.
-    """
+    """Results of LightGBM's `feval`, from scores (n_rows,), of a multi-class model probabilities (n_rows, n_grades)."""
     means = binding.means(one_per_row(scores))
     return [
         (ReportedName.of(metric), float(mean), metric.higher_is_better)

@@ -65,12 +65,7 @@ _SETS_KEPT = 16
 
 
 class LightGBMObjective:
-    """What `objective` returns; a copy prepares its gradients anew.
-
-    Args:
-        objective: what is optimised. What its metric takes from data is fixed by the first data set.
-        threads: among which queries are divided; None for as many as there are cores.
-    """
+    """What `objective` returns; the first data set fixes what its metric takes from data."""
 
     def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
         self._objective = objective

@@ -1,4 +1,4 @@
-"""What ends a training of LightGBM, and what must not stand beside it?"""
+"""Early stopping of LightGBM, and refusals of what undoes it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,11 @@ _LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
 
 
 class AfterRound(StoppingCallback):
-    """A callback that LightGBM calls after a round, and that evaluates or stops."""
+    """A callback after each round of LightGBM that evaluates or stops."""
 
     @property
     def before_iteration(self) -> bool:
-        """False; LightGBM asks before it trains, and before it waits for other machines.
-
-        Raises:
-            UsageError: the training is divided among machines.
-        """
+        """False; LightGBM asks before it trains, and before it waits for other machines."""
         n_machines = arguments_of_training("lightgbm").get("params", {}).get("num_machines", 1)
         if n_machines > 1:
             raise UsageError(
@@ -50,12 +46,7 @@ class AfterRound(StoppingCallback):
 
 
 class StopEarly(AfterRound):
-    """What `stop_early` returns; it may be used for one training after another.
-
-    Attributes:
-        best_round: 1-based, the round to keep.
-        best_value: the metric's value at that round.
-    """
+    """What `stop_early` returns; it may be used for one training after another."""
 
     @property
     def order(self) -> int:  # LightGBM would put a place of its own before an attribute of the class
@@ -142,7 +133,7 @@ class StopEarly(AfterRound):
 
 
 def rounds_of(env: Any) -> int:
-    """Rounds the model consists of.
+    """Number of rounds that the model consists of.
 
     A boosting step that finds no split adds nothing: with bagging, step 40 may end with 38 rounds, and the
     step's number would cut the model at a later tree than the one that was measured.
@@ -177,7 +168,7 @@ def collision(names: Sequence[str]) -> str:
 
 
 def _is_resolution(asked: Metric, resolved: Metric) -> bool:
-    """Whether `found` is the metric asked for, perhaps with parameters taken from the data filled in."""
+    """Whether a resolved metric is the one asked for, apart from parameters taken from the data."""
     return type(asked) is type(resolved) and all(
         getattr(asked, field.name) == getattr(resolved, field.name)
         or (field.name != "k" and getattr(asked, field.name) is None)

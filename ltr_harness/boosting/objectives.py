@@ -1,4 +1,4 @@
-"""An objective made of a metric: which one, and how its pairs are weighed."""
+"""Objectives made of a metric, and the weights of their pairs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,10 @@ Weighting = Literal["swap", "ndcg_loss2++"]
 
 @dataclass(frozen=True, kw_only=True)
 class MetricObjective:
-    """What LambdaMART's gradients are made of; `ltr_harness.boosting.swap_gradients` has the formulas.
+    """A metric with `Metric.swap_change` as LambdaMART's objective; `swap_gradients` has the formulas.
 
-    Attributes:
-        metric: what is optimised. It must say how it changes when two rows change places (`Metric.swap_change`).
-        truncation_level: pairs with at least one row within this many ranks count; a cutoff of the metric bounds it.
-        sigma: steepness of the logistic function, > 0.
-        norm: as LightGBM's `lambdarank_norm`: pairs are divided by how far their scores are apart, queries by the
-            size of their gradients.
-        weighting: ``swap``, by how much the metric changes; ``ndcg_loss2++`` of Wang et al. 2018 (LambdaLoss) adds ten
-            times what two rows that far apart would lose at the top: DCG and NDCG alone have it.
-
-    Raises:
-        MetricError: a value out of range, or a metric without such changes.
+    The weighting ``swap`` is by how much the metric changes; ``ndcg_loss2++`` of Wang et al. 2018 (LambdaLoss) adds ten
+    times what two rows that far apart would lose at the top: DCG and NDCG alone have it.
 
     Example:
         >>> from ltr_harness.metrics import ERR
@@ -38,9 +29,9 @@ class MetricObjective:
     """
 
     metric: Metric
-    truncation_level: int = 30
-    sigma: float = 1.0
-    norm: bool = True
+    truncation_level: int = 30  # pairs with a row within this many ranks count; the metric's cutoff bounds it
+    sigma: float = 1.0  # steepness of the logistic function, > 0
+    norm: bool = True  # LightGBM's `lambdarank_norm`: pairs by the distance of their scores, queries by their gradients
     weighting: Weighting = "swap"
 
     def __post_init__(self) -> None:
@@ -65,11 +56,7 @@ class MetricObjective:
             )
 
     def resolved(self, judgments: Judgments) -> Self:
-        """The same, with everything fixed that the metric takes from the data.
-
-        Raises:
-            MetricError: the metric has no cutoff and needs one: it is the same for every order.
-        """
+        """The same, with everything fixed that the metric takes from the data."""
         metric = self.metric.resolved(judgments)
         if metric.k is None:  # with one, other parts of the data may have longer queries
             require_order(metric, judgments)
@@ -77,15 +64,7 @@ class MetricObjective:
 
 
 def require_order(metric: Metric, judgments: Judgments) -> None:
-    """Refuse a metric that no change of order changes in these data: nothing could be learned.
-
-    Args:
-        metric: with everything fixed that it takes from data.
-        judgments: the training queries.
-
-    Raises:
-        MetricError: all ranks count alike, or the labels are outside the metric's domain.
-    """
+    """Refuse a resolved metric that no change of order changes in the training queries: nothing could be learned."""
     longest = int(judgments.groups.sizes.max())
     if metric.swap_change(judgments).is_level(longest):
         raise MetricError(

@@ -1,4 +1,4 @@
-"""What does a watched training say while it runs?"""
+"""Printed progress of a watched training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ _WIDTH = 24
 
 
 class Printing:
-    """A line every so many rounds, as LightGBM's `log_evaluation` has it, or one that is written over.
-
-    Args:
-        every: print the rounds that this number divides; None prints none.
-        progress: keep one line up to date on stderr, with a bar where the number of rounds is known.
-
-    Raises:
-        UsageError: an argument of another kind.
-    """
+    """Interactive progress: a line every so many rounds, or one line on stderr that is kept up to date."""
 
     def __init__(self, every: int | None, progress: bool) -> None:
         if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
@@ -33,13 +25,7 @@ class Printing:
         self._shown = 0
 
     def show(self, round_: int, rounds: int | None, measured: Sequence[Measured]) -> None:
-        """Say what a round was measured at.
-
-        Args:
-            round_: 1-based.
-            rounds: after which training ends at the latest; None where nobody knows.
-            measured: of all sets.
-        """
+        """Print a round's measurements (1-based), where `rounds` is the largest number of rounds, if known."""
         if self.every is not None and round_ % self.every == 0:
             values = "\t".join(f"{printable(one.data)}'s {one.metric}: {one.value:g}" for one in measured)
             print(f"[{round_}]\t{values}", flush=True)

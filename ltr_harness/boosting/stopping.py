@@ -1,4 +1,4 @@
-"""Why did training stop? One rule, for every library."""
+"""Early stopping: one rule for every library."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ class StoppingRule:
     A round improves when its value beats the best so far by more than `min_delta`, in the metric's own
     direction. Ties keep the earlier round: of two models that are equally good, the smaller one.
 
-    Attributes:
-        metric: what decides, and which direction is better.
-        patience: rounds without improvement after which training stops, >= 1.
-        min_delta: smallest gain over the best value that counts, >= 0.
-        every: evaluate each `every`-th round, and the last; >= 1.
-        max_rounds: rounds after which training ends anyway, >= 1.
-
-    Raises:
-        UsageError: a number is out of its range; all such numbers are named.
-
     Example:
         >>> from ltr_harness.metrics import NDCG
         >>> StoppingRule(NDCG(k=10), patience=0)
@@ -34,10 +24,10 @@ class StoppingRule:
     """
 
     metric: Metric
-    patience: int = 50
-    min_delta: float = 0.0
-    every: int = 1
-    max_rounds: int = 2000
+    patience: int = 50  # rounds without improvement after which training stops, >= 1
+    min_delta: float = 0.0  # smallest gain over the best value that counts, >= 0
+    every: int = 1  # each `every`-th round is evaluated, and the last; >= 1
+    max_rounds: int = 2000  # training ends here at the latest, >= 1
 
     def __post_init__(self) -> None:
         problems = [
@@ -57,11 +47,7 @@ class StoppingRule:
 
 
 class Stopper:
-    """One training's run of a `StoppingRule`: told of every evaluated round, it says when to stop.
-
-    Attributes:
-        best_round: 1-based, the round to keep; 0 before the first update.
-        best_value: the metric's value at that round.
+    """Early stopping of one training by a `StoppingRule`, from the value of each evaluated round.
 
     Example:
         >>> from ltr_harness.metrics import NDCG
@@ -74,19 +60,11 @@ class Stopper:
 
     def __init__(self, rule: StoppingRule) -> None:
         self.rule = rule
-        self.best_round = 0
+        self.best_round = 0  # 1-based; 0 before the first update
         self.best_value = math.nan
 
     def update(self, round_: int, value: float) -> bool:
-        """True when training should stop after this round.
-
-        Args:
-            round_: 1-based; rounds between evaluated ones count towards patience too.
-            value: the metric's mean over the defined queries.
-
-        Raises:
-            DataError: the value is NaN: no query of the set defines the metric, so no round is best.
-        """
+        """Whether training should stop after this round (1-based); rounds that are not evaluated count too."""
         if math.isnan(value):
             raise DataError(
                 Problem(

@@ -35,15 +35,9 @@ _ROWS_PER_THREAD = 20_000  # below, starting a thread costs more than it saves
 
 
 class Gradients:
-    """The gradients of an objective on one set of queries.
+    """Gradients of an objective, whose metric is resolved, on one set of queries.
 
-    Args:
-        objective: its metric with everything fixed that it takes from data.
-        judgments: labels in query groups.
-        threads: among which the queries are divided; the results are the same, bit for bit.
-
-    Raises:
-        MetricError: the metric does not say how it changes, or the labels are outside its domain.
+    The queries are divided among the threads; their number does not change a bit of the results.
     """
 
     def __init__(self, objective: MetricObjective, judgments: Judgments, threads: int = 1) -> None:
@@ -59,14 +53,7 @@ class Gradients:
         ]
 
     def of(self, scores: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Gradient and hessian of every row, float32 (n_rows,), as both libraries keep them.
-
-        Args:
-            scores: (n_rows,), raw.
-
-        Raises:
-            DataError: a wrong length, or scores that are no finite numbers; the message names the query.
-        """
+        """Gradient and hessian of every row, float32 (n_rows,), from raw scores (n_rows,)."""
         checked = _finite(scores, self._judgments)
         gradient = np.zeros(checked.size, dtype=np.float32)
         hessian = np.zeros(checked.size, dtype=np.float32)
@@ -83,13 +70,7 @@ class Gradients:
 
 
 def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[NDArray[np.float64]]:
-    """For each query float64 (n, n): at [a, b], a < b, the size of its change when ranks a + 1 and b + 1 change places.
-
-    Args:
-        change: of a metric on these judgments.
-        judgments: labels in query groups.
-        scores: (n_rows,), finite.
-    """
+    """Sizes of the changes when ranks a + 1 and b + 1 change places: at [a, b], a < b, float64 (n, n) per query."""
     ranked = RowRanker(judgments, "stable", None).rank(_finite(scores, judgments)).rows
     boundaries = judgments.groups.boundaries
     tables = []

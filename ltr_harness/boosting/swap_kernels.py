@@ -1,4 +1,4 @@
-"""The loops behind gradients from swap changes; `swap_gradients` says what they compute."""
+"""Compiled loops of the gradients from swap changes; `swap_gradients` has the formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDEST = 300.0  # of sigma (s_i - s_j): beyond, E underflows, and pairs get an 
 
 
 class Form(NamedTuple):
-    """What the kernels are told of a metric; see `SwapChange`."""
+    """A metric's `SwapChange` as the kernels take it."""
 
     form: int
     worth: NDArray[np.float64]
@@ -30,7 +30,7 @@ class Form(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """How pairs are weighed, and the queries' weights; see `MetricObjective`."""
+    """Weights of queries and pairs; see `MetricObjective`."""
 
     weights: NDArray[np.float64]
     top: int
@@ -43,27 +43,17 @@ class Pairs(NamedTuple):
 def add_gradients(
     metric: Form,
     pairs: Pairs,
-    scores: NDArray[np.float64],
-    ranked: NDArray[np.int64],
-    own: NDArray[np.float64],
+    scores: NDArray[np.float64],  # float64 (n_rows,), finite
+    ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
+    own: NDArray[
+        np.float64
+    ],  # float64 (m, n), changes of the one query asked for, where the metric gives a function
     first: int,
     last: int,
-    gradient: NDArray[np.float32],
-    hessian: NDArray[np.float32],
+    gradient: NDArray[np.float32],  # float32 (n_rows,), written
+    hessian: NDArray[np.float32],  # float32 (n_rows,), written
 ) -> None:
-    """Gradients and hessians of some queries.
-
-    Args:
-        metric: as its `SwapChange` says.
-        pairs: how they are weighed.
-        scores: float64 (n_rows,), finite.
-        ranked: int64 (n_rows,), row numbers of each query in rank order.
-        own: float64 (m, n), changes of the one query asked for, where the metric gives a function.
-        first: query to begin with.
-        last: query to end before.
-        gradient: float32 (n_rows,), written.
-        hessian: float32 (n_rows,), written.
-    """
+    """Gradients and hessians of the queries from `first` to before `last`."""
     form, parameter, sigma = metric.form, metric.parameter, pairs.sigma
     longest = 0
     for query in range(first, last):
@@ -115,20 +105,12 @@ def add_gradients(
 @compiled
 def fill_changes(
     metric: Form,
-    ranked: NDArray[np.int64],
-    own: NDArray[np.float64],
+    ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
+    own: NDArray[np.float64],  # float64 (n, n), changes where the metric gives a function
     query: int,
-    table: NDArray[np.float64],
+    table: NDArray[np.float64],  # float64 (n, n), written above the diagonal
 ) -> None:
-    """The size of each change of one query.
-
-    Args:
-        metric: as its `SwapChange` says.
-        ranked: int64 (n_rows,), row numbers of each query in rank order.
-        own: float64 (n, n), changes where the metric gives a function.
-        query: its number.
-        table: float64 (n, n), written above the diagonal.
-    """
+    """The size of each change of one query."""
     start = metric.boundaries[query]
     n = metric.boundaries[query + 1] - start
     x, d, before, inner = np.empty(n), np.empty(n), np.empty(n), np.empty(n)

@@ -1,4 +1,4 @@
-"""What was measured at which round: the part of a watched training that knows no library."""
+"""Evaluation log of a watched training: the part of `Watch` that both libraries share."""
 
 from __future__ import annotations
 
@@ -28,27 +28,16 @@ class BoundMetrics(Protocol):
         """The metrics' names."""
 
     def means(self, scores: Any, /) -> NDArray[np.float64]:
-        """float64 (n_metrics,).
-
-        Args:
-            scores: (n_rows,), in the judgments' row order.
-        """
+        """Means of scores (n_rows,) in the judgments' row order, float64 (n_metrics,)."""
 
 
 OnRound = Callable[[Sequence[Measured]], None]
 
 
 class Watching(StoppingCallback):
-    """What is asked for, and of the training last watched what was measured. Knows no library.
+    """Base of both libraries' `Watch`: arguments, and the evaluation log of the training last watched.
 
-    Both libraries' `Watch` is one. A copy shares the sets; what is pickled takes them along.
-
-    Attributes:
-        history: every measurement of the last training, in order and full precision.
-
-    Raises:
-        UsageError: a set to stop on that is not watched or is missing among several, a number out of range, an
-            argument of another kind.
+    A copy shares the sets; what is pickled takes them along.
     """
 
     def __init__(
@@ -89,7 +78,7 @@ class Watching(StoppingCallback):
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing has been measured."""
+        """Empty the evaluation log."""
         self.history: list[Measured] = []
         self._bindings: Mapping[str, BoundMetrics] = {}
         self._stopper = None if self._rule is None else Stopper(self._rule)
@@ -112,7 +101,7 @@ class Watching(StoppingCallback):
             self._given = {name: self._unpacked(one) for name, one in self._given.items()}
 
     def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
-        """Watch these sets, and stop on one of those named."""
+        """Watch these sets, and stop on one of `to_stop_on`."""
         strangers = [name for name in self._judgments if name not in sets]
         if strangers:
             raise UsageError(
@@ -132,15 +121,7 @@ class Watching(StoppingCallback):
         judgments: Mapping[str, Judgments],
         on_round: OnRound | None,
     ) -> Self:
-        """The same from a `StoppingRule`; None watches every round and never stops.
-
-        Args:
-            metrics: evaluated in each round; the first one decides.
-            data: name to the library's data.
-            rule: patience, smallest gain, and how often to evaluate.
-            judgments: name to labels, queries and weights.
-            on_round: told of each evaluated round.
-        """
+        """The same from a `StoppingRule`, by the first metric; None watches every round and never stops."""
         watching = cls(*metrics, patience=None, judgments=judgments, on_round=on_round)
         if rule is not None:
             watching._rule, watching._every = rule, rule.every
@@ -163,18 +144,10 @@ class Watching(StoppingCallback):
         return None if self._stopper is None or not self._best_round else self._stopper.best_value
 
     def _check_kind(self, name: str, data: Any) -> None:
-        """Refuse what is not the library's data.
-
-        Raises:
-            UsageError: it is not.
-        """
+        """Refuse what is not the library's data."""
 
     def _packed(self, data: Any) -> Any:
-        """The library's data as something that can be pickled.
-
-        Raises:
-            UsageError: the library cannot give it back.
-        """
+        """The library's data as something that can be pickled."""
         raise NotImplementedError
 
     def _unpacked(self, packed: Any) -> Any:
@@ -216,23 +189,15 @@ class Watching(StoppingCallback):
         raise NotImplementedError
 
     def means(self, name: str, scores: NDArray[Any]) -> list[float]:
-        """The metrics' means on a set.
-
-        Args:
-            name: of the set.
-            scores: (n_rows,), in the judgments' row order.
-        """
+        """The metrics' means on a set, from scores (n_rows,) in the judgments' row order."""
         means: list[float] = self._bindings[name].means(scores).tolist()
         return means
 
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
-        """Take in a round's values; True when training should stop.
+        """Add a round's values to the evaluation log; True when training should stop.
 
-        Args:
-            attempt: 1-based count of boosting steps tried; patience counts these.
-            rounds: rounds the model consists of. LightGBM's may be fewer: a step that finds no split adds
-                nothing, and a count of steps would then cut the model at the wrong tree.
-            values: for each set, the metrics' means.
+        `attempt` counts boosting steps from 1, and patience counts these. `rounds` is how many the model consists of:
+        fewer where a step of LightGBM found no split, and a count of steps would cut the model at the wrong tree.
         """
         if rounds > self._rounds:
             measured = [
@@ -263,11 +228,7 @@ class Watching(StoppingCallback):
 
 
 def distinct_metrics(metrics: Iterable[Metric | str]) -> tuple[Metric, ...]:
-    """The metrics, by value or by name, each once.
-
-    Raises:
-        MetricError: none given, an unknown name, or one given twice.
-    """
+    """The metrics, by value or by name, each once."""
     parsed = tuple(parse_metric(metric) for metric in metrics)
     if not parsed:
         raise MetricError("no metrics given; expected at least one, such as NDCG(k=10)")

@@ -30,15 +30,10 @@ _BITS_30, _BITS_27, _BITS_31, _BITS_11 = np.uint64(30), np.uint64(27), np.uint64
 
 
 def draw_gammas(seed: int, round_: int, n_rows: int) -> NDArray[np.float64]:
-    """One number of [0, 1) for each row, which depends on the seed, the round and the row, and on nothing else.
+    """Random numbers of [0, 1), one per row, that depend on the seed, the round (from 0) and the row alone.
 
     A generator with a state would make them depend on what was drawn before: on threads, on how often training
     was interrupted, on the rounds that somebody else's data took.
-
-    Args:
-        seed: any integer.
-        round_: 0-based boosting round.
-        n_rows: of the training data; row i draws the same whatever follows it.
 
     Example:
         >>> draw_gammas(1, 0, 3).round(6).tolist()
@@ -70,31 +65,19 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 
 def xendcg_worth(labels: NDArray[np.floating]) -> NDArray[np.float64]:
-    """2**label, fractions of labels cut off as LightGBM does; float64 (n_rows,).
-
-    Args:
-        labels: (n_rows,), >= 0.
-    """
+    """2**label, float64 (n_rows,), fractions of labels (n_rows,) cut off as LightGBM does."""
     return np.exp2(np.trunc(labels.astype(np.float64)))
 
 
 @compiled
 def xendcg_gradients(
-    scores: NDArray[np.floating],
-    worth: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    gammas: NDArray[np.float64],
+    scores: NDArray[np.floating],  # (n_rows,), raw
+    worth: NDArray[np.float64],  # (n_rows,), from `xendcg_worth`
+    boundaries: NDArray[np.int64],  # (n_queries + 1,), first row of each query and the end of the last
+    weights: NDArray[np.float64],  # (n_queries,); both results are multiplied by the query's
+    gammas: NDArray[np.float64],  # (n_rows,), this round's draw
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Gradient and hessian of every row, float32 as both libraries keep them.
-
-    Args:
-        scores: (n_rows,), raw.
-        worth: (n_rows,), from `xendcg_worth`.
-        boundaries: (n_queries + 1,), first row of each query and the end of the last.
-        weights: (n_queries,); both results are multiplied by the query's.
-        gammas: (n_rows,), this round's draw.
-    """
+    """Gradient and hessian of every row, float32 as both libraries keep them."""
     gradient = np.zeros(scores.size, dtype=np.float32)
     hessian = np.zeros(scores.size, dtype=np.float32)
     widest = 0

@@ -1,4 +1,4 @@
-"""The harness's metrics in XGBoost's terms: judgments of a DMatrix, and means over all workers' queries."""
+"""Metrics for XGBoost: judgments of a DMatrix, and means over all workers' queries."""
 
 from __future__ import annotations
 
@@ -19,12 +19,7 @@ from ltr_harness.wording import count_of
 
 
 def judgments_of(matrix: Any) -> Judgments:
-    """Labels, queries and query weights of an `xgboost.DMatrix`.
-
-    Raises:
-        DataError: the matrix has no labels or no groups (XGBoost itself would take all rows for one query),
-            or its weights are not one per query.
-    """
+    """Labels, queries and query weights of an `xgboost.DMatrix`."""
     labels = matrix.get_label()
     boundaries = matrix.get_uint_info("group_ptr").astype(np.int64)
     if labels.size == 0:
@@ -44,11 +39,7 @@ def judgments_of(matrix: Any) -> Judgments:
 
 
 def packed_matrix(matrix: Any) -> dict[str, Any]:
-    """What `xgboost.DMatrix` makes the same matrix of, as values that can be pickled.
-
-    Raises:
-        UsageError: the matrix lies in external memory, which XGBoost does not give back.
-    """
+    """Arguments of `xgboost.DMatrix` that make the same matrix, which can be pickled."""
     try:
         features = matrix.get_data()
     except xgboost.core.XGBoostError:
@@ -70,7 +61,7 @@ def packed_matrix(matrix: Any) -> dict[str, Any]:
 
 
 class CustomMetric:
-    """What `custom_metric` returns; a copy has the metrics, and binds them to judgments anew."""
+    """What `custom_metric` returns; a copy has the metrics without their bindings."""
 
     def __init__(self, metrics: tuple[Metric, ...]) -> None:
         self._metrics = metrics
@@ -98,17 +89,9 @@ class CustomMetric:
 
 
 class AcrossWorkers:
-    """Metrics over the queries of all workers, each of which has a part of them.
+    """Metrics over the queries of all workers, each of which has a part of them, perhaps an empty one.
 
     XGBoost takes the mean of the workers' means, whatever their numbers of queries.
-
-    Args:
-        metrics: the same on all workers.
-        matrix: this worker's part, which may be empty.
-        judgments: of this part, where those of the matrix are not meant.
-
-    Raises:
-        MetricError: a metric takes a parameter from data: each worker would take another.
     """
 
     def __init__(self, metrics: Sequence[Metric], matrix: Any, judgments: Judgments | None = None) -> None:
@@ -125,11 +108,7 @@ class AcrossWorkers:
                 )
 
     def means(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-        """float64 (n_metrics,), the same on every worker.
-
-        Args:
-            scores: (n_rows,), of this worker's part.
-        """
+        """Means on all workers, float64 (n_metrics,), from the scores (n_rows,) of this worker's part."""
         totals = np.zeros((2, len(self.names)))
         if self._binding is not None:
             values = self._binding.per_query(scores)

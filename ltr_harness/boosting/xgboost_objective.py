@@ -65,12 +65,7 @@ def objective(
 
 
 class XGBoostObjective(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    """What `objective` returns; a copy prepares its gradients anew.
-
-    Args:
-        objective: what is optimised. What its metric takes from data is fixed by the first matrix.
-        threads: among which queries are divided; None for as many as there are cores.
-    """
+    """What `objective` returns; the first data set fixes what its metric takes from data."""
 
     def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Why a metric has this value: the arithmetic of one query, step by step, and what other tools would say."""
+"""Explanation of a metric's value: the arithmetic of one query step by step, and other tools' values."""

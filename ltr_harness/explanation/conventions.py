@@ -1,4 +1,4 @@
-"""Two definitions of one metric: the same question under another tool's conventions, and what differs, in words."""
+"""Conventions of a metric in other tools, and their differences in words."""
 
 from __future__ import annotations
 
@@ -44,9 +44,6 @@ _WHY: Mapping[tuple[str, Any], str] = {
 
 def as_measured_by(tool: str, metric: Metric) -> Metric:
     """The question `metric` asks, its cutoff and scale, answered with another tool's conventions.
-
-    Raises:
-        MetricError: the tool does not compute it.
 
     Example:
         >>> from ltr_harness.metrics import NDCG

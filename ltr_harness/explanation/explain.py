@@ -1,4 +1,4 @@
-"""One query's arithmetic, document by document, or many queries' mean, and why another tool's number differs."""
+"""Explanation of one query's value, document by document, or of a mean, and why another tool's value differs."""
 
 from __future__ import annotations
 
@@ -23,25 +23,15 @@ from ltr_harness.subtopics import Subtopics
 
 def explain(
     metric: Metric,
-    labels: ArrayLike,
-    scores: ArrayLike,
-    document_ids: ArrayLike | None = None,
+    labels: ArrayLike,  # (n_rows,) grades of the query's rows
+    scores: ArrayLike,  # (n_rows,), higher ranks first
+    document_ids: ArrayLike | None = None,  # (n_rows,); needed where ties are broken by them
     *,
-    judged: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    subtopics: ArrayLike | None = None,
+    judged: ArrayLike | None = None,  # bool (n_rows,), rows somebody judged; None where all are
+    retrieved: ArrayLike | None = None,  # bool (n_rows,), rows the ranking lists; None where all are
+    subtopics: ArrayLike | None = None,  # (n_rows, n_subtopics) grades by subtopic; None where there are none
 ) -> Explanation:
-    """What `metric` does with one query; see `Metric.explain`.
-
-    Args:
-        metric: any, also one of your own.
-        labels: (n_rows,) grades of the query's rows.
-        scores: (n_rows,), higher ranks first.
-        document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
-        judged: bool (n_rows,), rows somebody judged; None where all are.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
-        subtopics: (n_rows, n_subtopics) grades by subtopic; None where there are none.
-    """
+    """Explanation of a metric's value on one query; see `Metric.explain`."""
     size = as_column(labels, "labels").size
     if size == 0:
         raise DataError("labels is empty; expected the documents of one query")
@@ -54,14 +44,7 @@ def explain(
 def explain_query(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> Explanation:
-    """`explain` for judgments at hand.
-
-    Args:
-        metric: any, also one of your own.
-        judgments: of one query.
-        scores: (n_rows,), higher ranks first.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
-    """
+    """`explain` from one query's judgments, scores (n_rows,) and, where not all are listed, bool (n_rows,)."""
     size = judgments.groups.n_rows
     query = _Asked(judgments, as_column(scores, "scores"), retrieved)
     metric = metric.resolved(judgments)
@@ -100,13 +83,7 @@ def explain_query(
 def explain_mean(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> MeanExplanation:
-    """The mean over a whole set of queries, every tool's, and why they differ.
-
-    Args:
-        metric: any, also one of your own.
-        judgments: the queries.
-        scores: (n_rows,), higher ranks first.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    """Explanation of a mean over many queries, with every tool's, from scores (n_rows,) and listed rows (n_rows,).
 
     Example:
         >>> from ltr_harness.metrics import NDCG
@@ -130,7 +107,7 @@ def explain_mean(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """One query, or many: what is said of one's value is said of many's mean."""
+    """Queries to explain: the value of one, or the mean of many."""
 
     judgments: Judgments
     scores: NDArray[Any]

@@ -1,4 +1,4 @@
-"""Binned data, built once for the models and seeds that can share it.
+"""Cache of binned data, for the models and seeds that can share it.
 
 Binning costs as much as tens of boosting rounds. One entry is kept for each library, that of the last training,
 because an experiment trains all models and seeds of a fold one after the other; it goes when its data goes.
@@ -26,13 +26,9 @@ _last: dict[str, _Entry] = {}
 
 
 def shared(library: str, training: Training, key: Hashable, make: Callable[[], Made]) -> Made:
-    """What `make` makes of a training's splits; what it made last time, where neither splits nor key differ.
+    """The library's binned data from the cache, or from `make` where other splits or another key were last.
 
-    Args:
-        library: each has one entry.
-        training: its `train` and `valid` are compared by identity: datasets do not change.
-        key: everything else that the result depends on.
-        make: builds it.
+    Splits are compared by identity: datasets do not change. The key is whatever else the result depends on.
     """
     entry = _last.get(library)
     if (

@@ -93,11 +93,7 @@ class BoostedRanker(Ranker):
         return None if isinstance(self.objective, str) else self.objective.objective.resolved(train.judgments)
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
-        """The library's parameters as the record keeps them, with the metric that is optimised.
-
-        Args:
-            handed: to the library.
-        """
+        """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
         return (
             handed
             if isinstance(self.objective, str)
@@ -141,11 +137,7 @@ class BoostedRanker(Ranker):
     model_file: ClassVar[str]
 
     def prepared(self, train: RankingDataset) -> RankingDataset:
-        """The training data as the library gets it.
-
-        Raises:
-            RankerError: a categorical feature with values that are no codes.
-        """
+        """The training data as the library gets it."""
         if self.drop_blank:
             best = np.maximum.reduceat(train.labels, train.groups.boundaries[:-1])
             train = train.take(np.flatnonzero(best > 0))
@@ -159,11 +151,11 @@ class BoostedRanker(Ranker):
         return train
 
     def selection(self) -> tuple[Any, ...]:
-        """What `prepared` depends on besides the data."""
+        """Key of `prepared` besides the data."""
         return (self.drop_blank, self.features, self.exclude, self.categorical, self.position_bias)
 
     def selection_notes(self, train: RankingDataset) -> list[str]:
-        """What a reader must know of the rows and columns that were learned from."""
+        """Notes on the rows and columns that were learned from."""
         notes = []
         n_blank = Facts.of(train, stopping=False).n_blank
         if self.objective == "rank_xendcg" and n_blank:
@@ -204,11 +196,7 @@ class BoostedRanker(Ranker):
         return [int(column) for column in self._columns(train.feature_names, names)]
 
     def check_codes(self, train: RankingDataset) -> None:
-        """Refuse values of categorical features that are no codes.
-
-        Raises:
-            RankerError: naming each such feature.
-        """
+        """Refuse values of categorical features that are no codes."""
         problems = []
         for column in self.categorical_columns(train):
             values = train.features[:, column]
@@ -231,7 +219,7 @@ class BoostedRanker(Ranker):
         return np.array([place[str(name)] for name in wanted], dtype=np.int64)
 
     def optimised(self) -> Optimised | None:
-        """What the objective looks at; None where that is all of the list, in no unit of a metric."""
+        """Depth and gain of the objective; None where it looks at all of the list, in no unit of a metric."""
         if isinstance(self.objective, str):
             return None
         metric = self.objective.metric
@@ -245,11 +233,7 @@ class BoostedRanker(Ranker):
     # --- what can be wrong with them ---
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
-        """An objective that the library does not have, or that the training labels do not fit.
-
-        Args:
-            facts: of the training data, if it is known.
-        """
+        """An objective that the library does not have, or that the training labels do not fit."""
         if isinstance(self.objective, str):
             return objective_problems(self.objective, self.objectives)
         return self.objective.problems(facts)

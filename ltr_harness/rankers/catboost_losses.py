@@ -57,11 +57,7 @@ _LINEAR_OR_EXP = {"linear": "Base", "exp": "Exp"}
 
 
 def problems(objective: str, facts: Facts | None) -> list[Problem]:
-    """What CatBoost would refuse, ignore or not survive; other values it is asked for itself.
-
-    Args:
-        objective: as in the experiment file.
-        facts: of the training data, if it is known.
+    """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself.
 
     Example:
         >>> print(*problems("LambdaMart:metric=MRR;top=10", None))
@@ -115,12 +111,7 @@ def problems(objective: str, facts: Facts | None) -> list[Problem]:
 
 
 def step_problems(loss: str, given: Mapping[str, Any]) -> list[Problem]:
-    """What turns LambdaMart's steps round.
-
-    Args:
-        loss: its name, or that of all metrics.
-        given: the parameters under their canonical names.
-    """
+    """Parameters (by canonical names) that reverse LambdaMart's steps."""
     if loss not in LAMBDAMART:
         return []
     refused = []
@@ -162,12 +153,7 @@ def translated(config: MetricObjectiveConfig) -> str:
 
 
 def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> list[Problem]:
-    """Why CatBoost has no such objective; empty where it has.
-
-    Args:
-        config: the metric and how pairs are weighed.
-        facts: of the training data, if it is known.
-    """
+    """Reasons why CatBoost has no such objective; empty where it has."""
     why = _other_definition(config.metric, facts)
     if why:
         cure = "LightGBM or XGBoost optimise it; or one of CatBoost's own, such as YetiRank:mode=NDCG"

@@ -1,4 +1,4 @@
-"""What CatBoost trained: scores, importance, contributions, and its file."""
+"""CatBoost models: scores, importance, contributions, and their file."""
 
 from __future__ import annotations
 
@@ -114,11 +114,7 @@ class CatBoostModel(TreeModel):
 
 
 def read_booster(path: Path) -> Any:
-    """A stored model as CatBoost has it.
-
-    Raises:
-        DataError: CatBoost cannot read it.
-    """
+    """A stored model as CatBoost has it."""
     catboost = library()
     booster = catboost.CatBoost()
     try:
@@ -129,13 +125,7 @@ def read_booster(path: Path) -> Any:
 
 
 def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:
-    """The features as CatBoost takes them: where some are codes, those as integers, missing ones as -1.
-
-    Args:
-        features: (n_rows, n_features).
-        coded: columns that are codes.
-        names: of all columns.
-    """
+    """Features (n_rows, n_features) as CatBoost takes them: codes as integers, missing ones as -1."""
     if not coded:
         return features
     import pandas
@@ -159,11 +149,7 @@ def spoken(message: str) -> str:
 
 
 def library() -> Any:
-    """The package catboost.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """The package catboost."""
     try:
         import catboost
     except ImportError:

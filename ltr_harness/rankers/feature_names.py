@@ -1,4 +1,4 @@
-"""How features are called inside the libraries: as in the data, as far as their file formats allow."""
+"""Feature names inside the libraries: as in the data, as far as their file formats allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""McRank: the grades as classes, the expected grade as the score. What it needs, and what it cannot have."""
+"""McRank, grades as classes and the expected grade as the score: its limits."""
 
 from __future__ import annotations
 
@@ -11,24 +11,18 @@ from ltr_harness.rankers.training import Facts
 from ltr_harness.wording import count_of
 
 CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
-"""The objective by each library's name."""
+"""Each library's name of the objective."""
 
 _LARGEST = 31
 
 
 def n_classes(train: RankingDataset) -> int:
-    """One for each grade from 0 to the largest that is learned from."""
+    """Number of grades from 0 to the largest training label."""
     return int(train.labels.max()) + 1
 
 
 def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | None) -> list[Problem]:
-    """Fields that mean nothing to a model of classes, and training labels that are none.
-
-    Args:
-        objective: one of `CLASSES`.
-        asked: which fields of the definition are set.
-        facts: of the training data, if it is known.
-    """
+    """Fields that mean nothing to a model of classes, and training labels that are none."""
     why = {
         "monotone": "it would bind the trees of each grade, and not the expected grade",
         "init_model": "only a model of the same grades can be gone on from",
@@ -55,11 +49,7 @@ def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | Non
 
 
 def refuse_shares(is_of_classes: bool) -> None:
-    """Scores of classes cannot be divided among features.
-
-    Raises:
-        DataError: the model is one of classes.
-    """
+    """Refuse contributions of features to the scores of a model of classes."""
     if is_of_classes:
         raise DataError(
             "the score is an expected grade, not a sum over trees, and cannot be divided among features; "

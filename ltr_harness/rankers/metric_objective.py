@@ -21,7 +21,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers.training import Facts
 
 METRIC = "{metric: …}"
-"""How messages, presets and search spaces call an objective that is a metric, whichever."""
+"""Name of any objective that is a metric, in messages, presets and search spaces."""
 
 MetricValue = Annotated[
     Metric,
@@ -67,11 +67,7 @@ class MetricObjectiveConfig(BaseModel):
         return str(self.metric)
 
     def on_scale(self, max_grade: float | None) -> Self:
-        """The same, its metric having the scale's highest grade if it asks for one.
-
-        Args:
-            max_grade: of the experiment's scale.
-        """
+        """The same, with the scale's highest grade for a metric that takes it."""
         return self.model_copy(update={"metric": self.metric.on_scale(max_grade)})
 
     def problems(self, facts: Facts | None) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""What a reader of a boosted model's numbers must know about its training."""
+"""Notes on the training of a boosted model, for readers of its numbers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ CONSTANT = "the model is constant"
 NEARLY_CONSTANT = "the model is nearly constant"
 NEVER_REPEATS = "bagging_by_query with several threads"
 BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, NEVER_REPEATS)
-"""How notes begin that nobody may overlook: reports put them beside the numbers."""
+"""Beginnings of the notes that reports put beside the numbers."""
 
 
 def training_notes(
     n_splits: int, kept: int, trained: int, max_rounds: int, stopping: StoppingRule | None
 ) -> list[str]:
-    """Notes on models that learned little, or might have learned more.
-
-    Args:
-        n_splits: in all trees of the model.
-        kept: rounds the model consists of.
-        trained: rounds trained before the best was kept.
-        max_rounds: rounds allowed.
-        stopping: the rule, if any.
-    """
+    """Notes on models that learned little, or were cut to `kept` of the rounds trained and might have learned more."""
     if n_splits == 0:
         return [
             f"{CONSTANT}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "

@@ -1,4 +1,4 @@
-"""Does the objective look at what decides? How far down it looks, and what a grade is worth to it."""
+"""Cautions about an objective or a stopping metric that looks at other ranks or gains than the metric that decides."""
 
 from __future__ import annotations
 
@@ -18,28 +18,16 @@ from ltr_harness.wording import count_of
 
 @dataclass(frozen=True)
 class Optimised:
-    """What an objective looks at.
+    """Depth and gains of an objective."""
 
-    Attributes:
-        option: where its `depth` is set.
-        depth: pairs count that have a row within this many ranks; None where all do.
-        gain: of a grade, as metrics spell it; None where it has none.
-        k: the cutoff of the metric that is optimised; None without.
-    """
-
-    option: str
-    depth: int | None
-    gain: str | None = None
-    k: int | None = None
+    option: str  # where `depth` is set
+    depth: int | None  # pairs count that have a row within this many ranks; None: all
+    gain: str | None = None  # of a grade, in the spelling of metrics
+    k: int | None = None  # cutoff of the metric that is optimised
 
 
 def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
-    """What a reader should know before training for one thing and deciding by another.
-
-    Args:
-        optimised: of the model.
-        primary: the metric that decides.
-        max_grade: the largest training label.
+    """Cautions where training is for one thing and another decides.
 
     Example:
         >>> from ltr_harness.metrics import NDCG
@@ -69,12 +57,7 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
 
 
 def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[str]:
-    """What a reader should know before stopping on one depth of the list and deciding by another.
-
-    Args:
-        stopping: the metric that says when to stop.
-        primary: the metric that decides.
-        longest: rows of the largest validation query.
+    """Cautions where training stops on another depth than the metric that decides.
 
     Example:
         >>> from ltr_harness.metrics import NDCG
@@ -91,7 +74,7 @@ def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[s
 
 
 def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:
-    """Of grades 0, 1, … to the largest; None where there are none, or too many to be told."""
+    """Gains of grades 0, 1, … to the largest; None where there are none, or too many."""
     if not isinstance(gain, str) or not 1 <= max_grade <= 30 or max_grade != int(max_grade):
         return None
     grades = np.arange(max_grade + 1.0)

@@ -1,4 +1,4 @@
-"""What other libraries and papers call an objective."""
+"""Names of objectives in other libraries and papers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALIKE = (
 
 
 def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
-    """Says that a library has no such objective, and which one was probably meant.
+    """Unknown objective: the problem, with the one that was probably meant.
 
     Example:
         >>> print(*objective_problems("LambdaMART", ["rank:map", "rank:ndcg"]))

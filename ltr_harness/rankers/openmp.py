@@ -1,4 +1,4 @@
-"""The threads that a model is trained with are those that were asked for."""
+"""Number of OpenMP threads, held at what was asked for."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ def fixed_threads(library: Any) -> Iterator[None]:
     """OpenMP gives a library as many threads as it asks for, whatever ``OMP_DYNAMIC`` says.
 
     With fewer, sums are added in another order, which moves trees, and XGBoost reads beyond its own memory.
-
-    Args:
-        library: the loaded library, as ctypes has it.
-
-    Raises:
-        TrainingError: the variable is set and the library does not show its OpenMP.
     """
     try:
         before = library.omp_get_dynamic()

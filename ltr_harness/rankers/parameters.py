@@ -1,4 +1,4 @@
-"""Which library parameters an experiment may set: the checks that are the same for every library."""
+"""Checks of a library's parameters that are the same for every library."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ def name_problems(
     owned: Mapping[str, str],
     without_effect: Callable[[str, Any], str | None],
 ) -> list[Problem]:
-    """Parameters that are unknown, the harness's own, given twice, empty, or without effect here.
+    """Parameters that are unknown, set elsewhere, given twice, empty, or without effect.
 
-    Args:
-        params: as in the experiment file.
-        library: its name, for messages.
-        canonical: every name the library accepts, aliases included, to the name it stands for.
-        owned: canonical name to the right place to say such a thing.
-        without_effect: from canonical name and value to why it would be ignored, or None.
+    `canonical` maps every name that the library accepts to the one it stands for, `owned` a canonical name to the place
+    where it is set, and `without_effect` gives the reason why a value would be ignored, or None.
     """
     problems = []
     first: dict[str, str] = {}
@@ -60,7 +56,7 @@ def name_problems(
 
 
 def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
-    """`ask`, which is not asked the same twice: a library takes milliseconds, and every fold and training asks."""
+    """Cache of a library's answers: one takes milliseconds, and every fold and training asks the same."""
     answers: dict[bytes, Answer] = {}
 
     @wraps(ask)
@@ -81,13 +77,7 @@ def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
 def culprits(
     params: Mapping[str, Any], always: set[str], refusal: Callable[[Mapping[str, Any]], str | None]
 ) -> list[Problem]:
-    """Which parameters make a library refuse a definition, each with the library's message.
-
-    Args:
-        params: all of them.
-        always: names that change what the others mean; they accompany each of the others.
-        refusal: the library's message on a definition, or None when it accepts it.
-    """
+    """Rejected parameters, each with the library's message; those in `always` accompany each of the others."""
     message = refusal(params)
     if message is None:
         return []
@@ -106,7 +96,7 @@ def culprits(
 
 
 def as_number(value: Any, default: float) -> float:
-    """A parameter as a number; one that is none is found elsewhere."""
+    """A parameter as a number; the default for one that is none, which is refused elsewhere."""
     try:
         return float(default if value is None else value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Positions at which rows were shown: rows in their order, and the biases that a library learned from them."""
+"""Display positions: rows in their order, and the biases that a library learned from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters to start from, by library and objective: `preset: small` or `preset: web`.
+"""Presets of parameters by library and objective: `preset: small` or `preset: web`.
 
 `small` is for hundreds of training queries and tens of features (MQ2008, LightGBM's example), `web` for thousands
 of queries and more than a hundred (MSLR-WEB30K, Istella). They make the libraries' terms as equal as they can be:

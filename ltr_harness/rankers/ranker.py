@@ -1,4 +1,4 @@
-"""What a ranker is: a definition that can be checked, trained into a model, and the model that scores rows."""
+"""Base classes: a ranker, which can be checked and trained into a model, and the model, which scores rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is searched where nobody says what: `tune: {models: {lgb: built-in}}`, by library and objective.
+"""Built-in search spaces by library and objective: `tune: {models: {lgb: built-in}}`.
 
 A range for each parameter that decides how much is learned from how little: size of the trees, step, shares of rows
 and features, ridge. Sampling stays on, so that a seed still matters. Lower ends suit hundreds of queries, upper ends

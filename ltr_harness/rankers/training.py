@@ -1,4 +1,4 @@
-"""What a ranker is given: the data, the rule that stops it, and what it must know of them beforehand."""
+"""Inputs of a ranker's training: the data, the stopping rule, and facts for checks beforehand."""
 
 from __future__ import annotations
 
@@ -152,13 +152,7 @@ class Facts:
 
 
 def categorical_problems(place: str, names: Sequence[str], facts: Facts) -> list[Problem]:
-    """Features that a ranker takes for quantities, and that are codes of texts, without an order.
-
-    Args:
-        place: field of the ranker, for messages.
-        names: features that it would use so.
-        facts: of the training data.
-    """
+    """Categorical features (codes without an order) among those that a ranker takes for quantities."""
     return [
         Problem(place, f"feature {name!r} is categorical: its codes have no order", "a feature of numbers")
         for name in names

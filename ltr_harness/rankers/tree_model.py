@@ -1,4 +1,4 @@
-"""What a model of trees can tell besides scores: what they come from and what they cost."""
+"""Models of trees: contributions, importance and size, besides scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Importance = Literal["gain", "split"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeModel(FittedModel):
-    """A model of trees: besides scores, it tells what they come from and what they cost."""
+    """A model of trees, with contributions, importance and size besides scores."""
 
     @property
     @abstractmethod
@@ -29,20 +29,12 @@ class TreeModel(FittedModel):
 
     @abstractmethod
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        """SHAP values, float64 (n_rows, n_features + 1): what each feature adds to a row's score.
+        """SHAP values, float64 (n_rows, n_features + 1), from features (n_rows, n_features) in training's column order.
 
         The last column is the model's mean score; a row's values sum to its score. For why row a stands above
         row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
-
-        Args:
-            features: (n_rows, n_features), in training's column order.
         """
 
     @abstractmethod
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        """`score` of the model's first rounds alone, float64 (n_rows,).
-
-        Args:
-            features: (n_rows, n_features), in training's column order.
-            rounds: from the first on.
-        """
+        """Scores of the model's first rounds alone, float64 (n_rows,), from features (n_rows, n_features)."""

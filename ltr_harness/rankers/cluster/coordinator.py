@@ -1,4 +1,4 @@
-"""When does training across workers stop? One of them evaluates and tells the others.
+"""Early stopping of training across workers: one of them evaluates and tells the others.
 
 The first worker holds the complete validation data besides its part of the training data, evaluates on it after
 each round, and tells the others whether to go on. If each decided by itself, on the rows it has, they would stop at
@@ -35,38 +35,20 @@ _EXTENSION = "ltr-harness"
 
 @dataclass(frozen=True)
 class SharedStopping:
-    """What every worker's callback consults after a round, so that all go on or none does.
+    """Stopping that every worker's callback consults after a round, so that all go on or none does."""
 
-    Attributes:
-        topic: names this training among all.
-        first: the address of the worker that evaluates.
-        others: the addresses of those that are told.
-        stops: training may end before `max_rounds`.
-        every: only each n-th round is evaluated, and the last.
-        watches: there is something to evaluate.
-    """
-
-    topic: str
-    first: str
-    others: tuple[str, ...]
-    stops: bool
-    every: int
+    topic: str  # names this training among all
+    first: str  # address of the worker that evaluates
+    others: tuple[str, ...]  # addresses of the remaining ones
+    stops: bool  # training may end before `max_rounds`
+    every: int  # each n-th round is evaluated, and the last
     max_rounds: int
-    watches: bool
+    watches: bool  # there is something to evaluate
 
     def rounds_to_keep(
         self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]]
     ) -> int | None:
-        """The number of rounds to keep if training ends here, else None.
-
-        Args:
-            attempt: 1-based count of boosting steps.
-            rounds: that the model consists of.
-            score: (on the first worker) gives the validation documents' scores, (n_rows,).
-
-        Raises:
-            TrainingError: another worker failed, or the command that asked for this model is over.
-        """
+        """The rounds to keep if training ends here, else None; the first worker scores the validation rows."""
         import distributed
 
         last = attempt == self.max_rounds
@@ -99,7 +81,7 @@ class Session:
         self._changed = threading.Condition()
 
     def publish(self, attempt: int, keep: int) -> None:
-        """Take in what was decided about a round."""
+        """Receive the decision about a round."""
         with self._changed:
             self._decisions[attempt] = keep
             self._changed.notify_all()
@@ -116,14 +98,7 @@ class Session:
     def decide(
         self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
     ) -> int:
-        """The rounds to keep, 0 to go on.
-
-        Args:
-            attempt: 1-based count of boosting steps.
-            rounds: that the model consists of.
-            score: gives the validation documents' scores, (n_rows,).
-            last: no step follows.
-        """
+        """The rounds to keep, 0 to go on."""
         if ALL_ROUNDS in self._decisions:
             raise TrainingError("the command that asked for this model is over")
         assert self.coordinator is not None  # registered before training began
@@ -131,13 +106,7 @@ class Session:
 
 
 class Coordinator:
-    """The first worker's view of a training: the complete validation data, the metrics and the rule.
-
-    Attributes:
-        valid: the data.
-        matrix: the data in the library's form, if its callback has made one.
-        scores: of the first `scored` rounds, if its callback adds them up.
-    """
+    """The first worker's view of a training: the complete validation data, the metrics and the rule."""
 
     def __init__(
         self,
@@ -159,8 +128,8 @@ class Coordinator:
                 worker.log_event(stopping.topic, [measured[0].round, values])
 
         self.valid = valid
-        self.matrix: Any = None
-        self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)
+        self.matrix: Any = None  # the data in the library's form, if its callback has made one
+        self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)  # of the first `scored` rounds
         self.scored = 0
         self.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
         self.watching.begin()
@@ -170,14 +139,7 @@ class Coordinator:
     def decide(
         self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
     ) -> int:
-        """Evaluate a round: the number of rounds to keep if training ends with it, else 0.
-
-        Args:
-            attempt: 1-based count of boosting steps.
-            rounds: that the model consists of.
-            score: gives the validation documents' scores, (n_rows,).
-            last: no step follows.
-        """
+        """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         scores = self._scoring.submit(score, self).result()
         stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
         return (self.watching.best_round or 0) if stop or last else 0
@@ -186,14 +148,7 @@ class Coordinator:
 def register(
     stopping: SharedStopping, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None
 ) -> None:
-    """Make the worker that this runs on the one that evaluates.
-
-    Args:
-        stopping: names the training and its workers.
-        valid: the complete validation data.
-        metrics: evaluated each round; the first one decides.
-        rule: None where all rounds are trained.
-    """
+    """Make this worker the one that evaluates, by the first metric."""
     import distributed
 
     session = _session(distributed.get_worker(), stopping.topic)
@@ -201,14 +156,7 @@ def register(
 
 
 def publish(topic: str, attempt: int, keep: int, dask_worker: Any) -> None:
-    """Tell the worker that this runs on what was decided; round `ALL_ROUNDS` means from now on.
-
-    Args:
-        topic: names the training.
-        attempt: the boosting step that was decided about.
-        keep: rounds to keep, 0 to go on, or `ABORT`.
-        dask_worker: given by Dask.
-    """
+    """Give this worker a decision: rounds to keep, 0 to go on, or `ABORT`; `ALL_ROUNDS` means from now on."""
     _session(dask_worker, topic).publish(attempt, keep)
 
 

@@ -1,4 +1,4 @@
-"""One model trained across the workers of a Dask cluster: what LightGBM and XGBoost have in common.
+"""Training of one model across the workers of a Dask cluster, for LightGBM and XGBoost.
 
 The training queries are cut into one part for each worker; a query is never divided. `coordinator` says who stops
 training, and when.
@@ -49,26 +49,19 @@ class _WorkerLostError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The training data in the workers' memories, as the collections that both libraries take.
-
-    Attributes:
-        features, labels: Dask arrays with one chunk for each worker.
-        queries: each row's query, counted from 0; non-decreasing.
-        sizes: each query's rows.
-        weights: each row's query weight; None where queries have none.
-    """
+    """Training data in the workers' memories: Dask arrays with one chunk for each worker."""
 
     client: Any
     features: Any
     labels: Any
-    queries: Any
-    sizes: Any
-    weights: Any
+    queries: Any  # each row's query, counted from 0; non-decreasing
+    sizes: Any  # each query's rows
+    weights: Any  # each row's query weight; None where queries have none
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of it: the library's model with all its rounds, the learning curve, and the round to keep."""
+    """A trained model with all its rounds, the learning curve, and the round to keep."""
 
     model: Any
     history: Sequence[Measured]
@@ -77,9 +70,6 @@ class Trained:
 
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
     """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow.
-
-    Raises:
-        TrainingError: fewer queries than parts.
 
     Example:
         >>> cut(QueryGroups.from_sizes([5, 1, 1, 1, 8]), 2)
@@ -104,17 +94,7 @@ def train_across(
     prepared: Callable[[RankingDataset], RankingDataset],
     train: Callable[[Parts, SharedStopping], Any],
 ) -> Trained:
-    """Train one model on so many workers.
-
-    Args:
-        n_parts: workers; the model depends on it.
-        training: its `workers` are the cluster.
-        prepared: what a worker does to its rows first.
-        train: trains with one library, given the data and what its callback has to consult.
-
-    Raises:
-        TrainingError: no cluster, too few workers, or workers were lost twice.
-    """
+    """Train one model across workers, each of which prepares its own rows first."""
     workers = training.workers
     if workers is None:
         raise TrainingError(
@@ -203,13 +183,9 @@ def _attempt(
 def _supervised(
     client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], forward: Callable[[], None]
 ) -> Trained:
-    """Do the work while looking after the workers.
+    """Run `work` in a thread of its own, and restart all workers when one is lost (`_WorkerLostError`).
 
-    What one of them leaves behind may wait for it for ever: neither library notices every lost connection. So all
-    of them are started anew then, and `work`, which waits for them in its own thread, is told that it is over.
-
-    Raises:
-        _WorkerLostError: one of them died.
+    Neither library notices every lost connection, so the other workers, and `work`, might wait for ever.
     """
     import distributed
 

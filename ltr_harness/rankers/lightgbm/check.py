@@ -1,4 +1,4 @@
-"""What LightGBM would reject, ignore or misread, found before training: names, values, limits of the data."""
+"""Checks before training of what LightGBM would reject, ignore or misread: names, values, limits of the data."""
 
 from __future__ import annotations
 
@@ -45,14 +45,7 @@ _MONOTONE_METHODS = ("basic", "intermediate", "advanced")  # LightGBM takes any 
 def problems(
     objective: str, params: Mapping[str, Any], facts: Facts | None, besides: Mapping[str, Any]
 ) -> list[Problem]:
-    """Everything LightGBM would reject, ignore or misread.
-
-    Args:
-        objective: one of `OBJECTIVES`.
-        params: as in the experiment file.
-        facts: of the training data, if it is known.
-        besides: what other fields of the definition give the library, under its names.
-    """
+    """Everything LightGBM would reject, ignore or misread."""
     given = {**canonical(params), **besides}
     refused = name_problems(
         params, "LightGBM", canonical_names(), OWNED, lambda name, _: without_effect(name, objective, given)

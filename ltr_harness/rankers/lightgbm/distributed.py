@@ -30,13 +30,6 @@ def train(
     """The booster, cut at the best round where training was stopped.
 
     LightGBM's own early stopping and its `eval_set` are not used: both look at one worker's rows.
-
-    Args:
-        data: in the workers' memories.
-        stopping: consulted after each round.
-        handed: the library's parameters.
-        names: of the features.
-        categorical: places of categorical features.
     """
     from lightgbm.dask import DaskLGBMRanker
 

@@ -1,4 +1,4 @@
-"""LightGBM: objectives, what may be set in `params`, and what is set for you."""
+"""Parameters of LightGBM: objectives, those that `params` may set, and those that the harness sets."""
 
 from __future__ import annotations
 
@@ -153,14 +153,7 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-    """What LightGBM is handed: the objective's own parameters written out, yours, and the harness's.
-
-    Args:
-        objective: the library's name for it.
-        params: the user's.
-        seed: of the run.
-        threads: to train with.
-    """
+    """All parameters for LightGBM: the objective's own written out, yours, and the harness's."""
     return {
         "objective": "none" if objective == METRIC else objective,
         **_LOSSES[objective],
@@ -176,11 +169,7 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
 
 
 def gain_of(given: Mapping[str, Any]) -> str:
-    """The label gain as metrics spell theirs.
-
-    Args:
-        given: parameters under their canonical names.
-    """
+    """The label gain in the spelling of metrics, from parameters by canonical names."""
     gains = given.get("label_gain")
     if gains is None:
         return "exp"
@@ -239,7 +228,7 @@ _GROWING_ONLY = {
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The parameters that a binned Dataset depends on, in a form that can be compared."""
+    """Parameters that a binned Dataset depends on, in a form that can be compared."""
     return tuple(
         sorted((name, repr(value)) for name, value in canonical(handed).items() if name not in _GROWING_ONLY)
     )
@@ -262,13 +251,7 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None.
-
-    Args:
-        name: of the parameter.
-        objective: the library's name for it.
-        given: all parameters that are set.
-    """
+    """Why a parameter would be ignored beside the others, or None."""
     boosting = given.get("boosting", "gbdt")
     conditions: list[tuple[list[str], bool, str]] = [
         (_LAMBDARANK_ONLY, objective == "lambdarank", f"with the objective {objective}"),

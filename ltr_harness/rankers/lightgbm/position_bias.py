@@ -1,4 +1,4 @@
-"""Reading LightGBM's learned position biases, which it tells to nobody but its log."""
+"""Position biases that LightGBM learned, read from its log: it writes them nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What XGBoost would reject, ignore or misread, found before training: names, values, limits of the data."""
+"""Checks before training of what XGBoost would reject, ignore or misread: names, values, limits of the data."""
 
 from __future__ import annotations
 
@@ -37,15 +37,7 @@ def problems(
     facts: Facts | None,
     besides: Mapping[str, Any],
 ) -> list[Problem]:
-    """Everything XGBoost would reject, ignore or misread.
-
-    Args:
-        objective: one of `OBJECTIVES`.
-        params: as in the experiment file.
-        relevant: as in the experiment file.
-        facts: of the training data, if it is known.
-        besides: what other fields of the definition give the library, under its names.
-    """
+    """Everything XGBoost would reject, ignore or misread."""
     given = {**canonical(params), **besides}
     names = canonical_names()
     for name in params:

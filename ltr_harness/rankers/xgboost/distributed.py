@@ -21,15 +21,7 @@ def train(
     feature_weights: Sequence[float] | None,
     objective: Any = None,
 ) -> Any:
-    """The booster, with all rounds that were trained.
-
-    Args:
-        data: in the workers' memories.
-        stopping: consulted after each round.
-        handed: the library's parameters.
-        feature_weights: one per feature; None for equal ones.
-        objective: gives the gradients; None where XGBoost has them.
-    """
+    """The booster, with all rounds that were trained."""
     import dask.array
     from xgboost import dask as across
 

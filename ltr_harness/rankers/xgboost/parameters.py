@@ -1,4 +1,4 @@
-"""XGBoost: objectives, what may be set in `params`, and what is set for you."""
+"""Parameters of XGBoost: objectives, those that `params` may set, and those that the harness sets."""
 
 from __future__ import annotations
 
@@ -140,14 +140,7 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-    """The whole definition: the objective's own parameters written out, yours, and the harness's.
-
-    Args:
-        objective: the library's name for it.
-        params: the user's.
-        seed: of the run.
-        threads: to train with.
-    """
+    """All parameters for XGBoost: the objective's own written out, yours, and the harness's."""
     loss = dict(_LOSSES[objective])
     if params.get("lambdarank_pair_method") == "mean":
         loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
@@ -167,12 +160,12 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
 
 
 def for_library(handed: Mapping[str, Any]) -> dict[str, Any]:
-    """What XGBoost is handed of it: an objective it does not know becomes one whose predictions are raw scores."""
+    """Parameters with one of XGBoost's objectives: in place of ours, one whose predictions are raw scores."""
     return {**handed, "objective": SQUARED_ERROR} if handed["objective"] in _OURS else dict(handed)
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The parameters that a binned matrix depends on, in a form that can be compared."""
+    """Parameters that a binned matrix depends on, in a form that can be compared."""
     named = ("max_bin", "nthread", "tree_method", "device")
     return tuple((name, repr(handed.get(name))) for name in named)
 
@@ -190,13 +183,7 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
 
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None.
-
-    Args:
-        name: of the parameter.
-        objective: the library's name for it.
-        given: all parameters that are set.
-    """
+    """Why a parameter would be ignored beside the others, or None."""
     hist = given.get("tree_method", "hist") in ("hist", "auto")
     conditions: list[tuple[list[str], bool, str]] = [
         (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
