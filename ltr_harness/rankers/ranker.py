@@ -203,9 +203,9 @@ def model_file(folder: Path, name: str) -> Path:
     try:
         return stored_file(Path(folder), name)
     except OSError as problem:
-        path = Path(folder) / name
+        found = "no such file" if isinstance(problem, FileNotFoundError) else problem.strerror
         raise DataError(
-            f"{path}: {problem.strerror}; expected a model stored there by a finished run"
+            f"{Path(folder) / name}: {found}; expected a model stored there by a finished run"
         ) from None
 
 
