@@ -29,12 +29,7 @@ def stamp(path: Path) -> Stamp:
 
 
 class FileDigests:
-    """Digests by path.
-
-    Args:
-        folder: where they are remembered; None: nowhere.
-        verify: hash every file whatever is remembered.
-    """
+    """Digests by path."""
 
     def __init__(self, folder: Path | None, *, verify: bool = False) -> None:
         self._folder = folder

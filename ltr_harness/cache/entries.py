@@ -50,11 +50,6 @@ class Fingerprints:
 def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprints) -> None:
     """Store a dataset under a name that is not taken, in one step.
 
-    Args:
-        folder: that the entry will be.
-        dataset: what is stored.
-        fingerprints: of the dataset.
-
     Raises:
         OSError: the disk is full or read-only; nothing is left behind.
     """
@@ -91,12 +86,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
 
 
 def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, Fingerprints] | None:
-    """The stored dataset; None where there is none, or one that cannot be trusted.
-
-    Args:
-        folder: as given to `write_entry`.
-        verify: compare the fingerprints whatever the stamps say.
-    """
+    """The stored dataset; None where there is none, or one that cannot be trusted."""
     try:
         facts = read_page(folder / FACTS)
         if facts is None:

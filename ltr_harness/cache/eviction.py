@@ -49,11 +49,6 @@ def kept_entries(folder: Path) -> list[KeptEntry]:
 def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bool = False) -> None:
     """Remove entries; each disappears in one step, and who has it mapped keeps it.
 
-    Args:
-        folder: the cache.
-        entries: as `kept_entries` gives them.
-        everything: also digests of files, what was found out about data, and the charts' program.
-
     Raises:
         OSError: they cannot be removed.
     """

@@ -57,10 +57,6 @@ class CachedSet:
 class DataCache:
     """Datasets by content.
 
-    Args:
-        folder: where entries are kept; None: nowhere, every read reads. Default: `cache_folder`.
-        verify: believe no stamp: hash every file and every entry again.
-
     Without space or permission to write, data is read all the same and one warning says so.
     """
 
@@ -80,11 +76,6 @@ class DataCache:
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
         """What ``reader.read(files, root)`` gives.
-
-        Args:
-            reader: how the files are parsed.
-            files: paths below `root`, in the order in which their rows follow each other.
-            root: the folder the paths are relative to.
 
         Raises:
             DataError: as the reader says; or a file changes while it is read.
@@ -109,24 +100,13 @@ class DataCache:
     def derived(
         self, origin: CachedSet, recipe: Sequence[str | int | float], make: Callable[[], RankingDataset]
     ) -> CachedSet:
-        """A dataset made from another, such as the training part of a hold-out.
-
-        Args:
-            origin: what it is made from.
-            recipe: everything else that `make` depends on.
-            make: called if there is no such entry yet.
-        """
+        """A dataset made from another, such as the training part of a hold-out."""
         if self._folder is None or origin.key is None:
             return CachedSet(make())
         return self._kept(_key([origin.key, list(recipe), _code_digest()]), make)
 
     def remembered(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
-        """A small value that follows from content, such as what the lints say of it; kept as JSON.
-
-        Args:
-            made_of: everything that it depends on: fingerprints, and the digest of the code that makes it.
-            make: called if it is not kept yet.
-        """
+        """A small value that follows from content, such as what the lints say of it; kept as JSON."""
         if self._folder is None:
             return make()
         page = self._folder / "facts" / f"{_key(list(made_of))}.json"

@@ -23,10 +23,6 @@ from ltr_harness.wording import count_of
 def check(job: Job, accept: Collection[str] = ()) -> Job:
     """The job with the data lints' findings, which are not refused here.
 
-    Args:
-        job: as it was read.
-        accept: lints whose errors are meant.
-
     Raises:
         UsageError: every problem found.
     """

@@ -14,10 +14,6 @@ def sensible_workers(n_runs: int, n_values: int) -> int:
     On small data threads spend much of a round waiting for each other: on two cores one model per core trains about a
     fifth faster, and other work on the machine slows it less. On large data threads wait little, and each further
     process would need its own binned copy.
-
-    Args:
-        n_runs: how many the plan has, whether done or not: an identity must not depend on what is done.
-        n_values: rows times features of the largest training set.
     """
     return 1 if n_values > SMALL_DATA else max(1, min(available_cores(), n_runs // 2))
 

@@ -55,11 +55,6 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Ite
 
     A worker that dies costs the one run it was training. That run starts again elsewhere; if it takes a second
     worker with it, it is recorded as failed and the others go on.
-
-    Args:
-        tasks: in the plan's order.
-        pool: the workers.
-        progress: told of what happens.
     """
     queue = list(tasks)
     running: dict[str, tuple[Task, Future[Any]]] = {}

@@ -17,10 +17,6 @@ def time_left(tasks: Sequence[Task], job: Job) -> TimeLeft:
 
     A run resembles those of the same model and fold, then of the same model, of the same sweep, of the same ranker
     and objective; of several, their median counts. Threads and machine are taken to be the same.
-
-    Args:
-        tasks: of the plan, done ones included.
-        job: what they are of; runs of earlier configurations in its folder count too.
     """
     todo = [task for task in tasks if task.state != "done"]
     if not todo:

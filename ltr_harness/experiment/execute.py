@@ -62,14 +62,6 @@ def execute(
 ) -> Run:
     """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so.
 
-    Args:
-        task: what.
-        job: what it is part of.
-        fold: the data.
-        on_round: told of each evaluated round.
-        workers: of a cluster, for models trained across them.
-        failure: what became of it already: nothing is trained, and the run says so.
-
     Raises:
         TrainingError: `failure`, where there is a trained run that it must not replace.
     """

@@ -75,10 +75,6 @@ class Prepared:
 def prepare(job: Job, accept: Collection[str] = ()) -> Prepared:
     """Everything between reading and training: check models and metrics against the data, lint it, list the tasks.
 
-    Args:
-        job: from `read`.
-        accept: data lints whose errors are meant. What the others find stands in the job; `run_prepared` refuses.
-
     Raises:
         UsageError: every problem found.
     """
@@ -168,14 +164,7 @@ def _shown(progress: Progress | None) -> Iterator[Progress]:
 def run_prepared(
     prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
 ) -> ExperimentResult:
-    """The part of `run_experiment` that trains.
-
-    Args:
-        prepared: from `prepare`.
-        fail_fast: stop at the first model that fails.
-        progress: told of what happens.
-        apart: train in a process of its own even where one is enough.
-    """
+    """The part of `run_experiment` that trains."""
     progress = progress or Progress()
     job, plan = prepared.job, prepared.plan
     refuse_without_cluster(job.experiment, job.cluster)

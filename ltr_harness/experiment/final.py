@@ -34,11 +34,6 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     The median over the seeds, of two in the middle the smaller. The test queries stay unseen, so the model has a number
     of its own; it stands beside the other runs under the name ``…-final``.
 
-    Args:
-        experiment: that was run.
-        runs: its finished runs.
-        model: the name of one of its models.
-
     Raises:
         UsageError: no such model, none of its runs finished, it was tuned, or its data have several folds.
     """

@@ -22,11 +22,6 @@ Findings = Mapping[str, tuple[Finding, ...]]
 def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = ()) -> Findings:
     """Fold to its findings, the worst first.
 
-    Args:
-        reader: the experiment's data.
-        metrics: of the experiment; a gain that none of them has is not looked at.
-        accept: lints whose errors are meant.
-
     Raises:
         UsageError: there is no such lint.
     """

@@ -54,12 +54,7 @@ class Fold:
 
 
 class FoldReader:
-    """Reads folds on demand; files that several folds share, or that are asked for again, are read once.
-
-    Args:
-        data: what to read.
-        cache: where datasets are kept between runs and shared between processes; default: the user's.
-    """
+    """Reads folds on demand; files that several folds share, or that are asked for again, are read once."""
 
     def __init__(self, data: DataConfig, cache: DataCache | None = None) -> None:
         self._data = data

@@ -13,16 +13,7 @@ from ltr_harness.runs.identity import TrainingInputs, evaluation_identity, packa
 def identity_of(
     job: Job, model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, error: str = ""
 ) -> str:
-    """What decides every tree of a model.
-
-    Args:
-        job: whose model it is.
-        model: with what was chosen for it, if it is tuned.
-        fold: the data.
-        seed: None where it cannot matter.
-        valid: training sees the validation split.
-        error: why nothing was chosen: then nothing that could be trained has this identity.
-    """
+    """What decides every tree of a model."""
     ranker, stopping = model.ranker, job.stopping
     facts = ranker_definition(model)
     if error:
@@ -43,13 +34,7 @@ def identity_of(
 
 
 def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
-    """What decides every value of a trained model on the fold's test split.
-
-    Args:
-        job: its metrics count.
-        identity: of the training.
-        fold: the data.
-    """
+    """What decides every value of a trained model on the fold's test split."""
     test = fold.facts["test"].fingerprint
     if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
         test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
@@ -57,13 +42,7 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
 
 
 def study_identity_of(job: Job, model: str, fold: Fold) -> str:
-    """What decides every trial of a search; not its budget, because more of it goes on from the trials there are.
-
-    Args:
-        job: its `tune` section says how is searched.
-        model: the name of the tuned model.
-        fold: the data; its test split does not count.
-    """
+    """What decides every trial of a search; not its budget, because more of it goes on from the trials there are."""
     tune = job.experiment.tune
     assert tune is not None
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)

@@ -22,11 +22,6 @@ def with_files(config: Any, runs: str | Path) -> Any:
 
     So everything that reads an experiment again can: another process, `reproduce`, the report.
 
-    Args:
-        config: an experiment as a mapping, whose `data` may have a `RankingDataset` as `train`, `valid`, `test`, or
-            as the `files` that `folds` divides. Anything else is returned as it is.
-        runs: folder under which the experiment's folder of runs is kept.
-
     Raises:
         DataError: the sets do not have the same columns.
     """

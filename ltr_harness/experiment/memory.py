@@ -40,11 +40,7 @@ class MemoryEstimate:
 
 
 def memory_estimate(job: Job) -> MemoryEstimate:
-    """What training will take, from the sizes of the data and the libraries in use.
-
-    Args:
-        job: its models, data and workers.
-    """
+    """What training will take, from the sizes of the data and the libraries in use."""
     libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
     most = MemoryEstimate(0, 0, job.workers, _available())
     for fold in job.folds:

@@ -46,12 +46,6 @@ def run_on_cluster(
 ) -> Iterator[tuple[Task, Run]]:
     """Each run on one worker of the cluster, with all its threads; a task's result does not depend on which.
 
-    Args:
-        tasks: in the plan's order.
-        job: what they are part of.
-        cluster: the workers and their threads.
-        progress: told of what happens.
-
     Raises:
         UsageError: a worker has other versions of what grows the trees, or lacks a file.
         TrainingError: the cluster has lost all its workers.
@@ -244,13 +238,7 @@ def _state(worker: Any) -> WorkerState:
 def inspect_worker(
     packages: Sequence[str], inputs: Sequence[tuple[str, int]], needed: Mapping[str, str]
 ) -> tuple[dict[str, str], bool, list[str]]:
-    """A worker's versions, whether it sees the data files, and what is wrong with the other files there.
-
-    Args:
-        packages: whose versions are asked for.
-        inputs: data files and their sizes.
-        needed: other files and their digests.
-    """
+    """A worker's versions, whether it sees the data files, and what is wrong with the other files there."""
     sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
     wrong = [
         f"sees another {path} than there is here" if Path(path).exists() else f"does not see {path}"
@@ -267,14 +255,7 @@ def cancel(topic: str, dask_worker: Any) -> None:
 def train_on_worker(
     sent: ClusterJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
 ) -> dict[str, bytes]:
-    """One run on a worker: name to content of the files in its folder.
-
-    Args:
-        sent: what all tasks have in common.
-        task: which run.
-        facts: what this side knows of the fold's data.
-        fold: the data, where the worker does not see the files.
-    """
+    """One run on a worker: name to content of the files in its folder."""
     worker = load_distributed().get_worker()
     state = _state(worker)
 
@@ -295,16 +276,7 @@ def train_on_worker(
 def load_part(
     sent: ClusterJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
-    """Some queries of a split; of their features, nothing is read before they are used.
-
-    Args:
-        sent: what all tasks have in common.
-        fold: its name.
-        facts: what this side knows of the fold's data.
-        split: its name.
-        first: the first query.
-        end: the query after the last.
-    """
+    """Some queries of a split; of their features, nothing is read before they are used."""
     job = _state(load_distributed().get_worker()).job_of(sent)
     return _fold_of(job, fold, facts).splits[split].take(np.arange(first, end))
 

@@ -19,12 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def list_tasks(job: Job, *, tuned: bool = False) -> Plan:
-    """What has to be done; listed again after the searches, whose models are not known before.
-
-    Args:
-        job: checked.
-        tuned: the searches have just been made: `force` does not mean them any more.
-    """
+    """What has to be done; listed again after the searches, whose models are not known before."""
     experiment, folds = job.experiment, job.folds
     tune = experiment.tune
     studies = tuple(

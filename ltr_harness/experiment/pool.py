@@ -103,14 +103,7 @@ def new_pool(
     start: Callable[..., None] | None = None,
     settings: tuple[Any, ...] = (),
 ) -> ProcessPoolExecutor:
-    """A pool whose processes end when this one does, however it ends.
-
-    Args:
-        workers: how many.
-        context: what starts them.
-        start: called first in each, with `settings`.
-        settings: what `start` is called with.
-    """
+    """A pool whose processes end when this one does, however it ends."""
     arguments = (os.environ.get(_SAFE_PATH), start, settings)
     with shared_memory():
         return ProcessPoolExecutor(workers, context, _initialize, arguments)
@@ -152,13 +145,7 @@ def _exit_with_parent() -> None:
 
 
 def worker_context(*modules: str, load_here: bool = False) -> BaseContext:
-    """What makes processes and queues. Asked for early, workers load on another core while this process reads data.
-
-    Args:
-        modules: that workers need besides what all need, where they are copies of a process that is yet to start.
-        load_here: load what all need in this process, if it can still be copied, and make workers copies of it: where
-            it needs the same, a second of work is done once instead of twice.
-    """
+    """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
     _start_resource_tracker()
     if sys.platform != "linux":
         return Isolated()

@@ -28,13 +28,7 @@ class Progress:
         """A task begins."""
 
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
-        """A boosting round has been evaluated.
-
-        Args:
-            task: whose round it is.
-            number: of the round, from 1.
-            values: metric to its mean on validation data.
-        """
+        """A boosting round has been evaluated."""
 
     def lost(self, task: Task) -> None:
         """The worker that trained it has died; the task starts again."""

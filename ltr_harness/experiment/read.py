@@ -32,16 +32,6 @@ def read(
 ) -> Job:
     """Read an experiment and its data.
 
-    Args:
-        config: an experiment file, or the same as a mapping.
-        overrides: ``"a.b=value"`` texts, applied last.
-        runs: folder under which the experiment's folder of runs is kept.
-        force: plan to train everything again.
-        verify: hash all data again, whatever the cache remembers of the files.
-        workers: processes; each gets its share of the cores, which some settings depend on. None: as many as
-            finish first.
-        cluster: train there instead, with the threads that its workers have.
-
     Raises:
         UsageError: the configuration or the data are wrong.
     """

@@ -23,10 +23,6 @@ def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:
 def data_of(run: Run, data_root: Path | None) -> DataConfig:
     """How the run's data is read, by its record; by the configuration beside it if the record is too old to say.
 
-    Args:
-        run: only its record is looked at, and the configuration beside its folder for where the data was.
-        data_root: where the data is now.
-
     Raises:
         UsageError: nobody says where the data is, this version does not understand the record, or the reader is from
             a file and the run is not trusted.

@@ -80,13 +80,6 @@ def reproduce(
 ) -> Reproduction:
     """Train a stored run again from its record, and compare.
 
-    Args:
-        path: the run's folder; its record says everything but where the data is, which the experiment's
-            configuration beside it does.
-        threads: train with another number of threads than the run was made with.
-        data_root: where the data is now, if it has moved or the run's folder stands alone.
-        trust: execute the code that the record names: a ranker, reader or metric from a file.
-
     Raises:
         UsageError: the run failed, its data is gone, its ranker cannot be made any more, or it needs code from a
             file and is not trusted.

@@ -35,9 +35,7 @@ def history_table(fitted: FittedModel) -> pa.Table:
 def scores_table(test: RankingDataset, scores: NDArray[np.float64]) -> pa.Table:
     """Every test row with its label and score.
 
-    Args:
-        test: the split.
-        scores: (n_rows,).
+    Shapes: `scores` (n_rows,).
     """
     import pyarrow as pa
 

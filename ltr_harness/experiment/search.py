@@ -55,13 +55,7 @@ class AskedTrial:
 
     @contextmanager
     def pruning(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[ShouldPrune]:
-        """What the trial is asked after a step, in whatever process it runs.
-
-        Args:
-            study: the model and fold.
-            tune: the search's settings.
-            stopping: the trials' stopping rule.
-        """
+        """What the trial is asked after a step, in whatever process it runs."""
         if tune.pruner == "none":
             yield lambda step, value: False
             return
@@ -230,12 +224,6 @@ def opened(
     study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, anew: bool = False
 ) -> Iterator[Search]:
     """A search, with the trials it has; another process that wants it too is refused until this one has ended.
-
-    Args:
-        study: the model and fold.
-        tune: the search's settings.
-        stopping: the trials' stopping rule.
-        anew: forget the trials there are.
 
     Raises:
         MissingExtraError: Optuna is not installed.

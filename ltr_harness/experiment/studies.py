@@ -59,14 +59,7 @@ class Study:
 
 
 def study_of(job: Job, model: str, fold: Fold, *, anew: bool = False) -> Study:
-    """The search for a model's options on a fold, with what is known of it already.
-
-    Args:
-        job: `model` is tuned in it.
-        model: its name.
-        fold: the data; only training and validation splits belong to the identity.
-        anew: take no notice of what is known.
-    """
+    """The search for a model's options on a fold, with what is known of it already."""
     tune = job.experiment.tune
     assert tune is not None
     identity, metric = study_identity_of(job, model, fold), job.decisive
@@ -88,13 +81,7 @@ def study_of(job: Job, model: str, fold: Fold, *, anew: bool = False) -> Study:
 
 
 def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
-    """The best of the trials that the budget pays for.
-
-    Args:
-        record: the trials.
-        tune: the search's settings, its budgets among them.
-        folder: of the search.
-    """
+    """The best of the trials that the budget pays for."""
     trials = record.within(tune.trials, tune.minutes)
     best = record.best(trials)
     counts = {

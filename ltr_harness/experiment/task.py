@@ -107,12 +107,6 @@ class Plan:
 
 
 def config_of(experiment: Experiment, model: str, choice: Choice | None) -> ModelConfig:
-    """A model as it is trained: with what was chosen for it, if it is tuned.
-
-    Args:
-        experiment: the resolved configuration.
-        model: its name.
-        choice: of a finished search.
-    """
+    """A model as it is trained: with what was chosen for it, if it is tuned."""
     config = experiment.models[model]
     return config if choice is None else model_at(config, choice.point)

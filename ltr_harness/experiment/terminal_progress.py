@@ -25,14 +25,7 @@ from ltr_harness.wording import count_of, named
 
 
 class LiveRun:
-    """What one training looks like right now, on one line.
-
-    Args:
-        head: which run it is.
-        rule: when it will stop; None where it trains to a fixed end.
-        metric: the metric to show, by its canonical name.
-        now: seconds on some clock when it began.
-    """
+    """What one training looks like right now, on one line."""
 
     def __init__(self, head: str, rule: StoppingRule | None, metric: str, now: float) -> None:
         self._head = head
@@ -46,11 +39,6 @@ class LiveRun:
 
     def round(self, number: int, values: Mapping[str, float], now: float) -> None:
         """A round has been evaluated.
-
-        Args:
-            number: of the round, from 1.
-            values: metric to its mean.
-            now: seconds of a clock that never goes back.
 
         Example:
             >>> from ltr_harness.metrics import NDCG
@@ -86,12 +74,7 @@ def where_somebody_looks() -> TerminalProgress | None:
 
 
 class TerminalProgress(Progress):
-    """Says what is planned, what runs and how each run ended.
-
-    Args:
-        quiet: say nothing but the table.
-        table: print the comparison at the end.
-    """
+    """Says what is planned, what runs and how each run ended."""
 
     def __init__(self, quiet: bool, table: bool = True) -> None:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -55,12 +55,6 @@ class PruningCallback:
 
     It follows the very rule that stops training, so what is compared between trials at a step is the value of the
     model that each would keep. What decides is the first value of every round: no name is looked for.
-
-    Args:
-        metric: what decides.
-        rule: what stops training; None where a fixed number of rounds is trained and the last one counts.
-        rounds: at most this many are trained.
-        should_prune: is asked.
     """
 
     def __init__(
@@ -91,15 +85,7 @@ class PruningCallback:
 def run_trial(
     job: Job, model: str, point: Mapping[str, Any], fold: Fold, should_prune: ShouldPrune
 ) -> TrialOutcome:
-    """Train and judge one point; nothing here sees the fold's test split.
-
-    Args:
-        job: its `tune` section says how a trial is judged.
-        model: the model that is tuned.
-        point: option to value.
-        fold: the data.
-        should_prune: told of steps: rounds, or inner folds.
-    """
+    """Train and judge one point; nothing here sees the fold's test split."""
     started = time.perf_counter()
 
     def over(status: Literal["complete", "pruned", "failed"], **more: Any) -> TrialOutcome:

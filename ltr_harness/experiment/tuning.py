@@ -29,11 +29,6 @@ def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
     A search tries one point after the other unless `tune.parallel` says otherwise, so what it finds does not depend on
     the number of workers: those work on different searches.
 
-    Args:
-        job: of the experiment; with a cluster too, trials are made in this process.
-        studies: those with budget left.
-        progress: told of every trial.
-
     Raises:
         MissingExtraError: Optuna is not installed.
         TrainingError: a worker died.

@@ -31,13 +31,7 @@ Messages: TypeAlias = "multiprocessing.Queue[Rounds]"
 
 
 def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
-    """One after the other, in this process.
-
-    Args:
-        tasks: in the plan's order.
-        job: what they are part of.
-        progress: told of what happens.
-    """
+    """One after the other, in this process."""
     for task in tasks:
         progress.started(task)
         yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
@@ -46,14 +40,7 @@ def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tu
 def run_in_workers(
     tasks: Sequence[Task], job: Job, workers: int, progress: Progress
 ) -> Iterator[tuple[Task, Run]]:
-    """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it.
-
-    Args:
-        tasks: in the plan's order.
-        job: what they are part of.
-        workers: processes.
-        progress: told of what happens.
-    """
+    """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it."""
     pool = ProcessWorkerPool(job, workers)
     try:
         pool.wait_for_start()

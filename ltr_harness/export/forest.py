@@ -59,10 +59,6 @@ class Tree:
     def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
         """A tree from whatever form nests its nodes, in the order in which they are come by, left before right.
 
-        Args:
-            root: of the form.
-            node_of: what stands at a place of it: a split, or a leaf's value.
-
         Example:
             >>> def node_of(place):
             ...     return Split(0, place[0], True, *place[1:]) if isinstance(place, list) else place
@@ -156,9 +152,6 @@ class Forest:
         Of ``x <= t`` the last value that goes left is the greatest float32 not above t, of ``x < t`` the greatest
         below it. That value is the threshold of ``<=``, and the one after it that of ``<``. The nearest float32 may lie
         beyond the neighbour that the threshold was to tell from the one below it.
-
-        Args:
-            comparison: of the new forest; the same unless given.
         """
         written = comparison or self.comparison
 
@@ -186,8 +179,7 @@ class Forest:
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`.
 
-        Args:
-            features: (n_rows, n_features), NaN for missing.
+        Shapes: `features` (n_rows, n_features).
         """
         rows = np.asarray(features, dtype=np.float64)
         if self.float32:

@@ -22,10 +22,6 @@ _ONE_SCORE = "a ranking objective or squared error, whose score is a sum over tr
 def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
     """A fitted model's trees.
 
-    Args:
-        model: of LightGBM, XGBoost or CatBoost.
-        feature_names: of its columns.
-
     Raises:
         DataError: it has no trees, or is more than a sum of trees: of classes, with linear models in the leaves, or
             with CatBoost's statistics of categories.
@@ -49,13 +45,7 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
 
 
 def refused(found: str, expected: str = "", cure: str = "") -> DataError:
-    """The error of a model that a form has no place for.
-
-    Args:
-        found: what the model has.
-        expected: what the form has a place for.
-        cure: how to train one without it.
-    """
+    """The error of a model that a form has no place for."""
     return DataError(Problem("export model", found, expected, cure))
 
 

@@ -65,12 +65,6 @@ def export(
 ) -> Exported:
     """Log stored runs to MLflow, each once however often this is called.
 
-    Args:
-        folder: a run folder, or an experiment's folder: then its runs stand below one that carries the report.
-        uri: the tracking store; by default what MLflow itself would take (``MLFLOW_TRACKING_URI``).
-        experiment: what it is called in MLflow; by default as here.
-        models: log each run's model, too, as a pyfunc.
-
     Raises:
         DataError: there are no runs.
         MissingExtraError: MLflow is not installed.

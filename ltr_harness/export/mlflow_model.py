@@ -48,11 +48,6 @@ def why_none(record: Record) -> str:
 def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
     """Log a run's model to the MLflow run that stands for it.
 
-    Args:
-        client: of the store that MLflow is set to.
-        run: one that `why_none` has nothing against.
-        run_id: of the MLflow run.
-
     Returns:
         The model's URI.
 
@@ -97,10 +92,6 @@ def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
 
 def write_model(run: Run, folder: Path) -> None:
     """The library's own file, and what its columns are.
-
-    Args:
-        run: one that `why_none` has nothing against.
-        folder: an empty one.
 
     Raises:
         DataError: the stored model is not the one that the record describes.

@@ -42,10 +42,6 @@ class StoredModel:
     def predict(self, rows: pd.DataFrame, params: dict[str, Any] | None = None) -> NDArray[np.float64]:
         """Scores, higher ranks first.
 
-        Args:
-            rows: a column for each feature, missing values NaN; categories as they were in training.
-            params: none are known.
-
         Returns:
             float64 (n_rows,).
         """

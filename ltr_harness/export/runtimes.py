@@ -18,13 +18,7 @@ RUNTIMES = ("onnx", "treelite")
 def in_runtimes(
     model: FittedModel, feature_names: Sequence[str], folder: Path
 ) -> tuple[dict[str, Scores], list[str]]:
-    """What scores in each runtime that is installed; and why a model cannot be taken there.
-
-    Args:
-        model: of trees.
-        feature_names: of its columns.
-        folder: where the forms' files are written; read before this returns.
-    """
+    """What scores in each runtime that is installed; and why a model cannot be taken there."""
     found: dict[str, Scores] = {}
     try:
         forest = forest_of(model, feature_names)

@@ -106,14 +106,6 @@ def export_model(
 ) -> Verification:
     """Write a model in some form, read the file back, and put it in place once it is known what it is worth.
 
-    Args:
-        model: of trees.
-        split: labelled rows with the model's columns, which it was not trained on.
-        metric: whose loss counts.
-        form: to write.
-        path: of the file.
-        max_loss: what the metric may lose; if it loses more, no file is put in place and one from before stays.
-
     Raises:
         DataError: the form has no place for something that the model needs, or the engine would not read the file.
         GateError: the metric loses more than `max_loss`.
@@ -145,14 +137,7 @@ def export_model(
 
 
 def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:
-    """What a file's scores are worth beside the model's.
-
-    Args:
-        model: that was written.
-        there: what the engine computes from the file.
-        split: labelled rows with the model's columns.
-        metric: to evaluate both ways.
-    """
+    """What a file's scores are worth beside the model's."""
     binding = bind([metric], split.judgments)
     scores, without, missing = (
         np.empty((2, split.n_rows)),

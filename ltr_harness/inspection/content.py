@@ -41,8 +41,7 @@ class Content:
     def of(cls, features: NDArray[np.float32]) -> Content:
         """Digests of every row and of every feature.
 
-        Args:
-            features: float32 (n_rows, n_features).
+        Shapes: `features` (n_rows, n_features).
         """
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
@@ -113,8 +112,7 @@ class Content:
     def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows another query of the matrix has as well; blank ones left out.
 
-        Args:
-            query: int64 (n_rows,), of each row, ascending.
+        Shapes: `query` (n_rows,).
 
         Example:
             >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))

@@ -19,9 +19,7 @@ MOST = 0.9
 def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
 
-    Args:
-        values: float64 (n_rows,), none missing; ties count half.
-        relevant: bool (n_rows,).
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
 
     Example:
         >>> auc(np.array([3.0, 1.0, 1.0, 0.0]), np.array([True, True, False, False]))  # 3.5 of 4 pairs
@@ -38,9 +36,7 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
 def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
     """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
 
-    Args:
-        values: float64 (n_rows,), NaN where missing.
-        relevant: bool (n_rows,).
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
 
     Example:
         >>> relevant = np.arange(100) < 20
@@ -56,9 +52,7 @@ def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> 
 def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
     """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
 
-    Args:
-        values: float64 (n_rows,), NaN where missing.
-        boundaries: int64 (n_queries + 1,), the first row of each query, and the number of rows.
+    Shapes: `values` (n_rows,), `boundaries` (n_queries + 1,).
 
     Example:
         >>> ids = np.array([907.0, 15, 301, 15, 512, 907, 301, 512, 15])
@@ -88,10 +82,7 @@ def n_only_relevant(
 
     With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k.
 
-    Args:
-        values: float64 (n_rows,), NaN where missing.
-        relevant: bool (n_rows,).
-        log_share: float64 (n_rows,), the logarithm of the share of relevant rows in the row's query.
+    Shapes: `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
 
     Example:
         >>> relevant = np.arange(100) % 4 == 0

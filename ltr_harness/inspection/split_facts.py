@@ -173,10 +173,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
 def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
     """Queries of at least two different rows of which half or more have been seen; and how many could be.
 
-    Args:
-        content: of the rows; blank ones do not count.
-        seen: bool (n_rows,).
-        groups: the queries.
+    Shapes: `seen` (n_rows,).
     """
     starts, there = groups.boundaries[:-1], ~content.blank
     lowest = np.minimum.reduceat(np.where(there, content.rows, ~np.uint64(0)), starts)

@@ -48,12 +48,6 @@ def is_there(download: Download, folder: Path) -> bool:
 def fetch(download: Download, folder: Path, progress: Progress | None = None, pause_s: float = 1.0) -> Path:
     """Fetch a file into a folder, unless it is there already; it appears under its name only when it is right.
 
-    Args:
-        download: what to fetch.
-        folder: made if missing.
-        progress: told how it goes.
-        pause_s: wait so long before the second attempt, twice as long before the third, …
-
     Raises:
         FetchError: the server says no, breaks off again and again, or sends something else, also when all of it was
             fetched once more from the beginning.

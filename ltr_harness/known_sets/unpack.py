@@ -33,12 +33,6 @@ Member = tuple[str, IO[bytes]]
 def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "") -> list[Path]:
     """Take the wanted files out of a zip or tar archive, wherever in it they are.
 
-    Args:
-        archive: .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz.
-        folder: where they go.
-        wanted: their names there, such as ``Fold1/train.txt``; a member matches if its path ends with it.
-        inside: folder of the archive in which they stand, where others hold files of the same names.
-
     Raises:
         DataError: no archive, a damaged one, a file that is in it twice, or one that never ends.
         OSError: the folder cannot be written.

@@ -46,8 +46,7 @@ class LogRows:
     def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values in the batch's canonical order of rows.
 
-        Args:
-            values: (n_rows,), in the table's order.
+        Shapes: `values` (n_rows,).
         """
         return values if self.order is None else values[self.order]
 
@@ -57,13 +56,7 @@ class LogRows:
 
 
 def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
-    """A batch's rows, query by query; None where their queries cannot be told.
-
-    Args:
-        table: an Arrow table.
-        columns: which of them is what.
-        contract: gathers what the checks find.
-    """
+    """A batch's rows, query by query; None where their queries cannot be told."""
     query = category_of(table[columns.query_id], columns.query_id)
     if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):
         return None
@@ -97,14 +90,7 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
 
 
 def per_query(rows: LogRows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
-    """A column's value for each query, its first row's; a query in which rows differ is counted.
-
-    Args:
-        rows: of a batch.
-        name: of the column.
-        contract: gathers what the checks find.
-        check: what counts them.
-    """
+    """A column's value for each query, its first row's; a query in which rows differ is counted."""
     of_rows = rows.category(name)
     first = of_rows.codes[rows.boundaries[:-1]]
     varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])

@@ -13,12 +13,7 @@ from ltr_harness.errors import DataError, Problem
 
 
 def codes_of(category: pd.Categorical, missing: int = -1) -> NDArray[np.int64]:
-    """(n,) a code for each value, in the order of the categories.
-
-    Args:
-        category: of queries, or of rows.
-        missing: the code of a missing value.
-    """
+    """(n,) a code for each value, in the order of the categories."""
     codes = category.codes.astype(np.int64)
     codes[codes < 0] = missing
     return codes

@@ -187,10 +187,7 @@ class Contract:
     def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
         """Count what is bad; True if nothing is.
 
-        Args:
-            name: of the check.
-            bad: bool (n,), one for each row, query or event.
-            show: an example in words, from its index.
+        Shapes: `bad` (n,).
         """
         count = int(np.count_nonzero(bad))
         if count:
@@ -199,13 +196,7 @@ class Contract:
         return count == 0
 
     def count(self, name: str, n: int, examples: tuple[str, ...] = ()) -> None:
-        """Count what was found elsewhere.
-
-        Args:
-            name: of the check.
-            n: how many.
-            examples: in words.
-        """
+        """Count what was found elsewhere."""
         if n:
             self._counts[name] = self._counts.get(name, 0) + n
             self._keep(name, list(examples))
@@ -290,13 +281,7 @@ def _first_three(texts: Iterable[str]) -> list[str]:
 def alerting(
     production: tuple[LogFinding, ...], baseline: tuple[LogFinding, ...], margin: float = 0.01
 ) -> list[LogFinding]:
-    """Warnings that are more frequent in production than in the baseline by more than the margin.
-
-    Args:
-        production: its findings.
-        baseline: its findings.
-        margin: difference of shares.
-    """
+    """Warnings that are more frequent in production than in the baseline by more than the margin."""
     before = {finding.check: finding.share for finding in baseline}
     return [
         finding

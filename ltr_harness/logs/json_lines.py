@@ -23,9 +23,6 @@ def json_lines(files: Sequence[Path]) -> Any:
     lines such as ``{"index": {"_index": …}}`` as its bulk API takes them. Lists of objects are left out. What is a
     number in one document and text in another is text.
 
-    Args:
-        files: in order; gzip where they end in .gz.
-
     Raises:
         DataError: lines that are no JSON object, with their places; a damaged file; no document.
     """

@@ -50,12 +50,6 @@ class Log:
         A log that fits into the memory is one batch. A larger one must hold each query's rows together;
         `read_log` notices where it does not.
 
-        Args:
-            columns: to read.
-            query: column whose runs of equal values are never cut; None cuts anywhere, from the start.
-            in_memory: rows up to which a log is one batch.
-            rows: of a batch beyond that.
-
         Raises:
             DataError: missing columns, a damaged file.
         """
@@ -152,11 +146,6 @@ class Log:
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory.
 
-    Args:
-        source: file or folder (partitioned as ``day=2026-01-01/`` too), `pyarrow.Table`, `pandas.DataFrame`.
-        name: for messages; the path unless given.
-        text_columns: of a CSV file, not to be taken for numbers, such as ids.
-
     Raises:
         DataError: no such file, or one of no known format.
     """
@@ -186,12 +175,6 @@ def open_files(
     files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
 ) -> Log:
     """A log from files of one kind, one after the other.
-
-    Args:
-        files: in the order of their rows.
-        name: for messages; the path unless given.
-        text_columns: as `open_log` takes them.
-        path: of the file, or of the folder that they are all in; the first file unless given.
 
     Raises:
         DataError: one of no known format, or formats are mixed.

@@ -13,8 +13,7 @@ _LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of tim
 def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which numbers are ranks, NaN being none.
 
-    Args:
-        values: float64 (n,).
+    Shapes: `values` (n,).
 
     Example:
         >>> import numpy as np

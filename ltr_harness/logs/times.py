@@ -23,11 +23,6 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
     Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies
     beyond the nanoseconds of int64 is the largest of them.
 
-    Args:
-        column: an Arrow column.
-        name: of the column, for messages.
-        timezone: of times without a zone.
-
     Raises:
         DataError: text that is no time, or has a zone in some rows only; another type of column, such as numbers,
             of which nobody says what they count.

@@ -52,12 +52,6 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     `action_name` and `timestamp`. Responses to one query id, such as pages, follow each other in time, and an object
     counts where it was shown first.
 
-    Args:
-        path: a file or folder with the documents of both indexes.
-        settings: as configured.
-        names: of the events that count.
-        timezone: of times without a zone.
-
     Raises:
         DataError: nothing was shown; none of the events happened; files that cannot be read.
     """
@@ -91,11 +85,6 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
 
 def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
     """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count.
-
-    Args:
-        path: a file or folder with documents of events, and maybe of queries.
-        names: of the events that count.
-        timezone: of times without a zone.
 
     Raises:
         DataError: none of the events happened, or one is called nearly like another one that did; files that cannot

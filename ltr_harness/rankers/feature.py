@@ -83,7 +83,7 @@ class FeatureModel(FittedModel):
 
     def __post_init__(self) -> None:
         if self.column >= self.n_features:
-            raise ValueError(f"column {self.column} of {self.n_features} features")
+            raise ValueError(f"column {self.column} of {count_of(self.n_features, 'feature')}")
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         values = as_matrix(features, self.n_features)[:, self.column].astype(np.float64)

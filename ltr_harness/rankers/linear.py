@@ -102,7 +102,7 @@ class LinearModel(FittedModel):
         if not len(self.columns) == len(self.weights) == len(self.centre):
             raise ValueError("columns, weights and centre are not of one length")
         if max(self.columns, default=-1) >= self.n_features:
-            raise ValueError(f"column {max(self.columns)} of {self.n_features} features")
+            raise ValueError(f"column {max(self.columns)} of {count_of(self.n_features, 'feature')}")
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         values = as_matrix(features, self.n_features)[:, list(self.columns)].astype(np.float64)

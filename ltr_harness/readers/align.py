@@ -20,10 +20,6 @@ def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> d
     is refused: the model could not use them, and which file is wrong is not ours to guess. Tables name every
     column, so there a missing column is refused too; another order of the columns is fine.
 
-    Args:
-        datasets: split name to dataset.
-        reference: the split whose columns decide.
-
     Raises:
         DataError: every split and feature that does not fit.
 

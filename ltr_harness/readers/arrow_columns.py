@@ -30,11 +30,6 @@ def refuse_repeated(path: Path, names: Sequence[str]) -> None:
 def refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
     """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks.
 
-    Args:
-        path: what messages call the table.
-        table: an Arrow table.
-        texts: columns that are read as text.
-
     Raises:
         DataError: naming each such column.
     """
@@ -71,11 +66,6 @@ def is_numeric(kind: Any) -> bool:
 
 def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
     """Raise if columns that should hold numbers are of another type.
-
-    Args:
-        path: what messages call the table.
-        schema: an Arrow schema.
-        numbers: columns that are read as numbers.
 
     Raises:
         DataError: every such column.

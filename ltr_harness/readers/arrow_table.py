@@ -19,13 +19,7 @@ from ltr_harness.readers.cost import Bound
 
 
 class ArrowColumns:
-    """An Arrow table, opened as the table readers want it.
-
-    Args:
-        table: in memory, or mapped.
-        path: what messages call it.
-        size: bytes of the file it comes from; default: its own.
-    """
+    """An Arrow table, opened as the table readers want it."""
 
     streams = False
 

@@ -42,10 +42,7 @@ def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
 def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
     """Codes of the texts `before` as codes of the texts `after`; NaN where the text is not among them.
 
-    Args:
-        codes: float32 (n_rows,), NaN where missing.
-        before: text of each code.
-        after: text of each code afterwards.
+    Shapes: `codes` (n_rows,).
 
     Example:
         >>> recoded(np.array([0, 1, np.nan, 2], np.float32), ("a", "b", "c"), ("c", "a")).tolist()
@@ -61,8 +58,7 @@ def joined_codes(
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Codes of several files, each with texts of its own, as one column with the texts of all.
 
-    Args:
-        parts: of each file its codes, float32 (n_rows,), and their texts.
+    Shapes: `parts` (n_rows,).
     """
     texts = tuple(sorted({text for _, own in parts for text in own}))
     return np.concatenate([recoded(codes, own, texts) for codes, own in parts]), texts
@@ -78,12 +74,7 @@ def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
 
 
 def with_categories(dataset: RankingDataset, categories: Categories) -> RankingDataset:
-    """The dataset with the codes of these texts; texts that are not among them are missing, and a note counts them.
-
-    Args:
-        dataset: its categorical features are those of `categories`, as `check_alignment` has made sure.
-        categories: name of a feature to its texts, as in training.
-    """
+    """The dataset with the codes of these texts; texts that are not among them are missing, and a note counts them."""
     if dataset.categories == categories:
         return dataset
     features, notes = np.array(dataset.features), list(dataset.notes)

@@ -166,11 +166,6 @@ def features_line(names: Sequence[str]) -> str:
 def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
     """The column of a table that has a role; None where no name says so.
 
-    Args:
-        role: a key of `ROLES`.
-        columns: of the table.
-        said: the column's name where somebody said it: it goes before all others.
-
     Example:
         >>> column_for("query", ["Search-ID", "score"]), column_for("query", ["impression", "score"])
         ('Search-ID', None)

@@ -36,11 +36,6 @@ class Bound:
     def of_file(cls, size: int, room: tuple[float, str] | None = None, *, meant: bool = False) -> Self:
         """The bound of what is made of a file.
 
-        Args:
-            size: bytes of the file, or files.
-            room: bytes that there are for it, and where; default: the memory.
-            meant: that it is large was said in so many words, so that only the machine bounds it.
-
         Raises:
             UsageError: `VARIABLE` is no size.
         """
@@ -57,12 +52,6 @@ class Bound:
 
     def refuse(self, place: str, found: str, needed: float, cure: str = "", *, more: bool = False) -> None:
         """Raise if so many bytes are too many.
-
-        Args:
-            place, cure: of the message.
-            found: its beginning, which the size follows.
-            needed: bytes.
-            more: they are not all.
 
         Raises:
             DataError: with the option that allows it.

@@ -27,11 +27,6 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 class Delimited:
     """One file, opened: its columns are known, its rows are not read yet.
 
-    Args:
-        path: text, plain or compressed.
-        separator: one character.
-        header: the first row names the columns; otherwise they are called ``"0"``, ``"1"``, …
-
     Raises:
         DataError: the file is no text, is empty, or names a column twice.
     """

@@ -39,10 +39,6 @@ _LEVEL = re.compile(r"L[0-9]+")
 def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
     """What a file holds.
 
-    Args:
-        path: the file.
-        role: what it is.
-
     Raises:
         DataError: it cannot be read, or its content is not right; every place that is wrong.
     """

@@ -30,11 +30,6 @@ _NOT_TEXT = {
 def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[Path]:
     """The paths behind file names.
 
-    Args:
-        files: names, relative to `root`, absolute, or from ``~`` on.
-        root: the folder of the data.
-        folders: a folder may stand for the files in it.
-
     Raises:
         DataError: no file is given, one is given twice, or some do not exist; says what is there instead.
     """
@@ -90,8 +85,7 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
 def release(data: NDArray[np.uint8]) -> None:
     """Let go of the memory that a part of a mapped file takes; touched again, it comes back from the file.
 
-    Args:
-        data: uint8 (n_bytes,), part of a mapped file.
+    Shapes: `data` (n_bytes,).
     """
     base: object = data
     while isinstance(base, np.ndarray | memoryview):

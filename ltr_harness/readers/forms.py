@@ -18,10 +18,6 @@ from ltr_harness.wording import count_of
 def qrels_of(value: Any, source: str = "qrels") -> Qrels:
     """Judgments in any form.
 
-    Args:
-        value: a path, or an object: see `object_forms.ACCEPTED`.
-        source: what messages call an object.
-
     Raises:
         DataError: the form is known and the content is not right; every place that is wrong.
         UsageError: no form is known that looks like this.
@@ -36,10 +32,6 @@ def qrels_of(value: Any, source: str = "qrels") -> Qrels:
 
 def run_of(value: Any, source: str = "run") -> TrecRun:
     """A ranking in any form; see `qrels_of`.
-
-    Args:
-        value: a path, or an object.
-        source: what messages call an object.
 
     Example:
         >>> run_of([("q1", "d1", 0.5), ("q1", "d2", 2.5)]).form
@@ -56,12 +48,7 @@ def _recognised(value: Any, source: str, role: Role) -> Listing | Qrels | TrecRu
 
 
 def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
-    """What judgments and rankings were taken for, one line each.
-
-    Args:
-        qrels: the judgments.
-        runs: the rankings by their names.
-    """
+    """What judgments and rankings were taken for, one line each."""
     return [
         f"{qrels.path}: {described(qrels)}",
         *(f"{name}: {described(run)}" for name, run in runs.items()),
@@ -76,9 +63,6 @@ def described(table: Qrels | TrecRun) -> str:
 
 def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
     """What each returns, or the problems of all.
-
-    Args:
-        reads: of files, say.
 
     Raises:
         DataError: with every problem of each.

@@ -149,12 +149,6 @@ def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
 def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
     """The rows of a table, its columns told by their names.
 
-    Args:
-        table: opened.
-        role: what the rows are.
-        form: what the table is, in words; its columns are added.
-        name: the run's own name.
-
     Raises:
         DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
     """
@@ -201,11 +195,6 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
 def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:
     """The rows of anything in memory.
 
-    Args:
-        rows: query, document, value of each.
-        source: what messages call it.
-        form: what it is, in words.
-
     Raises:
         DataError: ids that are neither text nor integers.
     """
@@ -215,12 +204,6 @@ def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Lis
 
 def of_mapping(mapping: Any, source: str, form: str, name: str = "") -> Listing:
     """The rows of ``{query: {document: value}}``.
-
-    Args:
-        mapping: as described.
-        source: what messages call it.
-        form: what it is, in words.
-        name: the run's own name.
 
     Raises:
         DataError: ids that are neither text nor integers.

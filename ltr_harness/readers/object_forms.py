@@ -19,11 +19,6 @@ ACCEPTED = (
 def listing_of(value: Any, source: str, role: Role) -> Listing:
     """The rows of an object.
 
-    Args:
-        value: see `ACCEPTED`; no path.
-        source: what messages call it.
-        role: what it is.
-
     Raises:
         DataError: the form is known and the content is not right.
         UsageError: no form is known that looks like this.

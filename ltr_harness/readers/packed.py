@@ -22,11 +22,6 @@ _IN_MEMORY = 64 << 20
 def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
     """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows.
 
-    Args:
-        path: the file.
-        kind: how it is compressed, as messages call it.
-        blocks: its content, as `Compression` has it.
-
     Raises:
         DataError: the file is damaged, is empty, or becomes larger than it may.
         OSError: it cannot be read.

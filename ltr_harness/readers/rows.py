@@ -65,12 +65,6 @@ class Rows:
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
     """The dataset that rows make.
 
-    Args:
-        rows: rows in file order.
-        source: how messages call this split.
-        regroup: bring scattered queries together, keeping the order of a query's rows and the order in which
-            queries first appear, and leave a note; otherwise they are an error.
-
     Raises:
         DataError: scattered queries, or an attribute that differs within a query.
     """
@@ -117,8 +111,7 @@ def repeated(names: Iterable[str]) -> list[str]:
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
     """Query ids as int64 where every one is a plain integer that fits, else as the text they are.
 
-    Args:
-        texts: (n,).
+    Shapes: `texts` (n,).
 
     Example:
         >>> query_ids(np.array(["10", "-2"])), query_ids(np.array(["10", "007"]))
@@ -135,9 +128,7 @@ def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
 def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Starts and ids of the runs of equal query ids in rows; no run spans two files.
 
-    Args:
-        ids: (n_rows,), each row's query.
-        file_starts: the first row of each file.
+    Shapes: `ids` (n_rows,).
     """
     new = np.ones(len(ids), dtype=bool)
     new[1:] = ids[1:] != ids[:-1]
@@ -149,14 +140,7 @@ def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np
 def limited(
     problems: Sequence[Problem], total: int | None = None, noun: str = "such row", where: str = ""
 ) -> list[Problem]:
-    """The problems, with a last line that counts those beyond the ones listed.
-
-    Args:
-        problems: the first ones, or all.
-        total: how many there are; default: as many as `problems` stand for.
-        noun: what one of them is called.
-        where: what follows the noun, such as `` in column 'price'``.
-    """
+    """The problems, with a last line that counts those beyond the ones listed."""
     listed = list(problems[:SHOWN])
     if total is None:
         total = sum(problem.count for problem in problems)

@@ -55,11 +55,6 @@ class NamedBy:
 def naming_columns(table: OpenedTable, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
     """What the table's columns say about its rows.
 
-    Args:
-        table: of scores.
-        judgments: the data.
-        said: role to its column in the data's files.
-
     Raises:
         DataError: columns that could name rows, and it is not clear which row they name.
     """
@@ -152,12 +147,7 @@ def same_queries(
 ) -> None:
     """Refuse rows that are not in the data's order, as far as their queries say.
 
-    Args:
-        table: the scores.
-        columns: its columns.
-        named_by: which of them name a row.
-        judgments: of the data.
-        order: int64 (n_rows,), the data's row of each row of the table.
+    Shapes: `order` (n_rows,).
     """
     if named_by.query is None:
         return
@@ -182,13 +172,6 @@ def rows_named(
     table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, other_queries: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The data's row that each row of the table names, every one exactly once; and the table's rows used.
-
-    Args:
-        table: the scores.
-        columns: its columns.
-        named_by: which of them name a row.
-        judgments: of the data.
-        other_queries: rows of queries that the data does not have are passed over; otherwise an error.
 
     Raises:
         DataError: rows of the data without a score or with two, rows that the data does not have.

@@ -52,16 +52,7 @@ def read_scores(
 ) -> NDArray[np.float64]:
     """One score for every row of the judgments.
 
-    Args:
-        path: text with one number per line, ``.npy``, or a table: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``; text
-            may be compressed. A table has a column ``score``, or ``rank`` (``position``, ``pos``), 1 being the best.
-        judgments: the rows that the scores belong to.
-        file_order: int64 (n_rows,), as `RankingDataset.file_order`: the rows in the order of the data's files, which
-            is that of scores without names; None where the judgments are in that order.
-        columns: as `RankingDataset.columns`: what the data's files call the query and the document, which a table of
-            scores may call the same.
-        other_queries: rows of queries that the judgments do not have are passed over; otherwise an error.
-        notes: gets a line where ranks stand for scores.
+    Shapes: `file_order` (n_rows,).
 
     Returns:
         float64 (n_rows,) in the judgments' row order.

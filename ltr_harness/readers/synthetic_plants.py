@@ -55,14 +55,7 @@ class SyntheticRows:
 
 
 def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.int64]:
-    """The market of each query, 0 to n_markets - 1; each is half as large as the one before.
-
-    Args:
-        n_queries: of the split.
-        n_markets: how many.
-        seed: of the data.
-        code: of the split.
-    """
+    """The market of each query, 0 to n_markets - 1; each is half as large as the one before."""
     share = Draws(seed, _MARKETS + code).uniform(n_queries)
     market_of = np.zeros(n_queries, dtype=np.int64)
     for i in range(1, n_markets):
@@ -75,11 +68,7 @@ def leaking_feature(
 ) -> NDArray[np.float32]:
     """The label itself at strength 1, noise at strength 0.
 
-    Args:
-        labels: float64 (n_rows,).
-        strength: in [0, 1].
-        seed: of the data.
-        code: of the split.
+    Shapes: `labels` (n_rows,).
     """
     noise = Draws(seed, _LEAK + code).normal(len(labels))
     return (strength * labels + (1 - strength) * noise).astype(np.float32)
@@ -95,13 +84,7 @@ def clicked(
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1.
 
-    Args:
-        labels: float64 (n_rows,).
-        shown_by: float32 (n_rows,), the feature.
-        sizes: int64 (n_queries,), rows of each query.
-        clicks: how users look and click.
-        seed: of the data.
-        code: of the split.
+    Shapes: `labels` (n_rows,), `shown_by` (n_rows,), `sizes` (n_queries,).
     """
     draws = Draws(seed, _CLICKS + code)
     n = len(labels)
@@ -119,15 +102,7 @@ def clicked(
 def with_copies(
     parts: SyntheticRows, other: SyntheticRows, share: float, seed: int, code: int
 ) -> SyntheticRows:
-    """A share of the queries replaced by queries of another split, under the ids they had.
-
-    Args:
-        parts: the split.
-        other: the split that is copied from.
-        share: of the queries, in [0, 1].
-        seed: of the data.
-        code: of the split.
-    """
+    """A share of the queries replaced by queries of another split, under the ids they had."""
     chosen = Draws(seed, _COPIES + code).uniform(len(parts.sizes)) < share
     rows = []
     n_own = len(parts.labels)

@@ -268,14 +268,7 @@ def _of_words(problem: Problem, label: str | None) -> Problem:
 
 
 def one_log(tables: Sequence[OpenedTable], numbers: Sequence[str], texts: Sequence[str], name: str) -> Log:
-    """Some columns of all tables, one after the other; in batches where the files can be read so.
-
-    Args:
-        tables: opened.
-        numbers: columns of numbers.
-        texts: columns of text, lists and times.
-        name: for messages.
-    """
+    """Some columns of all tables, one after the other; in batches where the files can be read so."""
     from pyarrow import concat_tables
 
     kinds = {

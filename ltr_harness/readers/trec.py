@@ -99,11 +99,6 @@ def read_qrels(
 ) -> Qrels:
     """Judgments from a file.
 
-    Args:
-        path: plain or compressed text.
-        fields: what stands in a line.
-        form: what such files are called.
-
     Raises:
         DataError: with file and line, every line of other fields, every grade that is not an integer, and every
             document that is judged twice for a query, or for a subtopic of one.
@@ -129,13 +124,7 @@ def read_qrels(
 
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
-    """Judgments by subtopic as one judgment for each document of a query, its highest grade, and the grades beside it.
-
-    Args:
-        each: a line for each document and subtopic, none of which comes twice.
-        subtopics: each line's.
-        where: they stand, for a note.
-    """
+    """Judgments by subtopic as one judgment for each document, its highest grade, and the grades beside it."""
     judged = by_document(each.queries, each.documents, each.grades, subtopics)
     notes = each.notes
     if judged.n_several:
@@ -231,11 +220,7 @@ def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
 
 
 def by_query(queries: Names) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows query by query, in their order; empty where they stand so; and where each query begins.
-
-    Args:
-        queries: of the rows.
-    """
+    """Rows query by query, in their order; empty where they stand so; and where each query begins."""
     if queries.of_block.size == queries.values.size:
         return np.empty(0, dtype=np.int64), queries.starts
     codes = queries.codes
@@ -290,7 +275,6 @@ def _contrary_queries(queries: Names, scores: NDArray[np.float64], ranks: NDArra
 def some_of(names: Sequence[str] | NDArray[np.str_]) -> str:
     """The first names, for messages.
 
-    Args:
-        names: (n,) of queries, documents or runs.
+    Shapes: `names` (n,).
     """
     return ", ".join(map(str, names[:3])) + (", …" if len(names) > 3 else "")

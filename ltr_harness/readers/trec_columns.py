@@ -37,9 +37,7 @@ class Names:
     def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Names:
         """Names of rows.
 
-        Args:
-            values: (n_distinct,).
-            codes: int64 (n_rows,), which of them each row has.
+        Shapes: `values` (n_distinct,), `codes` (n_rows,).
         """
         starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
         return cls(values, codes[starts], np.append(starts, codes.size))
@@ -52,8 +50,7 @@ class Names:
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
         """The names of the given rows.
 
-        Args:
-            rows: int64 (n,).
+        Shapes: `rows` (n,).
         """
         return self.values[self.codes[rows]]
 
@@ -77,11 +74,6 @@ def decoded(names: Sequence[bytes]) -> list[str]:
 
 def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
     """Names as an array, where they do not take more memory than they may.
-
-    Args:
-        values: the different ones.
-        source, column: what messages call them.
-        bound: of the memory.
 
     Raises:
         DataError: one long name would make all as wide.
@@ -121,8 +113,7 @@ class Texts:
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
         """The names of the given rows.
 
-        Args:
-            rows: int64 (n,).
+        Shapes: `rows` (n,).
         """
         if self.longest is None:
             return self._names.of(rows)
@@ -173,11 +164,7 @@ class Coded:
         self._table = np.full(1 << 11, -1, dtype=np.int64)
 
     def add(self, tokens: Tokens) -> None:
-        """Take in the names of rows that have not that of the row above.
-
-        Args:
-            tokens: in the order of the rows.
-        """
+        """Take in the names of rows that have not that of the row above."""
         data, rows, starts, ends = tokens
         self._make_room(int((ends - starts).sum()), starts.size)
         names = (self._store, self._ends, self._table)
@@ -214,11 +201,7 @@ class Numbers:
         self.strict = True
 
     def add(self, tokens: Tokens) -> None:
-        """Take in those that are not plain.
-
-        Args:
-            tokens: of any rows.
-        """
+        """Take in those that are not plain."""
         data, rows, starts, ends = tokens
         texts = _gathered(data, starts, ends)
         values = _as_numbers(texts)

@@ -47,11 +47,7 @@ def _equal(
 def rehash(store: NDArray[np.uint8], ends: NDArray[np.int64], n: int, table: NDArray[np.int64]) -> None:
     """Fill an empty table with the names of a store.
 
-    Args:
-        store: uint8 (n_bytes,), one name after the other, with room behind them.
-        ends: int64 (most_names,), where each of the `n` names ends.
-        n: names.
-        table: int64 (n_places,), a power of two; filled; -1 is a free place.
+    Shapes: `store` (n_bytes,), `ends` (most_names,), `table` (n_places,).
     """
     table[:] = -1
     mask = table.size - 1
@@ -75,13 +71,7 @@ def encode(
 ) -> int:
     """Each token's name as a number, in the order of their first appearance; returns how many names there are.
 
-    Args:
-        data: uint8 (n_bytes,).
-        starts, ends: int64 (n_rows,), of the tokens.
-        names: store (n_bytes,), ends (most_names,) and table (n_places,) as `rehash` has them, with room for as many
-            more as there are tokens.
-        n_names: there so far.
-        codes: int64 (n_rows,), filled.
+    Shapes: `data` (n_bytes,), `starts, ends` (n_rows,), `names` (n_bytes,), `codes` (n_rows,).
     """
     store, store_ends, table = names
     mask = table.size - 1
@@ -114,11 +104,7 @@ def has_twice(
 ) -> bool:
     """Whether a document stands twice in one query, as far as hashes tell: no is certain.
 
-    Args:
-        order: int64 (n_rows,), rows query by query; empty where they stand so.
-        boundaries: int64 (n_queries + 1,), of the queries in it.
-        packed: uint8 (n_bytes,), the rows' documents, as `parse` has them.
-        offsets: (n_rows + 1,), of them.
+    Shapes: `order` (n_rows,), `boundaries` (n_queries + 1,), `packed` (n_bytes,), `offsets` (n_rows + 1,).
     """
     table = np.empty(16, dtype=np.int64)
     for query in range(boundaries.size - 1):
@@ -155,22 +141,9 @@ def arrange(
 ) -> int:
     """Rows query by query: what is listed, in its order, then what is judged and not listed.
 
-    Args:
-        listed: (n_queries + 1,), where the blocks of each query begin in the next; (n_blocks,) blocks of rows by query;
-            (n_all_blocks + 1,), where each begins; (n_listed,), scores.
-        counts: bool (n_listed,), whether a listed document counts; empty where all do.
-        listed_names: documents: packed (n_bytes,), offsets (n_names + 1,) and (n_listed,) which name; the last is empty
-            where each has its own.
-        judged: (n_queries + 1,), where the judgments of each query begin in the next; (n_judged,), judgments by query;
-            (n_judged,), grades.
-        judged_names: their documents: packed (n_bytes,), offsets (n_names + 1,), (n_judged,) likewise.
-        judged_only: listed documents that nobody judged do not count.
-        kept: bool (n_queries,), queries that count.
-        sizes: int64 (n_queries,), filled: rows of each.
-        columns: (most_rows,) each, of zeros, filled: labels, whether somebody judged, whether it is listed, scores; the
-            last may be empty.
-        sources: int32 (most_rows,) each, or empty; filled: a listed document's number, or -1 - that of a judgment; the
-            judgment of each row, -1 for none.
+    Shapes: `listed` (n_queries + 1,), `counts` (n_listed,), `listed_names` (n_bytes,), `judged` (n_queries + 1,),
+    `judged_names` (n_bytes,), `kept` (n_queries,), `sizes` (n_queries,), `columns` (most_rows,),
+    `sources` (most_rows,).
 
     Returns:
         How many rows there are.

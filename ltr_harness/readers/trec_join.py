@@ -51,14 +51,6 @@ def join(
     judged is not relevant; one that is judged and not listed counts among the relevant documents and in the ideal
     list, and earns nothing. A negative grade stands for a document in the pool that nobody judged.
 
-    Args:
-        qrels: the judgments.
-        run: the ranking.
-        complete: keep the queries of the qrels that the run lacks, with nothing listed, so that they count 0
-            (trec_eval's ``-c``).
-        judged_only: take documents that nobody judged out of the run (trec_eval's ``-J``).
-        depth: documents of each query that count; None for all.
-
     Raises:
         DataError: the two files share no query.
     """

@@ -23,12 +23,7 @@ def judgments_of(
 ) -> Judgments:
     """Judgments whose rows get labels of eight bytes, and names, when somebody asks for them.
 
-    Args:
-        labels: (n_rows,), float64, or uint8 where all fit.
-        judged: bool (n_rows,).
-        groups: the queries.
-        subtopics: of the rows; None where there are none.
-        names: says the names of given rows, int64 (n,), which few metrics ask for.
+    Shapes: `labels` (n_rows,), `judged` (n_rows,), `names` (n,).
     """
     return _Compact(labels, groups, judged=judged, subtopics=subtopics, names=names)
 
@@ -60,16 +55,14 @@ class _Compact(Judgments):
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """See `Judgments`; of the others no name is made.
 
-        Args:
-            rows: int64 (n,).
+        Shapes: `rows` (n,).
         """
         return self.names(rows)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
         """The given queries alone, their labels and documents as late.
 
-        Args:
-            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        Shapes: `queries` (n_kept,).
         """
         some = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
         taken, rows = some.take(queries), self.groups.take(queries)[1]
@@ -83,9 +76,6 @@ def of_some(
 ) -> NDArray[np.str_]:
     """The names of some of the rows whose names are known.
 
-    Args:
-        names: says those of given rows, int64 (n,).
-        some: int64 (n_some,), rows.
-        rows: int64 (n,), places among `some`.
+    Shapes: `names` (n,), `some` (n_some,), `rows` (n,).
     """
     return names(some[rows])

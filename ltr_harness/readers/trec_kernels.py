@@ -31,12 +31,7 @@ def split(
 ) -> tuple[int, int, int]:
     """Where the fields of the next lines stand; lines end with LF, CRLF or CR.
 
-    Args:
-        data: uint8 (n_bytes,).
-        at: the first byte of a line.
-        starts, ends: int64 (n_rows, n_fields), filled.
-        lines: int64 (n_rows,), filled with the number of each row's line, from 1 for the line at `at`.
-        counts: int64 (n_rows,), filled with each row's number of fields, further ones included.
+    Shapes: `data` (n_bytes,), `starts, ends` (n_rows, n_fields), `lines` (n_rows,), `counts` (n_rows,).
 
     Returns:
         Rows found, which are the lines that are not blank; where the next line begins; lines passed.
@@ -88,19 +83,8 @@ def parse(
 ) -> tuple[int, int, int, int, int, int]:
     """Lines to columns, in one pass; lines end with LF, CRLF or CR, and blank ones are passed over.
 
-    Args:
-        data: uint8 (n_bytes,).
-        first: the first byte of a line.
-        row: the first line's.
-        last_row: stop before it.
-        kinds: int64 (n_fields,), what becomes of each field.
-        more: further fields may follow.
-        hash_at: the first byte of a line that is a row although it starts with #; -1 for none.
-        previous: int64 (n_fields, 2), where each name that many lines share stood last; kept from call to call.
-        columns: numbers (most_rows,), others (most_rows,), texts one after the other (n_bytes,), where each begins and
-            the last ends (most_rows + 1,); filled.
-        changes: int64 (n_room, 4), filled: field, row, start and end of each such name unlike the row above's.
-        hard: int64 (n_room, 4), filled: field, row, start and end of numbers that are not plain.
+    Shapes: `data` (n_bytes,), `kinds` (n_fields,), `previous` (n_fields, 2), `columns` (most_rows,),
+    `changes` (n_room, 4), `hard` (n_room, 4).
 
     Returns:
         Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers.
@@ -204,11 +188,7 @@ def gather(
 ) -> tuple[int, bool, bool]:
     """Tokens one after the other.
 
-    Args:
-        data: uint8 (n_bytes,).
-        starts, ends: int64 (n_rows,), of the tokens.
-        packed: uint8 (most_bytes,), filled from `offsets[0]` on.
-        offsets: int64 (n_rows + 1,), of which the first is given and the others are filled.
+    Shapes: `data` (n_bytes,), `starts, ends` (n_rows,), `packed` (most_bytes,), `offsets` (n_rows + 1,).
 
     Returns:
         The longest token's bytes, whether one has a NUL byte, and whether all are ASCII.
@@ -236,12 +216,7 @@ def contrary_queries(
 ) -> int:
     """Queries in which a row with a lower score has a lower rank; -1 where rows do not stand by query and score.
 
-    Args:
-        codes: int64 (n_blocks,), the query of each block of rows.
-        starts: int64 (n_blocks + 1,), of the blocks.
-        scores: float64 (n_rows,).
-        ranks: float64 (n_rows,).
-        n_queries: different codes.
+    Shapes: `codes` (n_blocks,), `starts` (n_blocks + 1,), `scores` (n_rows,), `ranks` (n_rows,).
     """
     if codes.size > n_queries:
         return -1
@@ -262,11 +237,7 @@ def widen(
 ) -> None:
     """ASCII names as NumPy's texts.
 
-    Args:
-        packed: uint8 (n_bytes,), names, as `gather` has them.
-        offsets: int64 (n_names + 1,).
-        rows: int64 (n,), which of them.
-        texts: uint32 (n, longest), of zeros, filled.
+    Shapes: `packed` (n_bytes,), `offsets` (n_names + 1,), `rows` (n,), `texts` (n, longest).
     """
     for i in range(rows.size):
         start = offsets[rows[i]]

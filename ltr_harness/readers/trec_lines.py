@@ -77,11 +77,6 @@ class Lines:
     Lines end with LF, CRLF or CR. Blank lines are passed over, and lines that start with ``#`` unless they are as all
     others are: then a name starts with it.
 
-    Args:
-        path: plain or compressed text.
-        form: the fields' names, such as ``"query iteration document grade"``; those of numbers are `NUMBERS`.
-        more: further fields may follow and are ignored.
-
     Raises:
         DataError: no such file, no text, nothing in it, or lines with another number of fields.
     """
@@ -182,12 +177,7 @@ class Lines:
         return n_wrong
 
     def _split(self, at: int, most: int) -> _Split:
-        """The next lines in fields.
-
-        Args:
-            at: the first byte of a line.
-            most: lines that are not blank.
-        """
+        """The next lines in fields."""
         n_fields = len(self._form)
         starts, ends = np.empty((2, most, n_fields), dtype=np.int64)
         lines, counts = np.empty((2, most), dtype=np.int64)
@@ -287,10 +277,7 @@ class Lines:
     def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
         """Keep a problem for each bad row, for `finish` to tell.
 
-        Args:
-            bad: bool (n_lines,).
-            found: what is wrong, from a line's place.
-            expected: what would be right.
+        Shapes: `bad` (n_lines,).
         """
         rows = np.flatnonzero(bad)
         self._n_found += rows.size

@@ -32,9 +32,7 @@ def by_document(
 ) -> ByDocument:
     """One judgment for each document of a query from lines of which none comes twice.
 
-    Args:
-        queries, documents, subtopics: each line's.
-        grades: (n_lines,).
+    Shapes: `grades` (n_lines,).
     """
     pair = queries.codes * documents.values.size + documents.codes
     _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)

@@ -124,9 +124,6 @@ class ValueOptions(BaseModel):
     def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:
         """What labels stand for by `grades`, which are there; NaN where they do not say.
 
-        Args:
-            labels: as they stand in the files.
-
         Example:
             >>> ValueOptions(grades={"bad": 0, "good": 1, 3: 2}).graded(["good", "3.0", 3, "great"])
             array([ 1.,  2.,  2., nan])
@@ -182,9 +179,7 @@ def without_unjudged(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, tuple[str, ...]]:
     """Labels, 0 where nobody judged; which were judged, None if all were; and what to say of it.
 
-    Args:
-        labels: float64 (n_rows,).
-        unjudged: the label that means that nobody judged; None: there is none.
+    Shapes: `labels` (n_rows,).
 
     Example:
         >>> labels, judged, notes = without_unjudged(np.array([2.0, -1.0]), -1)
@@ -206,9 +201,7 @@ def without_unjudged(
 def within_float32(values: NDArray[np.float32], how: Beyond) -> int:
     """Put infinite values in their place, and count them; with ``error`` they stay.
 
-    Args:
-        values: float32 (n_rows,), changed.
-        how: what becomes of them.
+    Shapes: `values` (n_rows,).
     """
     infinite = np.isinf(values)
     if how == "clip":

@@ -29,10 +29,7 @@ def grades_from_events(
 
     A negative event (hide, return) makes the row worth 0, never less.
 
-    Args:
-        rule: as configured; not of mode label or match.
-        counts: event to (n_rows,) how often it happened.
-        columns: (n_rows,) further columns that a ladder looks at.
+    Shapes: `counts` (n_rows,), `columns` (n_rows,).
 
     Returns:
         float64 (n_rows,), >= 0.
@@ -78,10 +75,7 @@ def grades_from_match(
 ) -> Floats:
     """1 where the predicted class and the true class are the same and a positive one.
 
-    Args:
-        prediction: (n_rows,), predicted classes.
-        truth: (n_rows,), true classes.
-        positive: classes that count.
+    Shapes: `prediction` (n_rows,), `truth` (n_rows,).
     """
     matches: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
     return matches
@@ -100,12 +94,7 @@ def satisfied_clicks(
     last click, which satisfied. A visit has one last click: of several without a time it is the lowest, as users
     read downwards.
 
-    Args:
-        clicks: (n_rows,) in order of query and rank.
-        dwell: (n_rows,) seconds, NaN where missing.
-        rule: the thresholds.
-        segments: column to (n_rows,) value, for thresholds by segment.
-        boundaries: (n_queries + 1,) where each query begins.
+    Shapes: `clicks` (n_rows,), `dwell` (n_rows,), `segments` (n_rows,), `boundaries` (n_queries + 1,).
 
     Returns:
         The clicks, 0 where they did not satisfy, and whether a row's click has no dwell time that it should have.
@@ -125,10 +114,7 @@ def satisfied_clicks(
 def examined(happened: NDArray[np.bool_], scores: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Rows down to the last one of the query with which something happened; all rows where nothing did.
 
-    Args:
-        happened: (n_rows,) in rank order.
-        scores: (n_rows,) what ranked them; rows that tie with the last one stood as high as it did.
-        boundaries: (n_queries + 1,) where each query begins.
+    Shapes: `happened` (n_rows,), `scores` (n_rows,), `boundaries` (n_queries + 1,).
     """
     last = _last(happened, boundaries)
     kept: NDArray[np.bool_] = (

@@ -28,10 +28,7 @@ def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
 
     Unbiased for relevance where p >= clip. Where it is less, y is too small on average, by p / clip, and varies less.
 
-    Args:
-        gains: (n_rows,), what the events of a row are worth.
-        looked: (n_rows,), the probability that users looked at it.
-        clip: smaller probabilities count as this.
+    Shapes: `gains` (n_rows,), `looked` (n_rows,).
 
     Example:
         >>> inverse_propensity(np.array([1.0, 0.0, 4.0]), np.array([1.0, 0.5, 0.25]), 0.5).tolist()
@@ -49,11 +46,7 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
     it is `inverse_propensity`; where less, the prediction stands in for what clipping takes away, so the clip can be
     high and labels vary little. With p <= max(p, clip) and r >= 0 no label is below 0.
 
-    Args:
-        gains: (n_rows,), what the events of a row are worth.
-        looked: (n_rows,), the probability that users looked at it.
-        predicted: (n_rows,), relevance as predicted without this row's query.
-        clip: smaller probabilities count as this.
+    Shapes: `gains` (n_rows,), `looked` (n_rows,), `predicted` (n_rows,).
 
     Example:
         >>> gains, looked = np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.1])
@@ -72,11 +65,7 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
     Ridge regression of what happened on p * (1, z, z**2), z the standardised features: what happens is relevance times
     the probability of a look, so the coefficients are those of relevance. Missing values count as the mean.
 
-    Args:
-        gains: (n_rows,), what the events of a row are worth.
-        looked: (n_rows,), the probability that users looked at it.
-        queries: (n_rows,) a number for each query; those of one remainder modulo five form a fold.
-        features: float32 (n_rows, n_features).
+    Shapes: `gains` (n_rows,), `looked` (n_rows,), `queries` (n_rows,), `features` (n_rows, n_features).
 
     Returns:
         float64 (n_rows,), within 0 and the largest gain.
@@ -121,13 +110,7 @@ def estimated_labels(
 ) -> tuple[Floats, Floats | None]:
     """Labels by the rule's estimator, and the weight of what happened; gains as they are under another rule.
 
-    Args:
-        gains: (n_rows,), what the events of a row are worth.
-        rows: of a batch.
-        ranks: int64 (n_rows,), from 1.
-        rule: as configured.
-        contract: gathers what the checks find.
-        model: (n_rows,) numbers of queries, and (n_rows, n_features), to predict relevance from.
+    Shapes: `gains` (n_rows,), `ranks` (n_rows,), `model` (n_rows,).
     """
     if not rule.estimates or rule.propensity is None:
         return gains, None
@@ -146,8 +129,7 @@ def estimated_labels(
 def effective_size(weights: Floats) -> float:
     """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2.
 
-    Args:
-        weights: (n,) >= 0.
+    Shapes: `weights` (n,).
 
     Example:
         >>> effective_size(np.array([1.0, 1.0, 2.0]))  # 16 / 6
@@ -160,9 +142,7 @@ def effective_size(weights: Floats) -> float:
 def weight_note(weights: Floats, clip: float) -> str:
     """How much the weighted rows say, in words.
 
-    Args:
-        weights: (n_rows,), 0 where nothing happened.
-        clip: the least propensity.
+    Shapes: `weights` (n_rows,).
     """
     n, total = int(np.count_nonzero(weights)), float(weights.sum())
     clipped = float(weights[weights >= 1 / clip].sum()) / total if total else 0.0

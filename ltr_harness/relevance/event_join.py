@@ -33,13 +33,6 @@ def matched(
 
     The number is -1 where the name is missing, the row where no impression is the event's. The times are empty
     where the event log has none.
-
-    Args:
-        join: how it is joined.
-        columns: of the log.
-        timezone: of times without a zone.
-        log: the impressions.
-        source: path or table of the events.
     """
     events = _Events(source, join, timezone)
     owner = columns.query_id if join.query_id else columns.cluster_id or ""

@@ -27,12 +27,6 @@ Counts = dict[str, NDArray[np.int32]]
 def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> Counts:
     """How often each event stands in each row's list; lists, or text such as ``click,buy``.
 
-    Args:
-        column: an Arrow column.
-        column_name: for messages.
-        names: of the events that are known.
-        contract: gathers what the checks find.
-
     Raises:
         DataError: another type of column.
     """
@@ -97,14 +91,6 @@ class JoinedEvents:
 
         Both are read in batches, the log only in the columns that the join needs. Unknown events and orphans
         (events without an impression) are counted.
-
-        Args:
-            rule: as configured.
-            columns: of the impressions.
-            timezone: of times without a zone.
-            log: the impressions.
-            contract: gathers what the checks find.
-            source: path or table of the events, where they are not at the rule's path.
         """
         join = rule.event_log
         if join is None:
@@ -152,12 +138,6 @@ def refuse_unknown_events(
     names: Iterable[str], happened: dict[str, int], unknown: Iterable[str], place: str
 ) -> None:
     """An event that never happened while others with strange names did is a misspelt one.
-
-    Args:
-        names: of the events that are known.
-        happened: event to how often it happened.
-        unknown: names that occurred and are not known.
-        place: what messages call the log.
 
     Raises:
         DataError: with the name that was probably meant.

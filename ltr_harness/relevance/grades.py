@@ -32,14 +32,7 @@ def grades_of_rows(
     contract: Contract,
     segments: Mapping[str, pd.Categorical],
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
-    """Counts of every event per row, or of what ready labels say, and the rows' grades (None where they cannot be had).
-
-    Args:
-        rows: of a batch.
-        rule: as configured.
-        contract: gathers what the checks find.
-        segments: column to a value for each query, for dwell times.
-    """
+    """Counts of every event per row, or of ready labels, and the rows' grades (None where they cannot be had)."""
     if rule.chosen == "match":
         prediction, truth = (texts_of(rows.category(name)) for name in (rule.prediction or "", rule.label))
         return {}, grades_from_match(prediction, truth, rule.positive)
@@ -71,8 +64,7 @@ def grades_of_rows(
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
     """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it.
 
-    Args:
-        counts: event to int32 (n_rows,).
+    Shapes: `counts` (n_rows,).
     """
     happened: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
     return happened
@@ -81,8 +73,7 @@ def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.boo
 def fit(grades: Floats) -> NDArray[np.bool_]:
     """(n_rows,) whether they can be grades at all.
 
-    Args:
-        grades: (n_rows,), NaN where missing.
+    Shapes: `grades` (n_rows,).
     """
     good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
     return good
@@ -97,12 +88,7 @@ def judged_rows(
 ) -> NDArray[np.bool_] | None:
     """(n_rows,) the rows that the rule judges; None for all. A query keeps at least one row.
 
-    Args:
-        rows: of a batch.
-        counts: event to int32 (n_rows,).
-        scores: (n_rows,), higher ranks first.
-        rule: as configured.
-        contract: gathers what the checks find.
+    Shapes: `counts` (n_rows,), `scores` (n_rows,).
     """
     if rule.from_events and counts:
         happened, seen = anything_happened(counts), None

@@ -61,12 +61,7 @@ def labels_of(
 ) -> RuleLabels:
     """The labels of rows, in their order.
 
-    Args:
-        log: with every column that the rule and `columns` name.
-        rule: as configured.
-        columns: of the table.
-        place: of a row, for messages.
-        features: float32 (n_rows, n_features), for ``doubly_robust``.
+    Shapes: `features` (n_rows, n_features).
 
     Raises:
         DataError: events or grades that are none, or an event log that does not fit.

@@ -9,12 +9,7 @@ from ltr_harness.relevance.rule import Relevance
 
 
 def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], list[str]]:
-    """The columns that make labels: those of numbers, and those of text, lists and times.
-
-    Args:
-        rule: as configured.
-        columns: of the table.
-    """
+    """The columns that make labels: those of numbers, and those of text, lists and times."""
     texts = [columns.query_id]
     if rule.event_log is not None:
         owner = [] if rule.event_log.query_id else [columns.cluster_id, columns.timestamp]
@@ -31,12 +26,7 @@ def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], l
 
 
 def lacking(rule: Relevance, columns: ListColumns) -> Iterator[str]:
-    """What the rule needs and no option names.
-
-    Args:
-        rule: as configured.
-        columns: of the table.
-    """
+    """What the rule needs and no option names."""
     log = rule.event_log
     if log is not None:
         if columns.item_id is None:

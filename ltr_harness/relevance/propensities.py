@@ -80,10 +80,7 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
     propensity(k) = (r_k untouched + r_k exchanged) / (r_1 untouched + r_1 exchanged): attractiveness cancels,
     whatever share of the lists was exchanged.
 
-    Args:
-        lists: (n_rows,) code of the list.
-        shown, original: (n_rows,) rank shown, and rank before the exchange.
-        clicked: (n_rows,) 0 or 1.
+    Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
 
     Returns:
         {rank: propensity}; rank 1 has 1, ranks with fewer than 25 clicks are left out.
@@ -120,8 +117,7 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
 def from_random_order(shown: Codes, clicked: Floats) -> dict[int, float]:
     """Propensities from lists whose top was shuffled: clicks by rank relative to rank 1.
 
-    Args:
-        shown, clicked: (n_rows,) of the shuffled ranks only.
+    Shapes: `shown, clicked` (n_rows,).
 
     Example:
         >>> from_random_order(np.repeat([1, 2], 100), np.repeat([1.0, 0.0, 1.0, 0.0], [100, 0, 40, 60]))
@@ -140,11 +136,7 @@ def row_propensities(
 ) -> Floats | None:
     """How likely users looked at each row, by its rank or as the log says; None where nobody said.
 
-    Args:
-        rows: of a batch.
-        ranks: int64 (n_rows,), from 1.
-        rule: as configured.
-        contract: gathers what the checks find.
+    Shapes: `ranks` (n_rows,).
     """
     looked = None if rule is None else examination(rows, ranks, rule, contract)
     return None if looked is None or rule is None else np.maximum(looked, rule.clip)
@@ -153,11 +145,7 @@ def row_propensities(
 def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
     """How likely users looked at each row, as measured or given; None where values are none.
 
-    Args:
-        rows: of a batch.
-        ranks: int64 (n_rows,), from 1.
-        rule: as configured, its experiment replaced by its table.
-        contract: gathers what the checks find.
+    Shapes: `ranks` (n_rows,).
     """
     if rule.column:
         values = rows.numbers(rule.column)

@@ -228,11 +228,7 @@ class Relevance(Part):
         return [log.path for log in (self.event_log, experiment) if log is not None]
 
     def with_logs(self, paths: Sequence[str]) -> Self:
-        """The same rule, its `logs` lying elsewhere.
-
-        Args:
-            paths: one for each of them.
-        """
+        """The same rule, its `logs` lying elsewhere."""
         left = list(paths)
         changed: dict[str, Part] = {}
         if self.event_log is not None:

@@ -36,11 +36,6 @@ def format_of(path: Path) -> str | None:
 def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
     """Write a dataset; all of its files appear whole, or none does.
 
-    Args:
-        dataset: what to write.
-        path: the main file; ``.gz``, ``.zst``, ``.bz2`` and ``.xz`` compress text.
-        form: one of `FORMATS`; default: as the file's name says.
-
     Returns:
         Notes on what the format cannot hold.
 

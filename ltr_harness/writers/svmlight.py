@@ -21,12 +21,6 @@ _BLOCK = 1 << 20  # values written together
 def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *, with_qid: bool) -> list[str]:
     """Write the rows, every feature of every row, and what belongs beside them; notes on what is left out.
 
-    Args:
-        dataset: what is written.
-        path: of the file.
-        temporary: gives the paths that become the files at the end.
-        with_qid: ``qid:`` in each line; else a file of query sizes beside it.
-
     Raises:
         DataError: query or document ids that the format cannot hold.
     """
@@ -127,8 +121,7 @@ def _blocks(
 def float_texts(values: NDArray[np.float32]) -> list[str]:
     """The shortest texts that mean exactly these numbers; ``nan`` where one is missing.
 
-    Args:
-        values: float32 (n,).
+    Shapes: `values` (n,).
     """
     import pyarrow
 
@@ -139,7 +132,6 @@ def float_texts(values: NDArray[np.float32]) -> list[str]:
 def number_texts(values: NDArray[np.float64]) -> list[str]:
     """Whole numbers without a point, others as Python prints them, which is exact.
 
-    Args:
-        values: float64 (n,).
+    Shapes: `values` (n,).
     """
     return [str(int(value)) if value == int(value) else repr(value) for value in values.tolist()]

@@ -21,12 +21,6 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
     """Write ``query_id``, ``label``, the features by name, and where there are any ``weight``, ``position``,
     ``document_id`` and the attributes by name.
 
-    Args:
-        dataset: what is written.
-        path: of the file.
-        temporary: gives the paths that become the files at the end.
-        form: ``csv``, ``parquet`` …
-
     Raises:
         DataError: two columns would have one name.
     """

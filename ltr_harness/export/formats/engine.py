@@ -85,11 +85,6 @@ def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> F
 
     There is no infinity in JSON: 2**128 stands for it, so that float32's largest number is below the threshold.
 
-    Args:
-        forest: the model.
-        written: what goes left in the engine.
-        engine: its name.
-
     Raises:
         DataError: a threshold is NaN, a leaf is beyond float32, or 0 is missing and goes elsewhere than by its value.
     """
@@ -107,11 +102,6 @@ def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> F
 
 def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callable[[int], Any]) -> Any:
     """What stands for the root, made of what stands for the nodes below; the opposite of `Tree.grown`.
-
-    Args:
-        tree: whose nodes are gone through.
-        split: from a node, its level and what stands for the nodes below.
-        leaf: from a leaf.
 
     Raises:
         DataError: it has more levels than an engine reads.
@@ -135,12 +125,7 @@ def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callabl
 
 
 def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
-    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64.
-
-    Args:
-        tree: of a forest that compares ``<``.
-        names: of the features.
-    """
+    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64."""
 
     def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -187,11 +172,6 @@ def model_name(stem: str) -> str:
 
 def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:
     """Raise for the names that an engine would reject or misread.
-
-    Args:
-        names: of the features.
-        wrong: whether it would.
-        expected: what it takes.
 
     Raises:
         DataError: there are any.

@@ -72,10 +72,6 @@ class ModelFormat(ABC):
 def package(name: str, extra: str | None = None) -> Any:
     """A library that a form needs, imported now.
 
-    Args:
-        name: of the package.
-        extra: of ours that brings it; the same name unless given.
-
     Raises:
         MissingExtraError: it is not installed.
     """

@@ -124,10 +124,6 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
     A document without the field does not match, which is what missing means. Where the index has no such field, the
     engine says so at the first search: this template is there to be replaced.
 
-    Args:
-        path: of the model.
-        names: of the features, in order.
-
     Raises:
         DataError: they are more than a set holds.
     """

@@ -133,8 +133,7 @@ def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
 
     It can have 0, and nearly all that are 0.001 or more in size; closer to 0, what it can have lies up to 2e-13 apart.
 
-    Args:
-        thresholds: (n,), that Solr is to have.
+    Shapes: `thresholds` (n,).
 
     Example:
         >>> text = without_slack(np.float32([0.0, 0.5]))

@@ -17,10 +17,7 @@ def documents_of(
 ) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
     """What comments name, and their first words, each where every row has one; and a note on what is ignored.
 
-    Args:
-        pieces: of each piece of the files text (n_rows_of_it,), a name or a word for each row; None without any.
-        n_rows: of all pieces.
-        n_named, n_words, n_alone: rows whose comment names a document, is another one, is another one of one word.
+    Shapes: `pieces` (n_rows_of_it,).
     """
     if not n_named and not n_words:
         return None, None, []
@@ -44,9 +41,7 @@ def documents_by_words(
 ) -> tuple[NDArray[np.str_] | None, str]:
     """The first words of comments as document ids, if no query has one twice; and a note that says so.
 
-    Args:
-        words: text (n_rows,).
-        queries: int64 (n_rows,), a number for each row's query.
+    Shapes: `words` (n_rows,), `queries` (n_rows,).
     """
     _, codes = np.unique(words, return_inverse=True)
     pairs = queries * (int(codes.max()) + 1) + codes

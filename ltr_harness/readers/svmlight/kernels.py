@@ -70,8 +70,7 @@ _ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not 
 def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
     """`survey` of rows whose features ascend, in a tenth of the time: their first and their last are looked at.
 
-    Args:
-        data: uint8 (n_bytes,), whole lines of a file.
+    Shapes: `data` (n_bytes,).
     """
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
@@ -108,8 +107,7 @@ def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
 def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
     """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest.
 
-    Args:
-        data: uint8 (n_bytes,), whole lines of a file.
+    Shapes: `data` (n_bytes,).
     """
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
@@ -182,23 +180,9 @@ def parse(
 ) -> tuple[int, int, int, int, int, int, int, int, int, NDArray[np.int64]]:
     """Fill the arrays from the text.
 
-    Args:
-        data: whole lines of a file, uint8 (n_bytes,).
-        with_qid: the second token of a row is ``qid:…``; otherwise there must be none.
-        first_index: feature index of column 0.
-        features: float32 (n_rows, n_features), zeros on entry.
-        labels: float64 (n_rows,).
-        lines: int64 (n_rows,), 1-based line of each row.
-        block_rows: int64 (n_rows,), first row of each run of equal query ids.
-        block_spans: int64 (n_rows, 2), where each run's query id stands in `data`.
-        document_spans: int64 (n_rows, 2), where each row's document id stands, or the first word of a comment that
-            names none; filled only for rows with a comment.
-        problems: int64 (n_limit, 3), line, code, offset of what was found.
-        weights: float64 (n_rows,), NaN on entry; filled where the label is ``label:weight``. Without query ids that is
-            not looked for: a row that lacks its label would look like one.
-        lowest: that a label may be.
-        unjudged: a label that may be negative; NaN where there is none.
-        beyond: what becomes of values beyond float32.
+    Shapes: `data` (n_bytes,), `features` (n_rows, n_features), `labels` (n_rows,), `lines` (n_rows,),
+    `block_rows` (n_rows,), `block_spans` (n_rows, 2), `document_spans` (n_rows, 2), `problems` (n_limit, 3),
+    `weights` (n_rows,).
 
     Returns:
         Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
@@ -387,10 +371,7 @@ def parse(
 def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
     """Each span's bytes to one row of `out`, uint8 (n_spans, longest), zeros on entry.
 
-    Args:
-        data: uint8 (n_bytes,).
-        spans: int64 (n_spans, 2), start and end of each.
-        out: uint8 (n_spans, longest).
+    Shapes: `data` (n_bytes,), `spans` (n_spans, 2), `out` (n_spans, longest).
     """
     for k in range(len(spans)):
         start = spans[k, 0]

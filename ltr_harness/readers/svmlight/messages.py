@@ -71,15 +71,7 @@ _WORDS = {
 
 
 def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Problem:
-    """What `parse` reported of a line, with place, token, expectation and cure; `last` is the largest index allowed.
-
-    Args:
-        chunk: of the file.
-        line: 1-based, within the file.
-        code: of the problem.
-        at: its place in the chunk's bytes.
-        last: the largest feature index allowed.
-    """
+    """What `parse` reported of a line, with place, token, expectation and cure; `last` is the largest index allowed."""
     found, expected, cure = _WORDS[code]
     most = f"at most {last} (n_features)" if code == kernels.INDEX_TOO_LARGE else ""
     return Problem(

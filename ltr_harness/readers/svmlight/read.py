@@ -97,13 +97,6 @@ def read_svmlight(
 ) -> SvmlightRows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
 
-    Args:
-        paths: existing files, plain or compressed.
-        with_qid: rows carry a query id; otherwise one is an error.
-        n_features: number of columns; default: as many as the largest index asks for.
-        first_index: index of the first column, 0 or 1; default: 0 if any row has an index 0, else 1.
-        options: what becomes of odd labels and values.
-
     Raises:
         DataError: every bad line of every file (the first few listed, the rest counted).
     """
@@ -272,11 +265,6 @@ def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
 
 def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
     """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory.
-
-    Args:
-        n_rows, n_features: its shape.
-        chunks: the text that fills it.
-        meant: the number of features was given.
 
     Raises:
         DataError: it is larger than the text or the machine allows.
