@@ -158,7 +158,7 @@ def test_the_headline_counts_the_whole_and_the_alert_a_part(query_table: Queries
         country = random.choice(list("ABCD"), 4000)
         values = 0.7 + 0.3 * random.standard_normal(4000) - 0.09 * ((country == "D") & (side == 0))
         tables.append(query_table(values, days=day, segments={"country": country}, prefix="nb"[side]))
-    found = analyse(*tables)
+    found = analyse(*tables, compare={"correct": "spending"})
     change = found.changes[0]
     assert [alert.kind for alert in found.alerts] == ["slice"]
     assert change.difference.high < 0

@@ -73,7 +73,7 @@ def test_random_shocks_by_day_are_no_alarm(
     assert weekly <= few(runs, 0.01)
 
 
-@pytest.mark.parametrize("runs", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(2)
     times = quickly(runs)

@@ -207,18 +207,24 @@ def family(
 
 
 def test_the_period_its_windows_and_their_trailing_means_are_one_family(query_table: Table) -> None:
-    """Four p-values, each times four; alpha is .05 and a drop of .01 matters."""
+    """The period's p twice, the others' three times once it is passed, else six times; alpha is .05, .01 matters."""
     windows = [
-        window(1, difference(-0.02, 0.0125)),
-        window(2, difference(-0.02, 0.013), difference(-0.01, 0.004)),
+        window(1, difference(-0.02, 0.016)),
+        window(2, difference(-0.02, 0.017), difference(-0.01, 0.008)),
     ]
-    change, rows, words = family(query_table, difference(-0.03, 0.002), windows)
-    assert (change.p_corrected, change.alert, change.below_min_drop) == (0.008, True, False)
-    assert [w.p_corrected for w in rows] == pytest.approx([0.05, 0.052])
+    change, rows, words = family(query_table, difference(-0.03, 0.025), windows)
+    assert (change.p_corrected, change.alert, change.below_min_drop) == (0.05, True, False)
+    assert [w.p_corrected for w in rows] == pytest.approx([0.048, 0.051])
     assert [w.alert for w in rows] == [True, False]
-    assert [w.trailing_p_corrected for w in rows] == pytest.approx([NAN, 0.016], nan_ok=True)
+    assert [w.trailing_p_corrected for w in rows] == pytest.approx([NAN, 0.024], nan_ok=True)
     assert [w.trailing_alert for w in rows] == [False, True]
-    assert words == "4 tests: the whole period, its windows and their trailing means"
+    assert words.startswith(
+        "4 tests: the whole period, its windows and their trailing means; the period at half"
+    )
+    change, rows, _ = family(query_table, difference(-0.03, 0.026), windows)
+    assert (change.p_corrected, change.alert) == (0.052, False)
+    assert [w.p_corrected for w in rows] == pytest.approx([0.096, 0.102])
+    assert [w.trailing_alert for w in rows] == [False, True]
 
 
 def test_a_single_window_is_the_whole_period(query_table: Table) -> None:

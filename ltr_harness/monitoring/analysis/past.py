@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.logs.settings import seconds
-from ltr_harness.monitoring.analysis.days import Units
+from ltr_harness.monitoring.analysis.days import Units, share_of_variance
 from ltr_harness.monitoring.analysis.periods import Periods
 from ltr_harness.monitoring.analysis.windows import THURSDAY, part_of_season
 from ltr_harness.monitoring.results.history import PastWindow
@@ -60,7 +60,7 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
     for unit, known in zip(periods.units, periods.primary_days, strict=True):
         if known is None:
             continue
-        share = _share(unit, rows, past, periods)
+        share = _share(unit, rows, past, periods, known.correlation)
         wide = widened(estimate, known.variance, share, side, confidence)
         if wide.error >= estimate.error:
             estimate = wide
@@ -96,21 +96,24 @@ def _season(window: PastWindow, periods: Periods) -> tuple[Codes, Floats]:
     return part_of_season(hours, windows.season), n
 
 
-def _share(unit: Units, rows: Codes, past: Sequence[PastWindow], periods: Periods) -> float:
+def _share(
+    unit: Units, rows: Codes, past: Sequence[PastWindow], periods: Periods, correlation: float
+) -> float:
     """`Periods.share_of` with past windows among production's."""
     total = float(rows.size + sum(w.n for w in past))
     counts = np.bincount(unit.now[rows]) if rows.size else np.zeros(0)
     size = seconds(periods.config.windows.size)
     by_day: dict[int, float] = {}
-    squares = float((counts**2).sum())
+    squares = 0.0
     for window in past:
         if unit is periods.units[0] and size <= _DAY_SECONDS:
             day = window.number * size // _DAY_SECONDS
             by_day[day] = by_day.get(day, 0.0) + window.n
         else:  # a window of several days has them in equal parts
             squares += window.n**2 / max(1, size // _DAY_SECONDS if unit is periods.units[0] else 1)
-    squares += sum(n**2 for n in by_day.values())
+    days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
+    squares += total**2 * share_of_variance(days / total, correlation)
     everything = np.arange(len(periods.now))
-    reference = periods.share_of(unit, everything, np.arange(len(periods.before)))
-    own = unit.share_of_now(everything)
+    reference = periods.share_of(unit, everything, np.arange(len(periods.before)), correlation)
+    own = unit.share_of_now(everything, correlation)
     return squares / total**2 + reference - own

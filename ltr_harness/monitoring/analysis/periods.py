@@ -235,29 +235,31 @@ class Periods:
             if known is None:
                 continue
             if theirs_kept is None:
-                share = unit.share_of_now(kept) + known.of_before
+                share = unit.share_of_now(kept, known.correlation) + known.of_before
             else:
-                share = self.share_of(unit, kept, theirs_kept)
+                share = self.share_of(unit, kept, theirs_kept, known.correlation)
             wide = widened(plain, known.variance, share, side, confidence)
             if wide.error > widest.error or widest is plain:
                 widest = wide
         return widest
 
-    def share_of(self, unit: Units, rows: Codes, rows_before: Codes) -> float:
+    def share_of(self, unit: Units, rows: Codes, rows_before: Codes, correlation: float) -> float:
         """By how much of the variance between units the difference varies: squared shares of the units, added up.
 
         Args:
             unit: days, or windows.
             rows: int64 (n_rows,), production's queries.
             rows_before: int64 (m_rows,), the baseline's.
+            correlation: of neighbouring units.
         """
+        own = unit.share_of_now(rows, correlation)
         if self.strata[0] is None or self.strata[1] is None:
-            return unit.share_of_now(rows) + unit.share_of_before(rows_before)
+            return own + unit.share_of_before(rows_before, correlation)
         strata, theirs = self.strata[0][rows], self.strata[1][rows_before]
         size = int(max(strata.max(), theirs.max())) + 1
         shares = np.bincount(strata, minlength=size) / rows.size
         weights = shares / np.maximum(np.bincount(theirs, minlength=size), 1)
-        return unit.share_of_now(rows) + unit.share_of_before(rows_before, weights[theirs])
+        return own + unit.share_of_before(rows_before, correlation, weights[theirs])
 
     @property
     def days_unknown(self) -> bool:
@@ -274,8 +276,9 @@ class Periods:
         of_days = [0.0]
         for unit, known in zip(self.units, self.primary_days, strict=True):
             if known is not None:
-                share = self.share_of(unit, everything, np.arange(len(self.before)))
-                of_days.append((share - unit.share_of_now(everything)) * known.variance.variance)
+                alike = known.correlation
+                share = self.share_of(unit, everything, np.arange(len(self.before)), alike)
+                of_days.append((share - unit.share_of_now(everything, alike)) * known.variance.variance)
         return float(np.sqrt(variance + max(of_days)))
 
     def _pairs(self, rows: NDArray[Any] | None) -> tuple[Codes, Codes] | None:

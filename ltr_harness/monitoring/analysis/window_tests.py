@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -171,7 +171,7 @@ def members_of(cut: Cut, rows_of_now: NDArray[np.int64]) -> list[NDArray[np.int6
 def corrected(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
-    """p-values of one family: the whole period, every window, every trailing window. And which are alerts.
+    """p-values of one family: the whole period first, then every window and trailing window. And which are alerts.
 
     Args:
         change: of the whole period.
@@ -191,7 +191,7 @@ def corrected(
     if rule in ("spending", "sequence"):
         p = _spent(np.array(raw), windows, past, 1.0 if rule == "spending" else 1 - OF_ALPHA)
     else:
-        p = {"bonferroni": bonferroni, "holm": holm}[rule](raw)
+        p = _in_turn(np.array(raw), alpha, {"bonferroni": bonferroni, "holm": holm}[rule])
 
     def alerts(difference: Interval | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
@@ -219,9 +219,31 @@ def corrected(
     words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
     if rule == "sequence":
         words += ", and the mean of all windows on record after each of them"
-    if rule in ("spending", "sequence"):
+    if rule in ("bonferroni", "holm"):
+        words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
+    else:
         words += f"; window {last_look(windows, past)} on record, of as many as may come"
     return done, rows, words
+
+
+def _in_turn(
+    raw: NDArray[np.float64], alpha: float, correct: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """p-values as parts of alpha: half is the first test's, half the others', and all of it once the first is passed.
+
+    Args:
+        raw: float64 (n,), the whole period's first; NaN where nothing was tested.
+        alpha: of all.
+        correct: the others among themselves.
+
+    Source: B. Wiens, Pharmaceutical Statistics 2 (2003), the fallback procedure.
+    """
+    others = correct(raw[1:])
+    if np.isnan(others).all():
+        return raw
+    first = min(2 * raw[0], 1.0)
+    others = others if first <= alpha else np.minimum(2 * others, 1.0)
+    return np.concatenate(([first], others))
 
 
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
