@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import pairwise
 from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
@@ -169,7 +169,7 @@ def _start_forkserver(from_here: bool) -> None:
 
     A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
     """
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, util
 
     if from_here:
         from ltr_harness.experiment.loading import load_all
@@ -177,7 +177,7 @@ def _start_forkserver(from_here: bool) -> None:
         load_all()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with isolated(), _copying() if from_here else nullcontext():
+        with isolated(), _starting(_fork_passfds if from_here else util.spawnv_passfds):
             forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -189,12 +189,18 @@ def _can_be_copied() -> bool:
 
 
 @contextmanager
-def _copying() -> Iterator[None]:
-    """What multiprocessing starts within as a new Python is a copy of this process that executes the same."""
+def _starting(spawn: Callable[..., int]) -> Iterator[None]:
+    """What multiprocessing starts within is started so; killed, this process leaves no folder of sockets."""
     from multiprocessing import util
 
-    new = util.spawnv_passfds
-    util.spawnv_passfds = _fork_passfds  # type: ignore[assignment]
+    new, folder, owner = util.spawnv_passfds, util.get_temp_dir(), os.getpid()
+
+    def started(python: Any, arguments: Sequence[str], passed: Any) -> int:
+        clear = f"os.getppid() == {owner} or shutil.rmtree({folder!r}, ignore_errors=True)"
+        code = f"try:\n exec({arguments[-1]!r})\nfinally:\n import os, shutil\n {clear}"
+        return spawn(python, [*arguments[:-1], code], passed)
+
+    util.spawnv_passfds = started  # type: ignore[assignment]
     try:
         yield
     finally:

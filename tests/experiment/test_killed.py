@@ -271,3 +271,32 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
     mended = run_experiment(small, runs=trained_copy, workers=2)
     assert not mended.failures
     assert mended.reused == 4
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere workers are new processes, without such a folder"
+)
+@pytest.mark.parametrize("load_here", [True, False])
+def test_a_killed_process_leaves_no_folder_of_sockets(tmp_path: Path, load_here: bool) -> None:
+    script = f"""
+        import os, signal
+        from ltr_harness.experiment.pool import new_pool, worker_context
+
+        if __name__ == "__main__":
+            pool = new_pool(1, worker_context(load_here={load_here}))
+            assert pool.submit(abs, -1).result() == 1
+            print(*os.listdir(os.environ["TMPDIR"]), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    (tmp_path / "a.py").write_text(dedent(script))
+    (tmp_path / "t").mkdir()
+    environment = os.environ | {"TMPDIR": str(tmp_path / "t")}
+    done = subprocess.run(
+        [sys.executable, "a.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("pymp-"), done.stderr
+    until = time.monotonic() + 20
+    while any((tmp_path / "t").iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert list((tmp_path / "t").iterdir()) == []
+    assert "Traceback" not in done.stderr
