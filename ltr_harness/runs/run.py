@@ -99,7 +99,16 @@ class Run:
     @cached_property
     def importance(self) -> pd.DataFrame | None:
         """One row per feature: feature, gain (the loss its splits took away), split (how many); None without trees."""
-        return self._table(IMPORTANCE) if IMPORTANCE in self.record.files else None
+        if IMPORTANCE not in self.record.files:
+            return None
+        table = self._table(IMPORTANCE)
+        numbers = table[["gain", "split"]].to_numpy(np.float64)
+        if not ((numbers >= 0) & (numbers < 1e300)).all():
+            raise DataError(
+                f"{self.path / IMPORTANCE}: has a gain or a split that is no finite number from 0 on; run the "
+                "experiment again to restore it"
+            )
+        return table
 
     @cached_property
     def model(self) -> FittedModel:

@@ -180,3 +180,16 @@ def test_a_table_of_another_form_is_told_though_its_record_knows_it(
     for read in (lambda: run.test_scores, lambda: run.score_columns("score")):
         with pytest.raises(DataError, match=rf"test_scores\.parquet: cannot be read \({said}"):
             read()
+
+
+@pytest.mark.parametrize("gain", [float("inf"), float("nan"), -1.0])
+def test_an_importance_that_none_can_be_is_told(folder: Path, gain: float) -> None:
+    """Infinity reached the page's charts, whose JSON has none."""
+    path = folder / LGBM / "importance.parquet"
+    parquet.write_table(pa.table({"feature": ["f1"], "gain": [gain], "split": [1.0]}), path)
+    files = json.loads((folder / LGBM / "record.json").read_text())["files"]
+    run = load_run(change(folder, files=files | {path.name: file_digest(path)}))
+    with pytest.raises(
+        DataError, match=r"importance\.parquet: has a gain or a split that is no finite number"
+    ):
+        _ = run.importance
