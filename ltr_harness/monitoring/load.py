@@ -46,10 +46,6 @@ def load_monitor_config(
 ) -> MonitorConfig:
     """Read and check a configuration.
 
-    Args:
-        source: path of a YAML file, or a mapping of the same form; paths in a file are relative to it.
-        overrides: ``a.b=v`` texts, as after ``--set``.
-
     Raises:
         ConfigError: every problem, with its place and how to mend it.
     """

@@ -79,23 +79,13 @@ def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def columns_of(table: pd.DataFrame, name: str) -> dict[str, Any]:
-    """A field of `QueryColumns` that is a mapping: a NumPy array for each key, or a category of segments.
-
-    Args:
-        table: of queries.
-        name: of the field.
-    """
+    """A field of `QueryColumns` that is a mapping: a NumPy array for each key, or a category of segments."""
     prefix = f"{name}:"
     return {c.removeprefix(prefix): column_of(table, c) for c in table.columns if c.startswith(prefix)}
 
 
 def column_of(table: pd.DataFrame, name: str) -> Any:
-    """A column as a NumPy array, or as a category; None where the table has none of that name.
-
-    Args:
-        table: of queries.
-        name: of the column.
-    """
+    """A column as a NumPy array, or as a category; None where the table has none of that name."""
     if name not in table.columns:
         return None
     column = table[name]
@@ -111,9 +101,7 @@ def primary_of(table: pd.DataFrame) -> Floats:
 def grades_by_rank(table: pd.DataFrame, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
     """(n, depth), as `QueryColumns` has them.
 
-    Args:
-        table: of queries.
-        rows: int64 (n,), places of the queries; all unless given.
+    Shapes: `rows` (n,).
     """
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
     return np.stack(grades if rows is None else [column[rows] for column in grades], axis=1)
@@ -122,9 +110,7 @@ def grades_by_rank(table: pd.DataFrame, rows: NDArray[np.int64] | None = None) -
 def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
     """The given queries; the table itself where that is all of them.
 
-    Args:
-        table: of queries.
-        rows: (n_kept,), places or truth values.
+    Shapes: `rows` (n_kept,).
     """
     places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
     everything = places.size == len(table) and np.array_equal(places, np.arange(places.size))
@@ -134,9 +120,7 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
 def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> NDArray[np.int64]:
     """(n,) where each id stands among others; -1 where it does not.
 
-    Args:
-        ids: (n,) text.
-        among: (m,) text, each once.
+    Shapes: `ids` (n,), `among` (m,).
     """
     import pyarrow.compute as pc
 
@@ -157,11 +141,7 @@ def without_pages(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory.
-
-    Args:
-        parts: with the same columns.
-    """
+    """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory."""
     table = parts[0]
     if len(parts) > 1:
         table = _frame({n: _joined([part.pop(n) for part in parts]) for n in table.columns})
@@ -228,10 +208,6 @@ def to_arrow(table: pd.DataFrame) -> Any:
 
 def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
     """What `to_arrow` wrote.
-
-    Args:
-        table: a `pyarrow.Table`.
-        metrics: canonical names.
 
     Raises:
         KeyError: it lacks a column.

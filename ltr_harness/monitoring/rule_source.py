@@ -20,11 +20,7 @@ _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "li
 
 
 def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
-    """The configuration with the rule in place of the run or experiment that has it, and what is wrong with that.
-
-    Args:
-        tree: of a monitoring configuration.
-    """
+    """The configuration with the rule in place of the run or experiment that has it, and what is wrong with that."""
     node = tree.at(("relevance",))
     source = None if node is None else node.mapping.get(FROM)
     if node is None or source is None:
@@ -42,11 +38,7 @@ def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
 
 
 def rule_of_run(run: Run) -> Relevance | None:
-    """The rule that made the run's labels; None where its data had ready ones.
-
-    Args:
-        run: its record says how data was read.
-    """
+    """The rule that made the run's labels; None where its data had ready ones."""
     rule = run.record.reading.get("relevance")
     return None if rule is None else Relevance.model_validate(rule)
 

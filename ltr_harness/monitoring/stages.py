@@ -68,15 +68,6 @@ def monitor(
 ) -> MonitorResult:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
 
-    Args:
-        config: a file, a mapping of the same form, or a configuration already read.
-        log: production; a path, a pandas or an Arrow table; the configured one unless given.
-        baseline: likewise, or a run folder, or the folder of an earlier result.
-        history: folder of earlier runs' windows, which this one joins.
-        dask: read the logs on a Dask cluster: ``local``, a scheduler's address, or a `distributed.Client`. The
-            result is the same, to the bit; every log must hold each query's rows together.
-        overrides: ``a.b=v`` texts.
-
     Raises:
         ConfigError: the configuration; DataError: the logs break the contract; NotComparableError: production
             and baseline are measured differently. All problems at once.
@@ -100,16 +91,7 @@ def watch(
     dask: Any = None,
     overrides: Sequence[str] = (),
 ) -> Watched:
-    """`monitor`, with the per-query tables kept for the files.
-
-    Args:
-        config: a file, its values, or a configuration.
-        log: production; the configuration's if None.
-        baseline: the configuration's if None.
-        history: folder of earlier runs' windows.
-        dask: a cluster that reads the logs.
-        overrides: ``a.b=value``, each replaces a value of the configuration.
-    """
+    """`monitor`, with the per-query tables kept for the files."""
     settings = config if isinstance(config, MonitorConfig) else load_monitor_config(config, overrides)
     log = settings.log if log is None else log
     baseline = settings.baseline if baseline is None else baseline
@@ -160,14 +142,7 @@ def analysed(
 ) -> Watched:
     """Every stage after the logs have been read; `orphans` as in `LogRead`.
 
-    Args:
-        production: its queries.
-        baseline: its queries; None without one.
-        config: the monitor's configuration.
-        findings: of both logs' checks.
-        baseline_kind: what the baseline was made from.
-        history: folder of earlier runs' windows.
-        orphans: int64 (n_orphans,), as in `LogRead`.
+    Shapes: `orphans` (n_orphans,).
     """
     time = column_of(production, "time")
     seasonal = config.windows.season != "none" and time is not None

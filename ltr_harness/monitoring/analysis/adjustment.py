@@ -45,9 +45,7 @@ class Prediction:
     def widened(self, reference: Sample, rows: NDArray[Any] | None) -> Sample:
         """The baseline's sample, as uncertain as its prediction is for some of production's queries.
 
-        Args:
-            reference: of the baseline.
-            rows: int64 (n_rows,), the queries; all unless given.
+        Shapes: `rows` (n_rows,).
         """
         chosen = self.covariates if rows is None else self.covariates[rows]
         if not (chosen.size and reference.values.size):
@@ -62,11 +60,6 @@ def adjusted_tables(
     now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig
 ) -> tuple[pd.DataFrame, pd.DataFrame, Prediction]:
     """Both periods with values less what `compare.adjust` says of them; queries of one key are a cluster.
-
-    Args:
-        now: production's queries.
-        before: the baseline's, each with a value of the primary metric.
-        config: the monitor's configuration.
 
     Raises:
         DataError: the baseline lacks one of the columns.

@@ -88,11 +88,7 @@ def alone(
 ) -> Analysis:
     """Without a baseline: slices against the rest, nothing else to test.
 
-    Args:
-        production: its queries.
-        counted: int64 (n_counted,), the mature ones with a value.
-        windows: of production.
-        config: the monitor's configuration.
+    Shapes: `counted` (n_counted,).
     """
     now = queries_of(production, counted)
     worst_slices, candidates = (
@@ -118,14 +114,7 @@ def compared(
 ) -> Analysis:
     """Production against its baseline.
 
-    Args:
-        production: its queries.
-        baseline: its queries.
-        cut: the windows of production.
-        counted: int64 (n_counted,), the mature queries with a value.
-        windows: before anything is compared.
-        past: windows of earlier runs.
-        config: the monitor's configuration.
+    Shapes: `counted` (n_counted,).
 
     Raises:
         DataError: too few queries on a side; UsageError: the baseline lacks a part of the season.

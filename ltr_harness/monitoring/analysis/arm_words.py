@@ -12,15 +12,7 @@ _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody'
 
 
 def withheld(arms: Sequence[Arm], several: tuple[int, int], unit: str, ratio_p: float, drift_p: float) -> str:
-    """Why there is no verdict; empty where there is one.
-
-    Args:
-        arms: the control first.
-        several: units in several arms, and all units.
-        unit: what was given an arm.
-        ratio_p: of the sample ratio.
-        drift_p: of the shares from window to window.
-    """
+    """Why there is no verdict; empty where there is one."""
     whose = units_in_words(unit)
     if several[0] > _SEVERAL * several[1]:
         return (
@@ -45,13 +37,7 @@ def withheld(arms: Sequence[Arm], several: tuple[int, int], unit: str, ratio_p: 
 
 
 def sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
-    """The verdict, arm by arm: the first measure with its numbers, then the others that stand out.
-
-    Args:
-        differences: of all arms, the first measure first.
-        control: name of the arm that they are held against.
-        family: what was corrected over.
-    """
+    """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
     said = []
     for arm in dict.fromkeys(d.arm for d in differences):
         first, *others = (d for d in differences if d.arm == arm)

@@ -77,12 +77,6 @@ def compared_arms(
 ) -> ArmComparison | None:
     """Every arm against the control; None where no arms are configured.
 
-    Args:
-        production: its queries.
-        cut: its windows.
-        config: the monitor's configuration.
-        spent: share of alpha that this run may use where looks spend it.
-
     Raises:
         DataError: an arm that was announced and is not there, or is there and was not announced; fewer than two;
             arms that were never shown in the same window.

@@ -26,12 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def changes(periods: Periods, tested: Periods) -> list[Change]:
-    """Every metric's difference; the first is the one that may raise an alert.
-
-    Args:
-        periods: production beside its baseline.
-        tested: likewise with adjusted values; the same where nothing is adjusted.
-    """
+    """Every metric's difference; the first is the one that may raise an alert."""
     answers = []
     confidence = periods.config.compare.confidence
     for at, metric in enumerate(columns_of(periods.now, "metric")):
@@ -78,12 +73,7 @@ def _method(periods: Periods, tested: Estimate) -> str:
 
 
 def adjustment(periods: Periods, difference: Interval) -> Adjustment | None:
-    """What adjusting made of the primary metric's difference; None where it is as it is.
-
-    Args:
-        periods: production beside its baseline.
-        difference: adjusted.
-    """
+    """What adjusting made of the primary metric's difference; None where it is as it is."""
     if not periods.config.compare.adjust or periods.common is not None:
         return None
     plain = interval(periods.compare())

@@ -28,11 +28,6 @@ def with_cusum(
 
     S = max(0, S - z - 1/2) over the windows' differences in standard errors. A notice, never an alert.
 
-    Args:
-        windows: with their differences.
-        periods: production beside its baseline.
-        past: windows of earlier runs.
-
     Returns:
         The windows, and the (1 - alpha) quantile of the largest S among as many healthy windows.
 

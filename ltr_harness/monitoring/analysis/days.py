@@ -43,12 +43,7 @@ class Units:
     ) -> DaysDiffer | None:
         """How much the units differ by themselves in some values; None where nobody can tell.
 
-        Args:
-            now: production's values.
-            rows: int64 (n_rows,), the queries behind them.
-            before: the baseline's values.
-            rows_before: int64 (m_rows,), the queries behind those.
-            own: whether days have been asked already, and these units need to say more than they do.
+        Shapes: `rows` (n_rows,), `rows_before` (m_rows,).
         """
         variance, source, correlation = None, "the baseline", 0.0
         if self.before is not None:
@@ -68,19 +63,14 @@ class Units:
     def share_of_now(self, rows: Codes, correlation: float) -> float:
         """By how much of the variance between units the mean of some of production's queries varies.
 
-        Args:
-            rows: int64 (n_rows,), the queries.
-            correlation: of neighbouring units.
+        Shapes: `rows` (n_rows,).
         """
         return share_of_variance(np.bincount(self.now[rows]) / rows.size, correlation)
 
     def share_of_before(self, rows: Codes, correlation: float, weights: Floats | None = None) -> float:
         """Likewise of the baseline; 0 where it has no times, and is taken as it is.
 
-        Args:
-            rows: int64 (n_rows,), the queries.
-            correlation: of neighbouring units.
-            weights: float64 (n_rows,), adding up to 1; equal ones unless given.
+        Shapes: `rows` (n_rows,), `weights` (n_rows,).
         """
         if self.before is None:
             return 0.0
@@ -116,9 +106,7 @@ class DaysDiffer:
 def share_of_variance(weights: Floats, correlation: float) -> float:
     """Variance of a weighted mean of units of variance 1 and correlation r**k at distance k: sum w_i w_j r**|i - j|.
 
-    Args:
-        weights: float64 (n_units,), in order of time, adding up to 1.
-        correlation: r, of neighbours, below 1.
+    Shapes: `weights` (n_units,).
 
     Example:
         Two days that are .5 alike are worth one and a third.
@@ -140,9 +128,7 @@ def correlation_of_neighbours(sample: Sample, units: Codes) -> float:
 
     The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back.
 
-    Args:
-        sample: values of a quiet time, without their season.
-        units: int64 (n,), codes 0 … in order of time.
+    Shapes: `units` (n,).
 
     Source: F. Marriott, J. Pope, Biometrika 41 (1954).
     """
@@ -173,10 +159,7 @@ def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVar
 def units_of(now: Times | None, before: Times | None, config: MonitorConfig) -> list[Units]:
     """Days, and windows of another size: what may differ by itself.
 
-    Args:
-        now: int64 (n_now,), nanoseconds UTC of production's queries; without times there are no units.
-        before: int64 (n_before,), of the baseline's.
-        config: how time is cut.
+    Shapes: `now` (n_now,), `before` (n_before,).
     """
     if now is None:
         return []

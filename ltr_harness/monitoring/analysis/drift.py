@@ -100,12 +100,7 @@ class _Moved:
 def _drift(
     column: ComparedColumn, periods: Periods, m: int, values: tuple[Floats, Floats] | None = None
 ) -> FeatureDrift:
-    """Size and explanation of one column's drift.
-
-    Args:
-        m: columns looked at.
-        values: of a number, now and before.
-    """
+    """Size and explanation of one column's drift."""
     rule, (now, before) = periods.config.drift, column.bins
     counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
     used = int(np.count_nonzero(counts[0] + counts[1]))

@@ -106,11 +106,7 @@ def segments_of(periods: Periods) -> list[str]:
 def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> ComparedColumn:
     """A feature of queries.
 
-    Args:
-        name: of the feature, or of what was made of it.
-        now, before: (n,) and (m,), a value per query, NaN where missing.
-        periods: production and baseline.
-        alpha: of one input's tests.
+    Shapes: `now, before` (n,).
     """
     edges = bin_edges(before, periods.config.drift.bins)
     if name.endswith(":missing"):
@@ -137,13 +133,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
-    """A segment of queries.
-
-    Args:
-        name: of the segment.
-        periods: production and baseline, which have it.
-        alpha: of one input's tests.
-    """
+    """A segment of queries."""
     ours, theirs = together(*(column_of(side, f"segment:{name}") for side in (periods.now, periods.before)))
     size = ours.categories.size
     codes = codes_of(ours, size), codes_of(theirs, size)

@@ -37,10 +37,7 @@ def label_tests(periods: Periods, cut: Cut, mature: NDArray[np.int64]) -> list[L
 
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
 
-    Args:
-        periods: production and baseline, undefined queries included.
-        cut: production's windows.
-        mature: int64 (n_mature,), production's queries whose labels can be compared.
+    Shapes: `mature` (n_mature,).
     """
     now, before, config = periods.now, periods.before, periods.config
     columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
@@ -106,11 +103,7 @@ def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: Monitor
 
     Orphans before the first window or after the last are in no window; the contract's total holds them too.
 
-    Args:
-        times: int64 (n_orphans,), nanoseconds UTC.
-        cut: production's windows.
-        spent: share of alpha that this run may use.
-        config: the monitor's configuration.
+    Shapes: `times` (n_orphans,).
     """
     if times is None:
         return [None] * len(cut)

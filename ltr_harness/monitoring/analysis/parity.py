@@ -31,12 +31,6 @@ def served_scores(table: pd.DataFrame, cut: Cut, config: MonitorConfig, spent: f
 
     An alert needs a share of rows above `parity.max_share`, and a corrected p of that below `compare.alpha`: the
     share is a ratio of sums over queries, whose chance is that of queries or, where they are known, users.
-
-    Args:
-        table: production's queries.
-        cut: its windows.
-        config: the monitor's configuration.
-        spent: share of alpha that this run may use.
     """
     rule = config.parity
     if rule is None:

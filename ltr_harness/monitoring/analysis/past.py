@@ -28,10 +28,7 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
 
     Each window is compared with the part of the season that it was in, as today's queries are.
 
-    Args:
-        rows: int64 (n_rows,), production's queries; none for the past alone.
-        past: windows of earlier runs; one at least.
-        periods: production beside its baseline.
+    Shapes: `rows` (n_rows,).
     """
     now = periods.sample_now(rows=rows)
     n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)

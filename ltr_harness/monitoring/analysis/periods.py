@@ -122,18 +122,14 @@ class Periods:
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """Production's values, or those of some queries.
 
-        Args:
-            values: float64 (n_now,), of the primary metric unless given.
-            rows: int64 (n_rows,), which queries; all unless given.
+        Shapes: `values` (n_now,), `rows` (n_rows,).
         """
         return _sample(self.values[0] if values is None else values, self.clusters[0], self.strata[0], rows)
 
     def sample_before(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """The baseline's values.
 
-        Args:
-            values: float64 (n_before,), of the primary metric unless given.
-            rows: int64 (n_rows,), which queries; all unless given.
+        Shapes: `values` (n_before,), `rows` (n_rows,).
         """
         return _sample(self.values[1] if values is None else values, self.clusters[1], self.strata[1], rows)
 
@@ -153,9 +149,7 @@ class Periods:
     ) -> Sample:
         """Of a replay, how much each query differs from itself.
 
-        Args:
-            values: float64 (n_now,) and (n_before,), of the primary metric unless given.
-            pairs: int64 (n_pairs,) twice, where the queries stand; all common ones unless given.
+        Shapes: `values` (n_now,), `pairs` (n_pairs,).
         """
         ours, theirs = self.values if values is None else values
         chosen = self.common if pairs is None else pairs
@@ -179,9 +173,7 @@ class Periods:
     def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer | None]:
         """For each of `units` how much it differs by itself in some values; None where nobody can tell.
 
-        Args:
-            ours: float64 (n_now,), production's values.
-            theirs: float64 (n_before,), the baseline's.
+        Shapes: `ours` (n_now,), `theirs` (n_before,).
         """
         now, before = self.sample_now(ours), self.sample_before(theirs)
         return [
@@ -246,11 +238,7 @@ class Periods:
     def share_of(self, unit: Units, rows: Codes, rows_before: Codes, correlation: float) -> float:
         """By how much of the variance between units the difference varies: squared shares of the units, added up.
 
-        Args:
-            unit: days, or windows.
-            rows: int64 (n_rows,), production's queries.
-            rows_before: int64 (m_rows,), the baseline's.
-            correlation: of neighbouring units.
+        Shapes: `rows` (n_rows,), `rows_before` (m_rows,).
         """
         own = unit.share_of_now(rows, correlation)
         if self.strata[0] is None or self.strata[1] is None:
@@ -317,12 +305,7 @@ def _some(codes: Codes | None, rows: Codes) -> Codes | None:
 
 
 def own_clusters(category: pd.Categorical, offset: int = 0) -> Codes:
-    """(n,) codes of whom each query belongs to; a query of nobody known is a cluster of its own.
-
-    Args:
-        category: of users, or of what else forms a cluster.
-        offset: how many other queries may have clusters of their own.
-    """
+    """(n,) codes of whom each query belongs to; a query of nobody known is a cluster of its own."""
     codes = codes_of(category)
     missing = np.flatnonzero(codes < 0)
     codes[missing] = category.categories.size + offset + missing

@@ -34,9 +34,6 @@ def presentation(periods: Periods) -> Presentation:
     page looks like; so if the rate at rank 1 is shown to stand still (its interval stays within a tenth)
     while others move, it is the page. If all ranks fall alike, events were lost. If the shape changes and rank 1
     moves too, or too few queries tell, the ranking is the first suspect: silence needs evidence.
-
-    Args:
-        periods: all mature queries, those without a relevant document included.
     """
     now, before = periods.now, periods.before
     ours, theirs = _positives(now), _positives(before)

@@ -31,11 +31,7 @@ def with_running(
 ) -> list[Window]:
     """Windows with the mean of all windows up to each, against the baseline.
 
-    Args:
-        windows: with their differences.
-        members: of each window int64 (n_queries,), its queries.
-        periods: production beside its baseline.
-        past: windows of earlier runs.
+    Shapes: `members` (n_queries,).
     """
     earlier = list(past) if periods.common is None else []
     rows, so_far = [], np.zeros(0, dtype=np.int64)

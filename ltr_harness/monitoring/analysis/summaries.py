@@ -68,14 +68,7 @@ def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
 def online(
     production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], spent: float = 1.0
 ) -> tuple[Online, ...]:
-    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it.
-
-    Args:
-        production: its queries.
-        periods: all of its mature queries beside the baseline; None without one.
-        windows: of production.
-        spent: share of alpha that this run may use.
-    """
+    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
     rows = []
     for name, values in columns_of(production, "online").items():
         pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
@@ -110,10 +103,7 @@ def worst_queries(
 ) -> list[WorstQuery]:
     """The largest losses, for reading: against the same query before where it recurs, else the lowest values.
 
-    Args:
-        production: its queries.
-        counted: int64 (n_counted,), the queries that count.
-        periods: production beside its baseline; None without one.
+    Shapes: `counted` (n_counted,).
     """
     values = primary_of(production)[counted]
     before = np.full(counted.size, np.nan)

@@ -32,14 +32,7 @@ _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move no
 def window_rows(
     table: pd.DataFrame, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
 ) -> list[Window]:
-    """Every window's state, before anything is compared.
-
-    Args:
-        table: production's queries.
-        cut: its windows.
-        orphans: events without an impression, by window.
-        config: the monitor's configuration.
-    """
+    """Every window's state, before anything is compared."""
     cluster, primary = column_of(table, "cluster"), primary_of(table)
     clusters = None if cluster is None else own_clusters(cluster)
     items, relevant = column_of(table, "n_items"), column_of(table, "has_relevant")
@@ -113,12 +106,7 @@ def compared_windows(
 ) -> list[Window]:
     """The windows with their difference to the baseline, alone and with those before them.
 
-    Args:
-        rows: from `window_rows`.
-        cut: the windows of all of production.
-        rows_of_now: int64 (n_now,), which query of production each query of `periods.now` is.
-        periods: production beside its baseline.
-        past: windows of earlier runs.
+    Shapes: `rows_of_now` (n_now,).
     """
     trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
     members = members_of(cut, rows_of_now)
@@ -159,9 +147,7 @@ def compared_windows(
 def members_of(cut: Cut, rows_of_now: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The queries of `periods.now` in each window.
 
-    Args:
-        cut: the windows of all of production.
-        rows_of_now: int64 (n_now,), which query of production each query of `periods.now` is.
+    Shapes: `rows_of_now` (n_now,).
     """
     codes = cut.codes[rows_of_now]
     order = np.argsort(codes, kind="stable")
@@ -172,12 +158,6 @@ def corrected(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
     """p-values of one family: the whole period first, then every window and trailing window. And which are alerts.
-
-    Args:
-        change: of the whole period.
-        windows: with their p-values.
-        periods: production beside its baseline.
-        past: windows of earlier runs.
 
     Returns:
         The whole period, the windows, and the family in words.
@@ -231,10 +211,7 @@ def _in_turn(
 ) -> NDArray[np.float64]:
     """p-values as parts of alpha: half is the first test's, half the others', and all of it once the first is passed.
 
-    Args:
-        raw: float64 (n,), the whole period's first; NaN where nothing was tested.
-        alpha: of all.
-        correct: the others among themselves.
+    Shapes: `raw` (n,).
 
     Source: B. Wiens, Pharmaceutical Statistics 2 (2003), the fallback procedure.
     """
@@ -247,13 +224,7 @@ def _in_turn(
 
 
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
-    """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1.
-
-    Args:
-        windows: of this run.
-        past: of earlier ones.
-        config: whose correction says whether there are runs to come.
-    """
+    """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1."""
     if config.compare.correct not in ("spending", "sequence"):
         return 1.0
     return float(6 / (np.pi * last_look(windows, past)) ** 2)

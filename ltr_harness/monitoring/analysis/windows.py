@@ -76,10 +76,7 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
     Labels are as old as the log's last query; no clock is asked, so a report can be made again. Where the log ends
     is not for a few queries to say: one with a time in the future would make all labels old.
 
-    Args:
-        time: int64 (n,), nanoseconds UTC; None without times.
-        n: queries.
-        config: the monitor's configuration.
+    Shapes: `time` (n,).
     """
     if time is None:
         zeros = np.zeros(n, dtype=np.int64)
@@ -128,9 +125,7 @@ def _ends(number: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[int, ND
 def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
     """The place in the calendar of the window that each moment falls into.
 
-    Args:
-        time: int64 (n,), nanoseconds UTC.
-        windows: their size and time zone.
+    Shapes: `time` (n,).
     """
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
@@ -138,9 +133,7 @@ def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int6
 def season_of(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
     """The part of the season that each moment falls into: weekday, hour, or hour of the week.
 
-    Args:
-        time: int64 (n,) nanoseconds UTC.
-        windows: which season, in which time zone.
+    Shapes: `time` (n,).
     """
     return part_of_season(hours_of_week(time, windows.timezone), windows.season)
 
@@ -148,9 +141,7 @@ def season_of(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
 def hours_of_week(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """Hours since Monday 00:00, on the clocks of the time zone.
 
-    Args:
-        time: int64 (n,) nanoseconds UTC.
-        timezone: of the clocks.
+    Shapes: `time` (n,).
     """
     hours = local_clock(time, timezone) // (_DAY // 24)
     return (hours + 24 * THURSDAY) % 168
@@ -159,9 +150,7 @@ def hours_of_week(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
 def part_of_season(hours: NDArray[np.int64], season: str) -> NDArray[np.int64]:
     """Weekday, hour or hour of the week.
 
-    Args:
-        hours: int64 (n,) hours of the week.
-        season: as configured.
+    Shapes: `hours` (n,).
     """
     return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
 
@@ -169,9 +158,7 @@ def part_of_season(hours: NDArray[np.int64], season: str) -> NDArray[np.int64]:
 def weekday_of(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """0 Monday … 6 Sunday, on the calendar of the time zone.
 
-    Args:
-        time: int64 (n,), nanoseconds UTC.
-        timezone: its name.
+    Shapes: `time` (n,).
     """
     return (local_days(time, timezone) + THURSDAY) % 7
 
@@ -179,9 +166,7 @@ def weekday_of(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
 def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """Days since 1970-01-01 on the calendar of the time zone.
 
-    Args:
-        time: int64 (n,), nanoseconds UTC.
-        timezone: its name.
+    Shapes: `time` (n,).
     """
     return local_clock(time, timezone) // _DAY
 
@@ -189,9 +174,7 @@ def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
 def local_clock(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
     """Nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them.
 
-    Args:
-        time: int64 (n,), nanoseconds UTC.
-        timezone: its name.
+    Shapes: `time` (n,).
     """
     if timezone == "UTC":
         return time

@@ -20,11 +20,7 @@ def ips_dcg(
 ) -> dict[str, Floats]:
     """IPS-DCG: DCG of gains divided by the probability that the user looked there, unbiased for DCG.
 
-    Args:
-        judgments: of the batch's rows.
-        scores: (n_rows,), higher ranks first.
-        propensity: (n_rows,), chance that the user looked there; None where it is not known.
-        config: the monitor's configuration.
+    Shapes: `scores` (n_rows,), `propensity` (n_rows,).
     """
     if propensity is None:
         return {}

@@ -98,11 +98,6 @@ def feature_columns(parity: Parity) -> dict[str, str]:
 def refuse_unlogged(parity: Parity, columns: tuple[str, ...], log: str) -> None:
     """Stop where the log lacks what the model scores.
 
-    Args:
-        parity: which model.
-        columns: of the log.
-        log: how messages call it.
-
     Raises:
         DataError: naming features without a column.
     """
@@ -129,12 +124,7 @@ def parity_of_rows(
 
     Two scores differ by more than `tolerance` times the model's score, or its spread where that is larger.
 
-    Args:
-        rows: of a batch.
-        judgments: of those rows that are judged.
-        keep: bool (n_rows,), which ones those are; None where all are.
-        primary: (n_queries,), the primary metric, NaN where it is undefined.
-        config: the monitor's configuration.
+    Shapes: `keep` (n_rows,), `primary` (n_queries,).
 
     Returns:
         (n_queries,) each. Rows: ``rows`` with a logged score, ``differ``, ``incomplete`` (some feature is missing) and

@@ -29,13 +29,6 @@ def on_workers(
 ) -> list[pd.DataFrame]:
     """The log's queries, part by part. Each query's rows must stand together in the log.
 
-    Args:
-        log: files that the workers see under the same path, or a table in memory, which is sent to them.
-        config: what the columns mean.
-        contract: gathers what the workers' checks found.
-        events: joined to the log already.
-        cluster: ``local``, a scheduler's address, or a `distributed.Client`.
-
     Raises:
         DataError: what a worker cannot read.
         UsageError: nobody answers at the address, or workers die.

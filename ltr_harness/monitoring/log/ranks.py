@@ -16,13 +16,7 @@ Floats = NDArray[np.float64]
 def ranking(
     rows: LogRows, config: MonitorConfig, contract: Contract
 ) -> tuple[Floats, NDArray[np.int64], bool]:
-    """Scores (higher first), ranks from 1, and whether they can be trusted.
-
-    Args:
-        rows: of a batch.
-        config: the monitor's configuration.
-        contract: gathers what the checks find.
-    """
+    """Scores (higher first), ranks from 1, and whether they can be trusted."""
     columns = config.columns
     start, sizes = rows.boundaries[:-1], rows.sizes
     sound, ranks = True, np.arange(rows.boundaries[-1]) - np.repeat(start, sizes) + 1

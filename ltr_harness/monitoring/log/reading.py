@@ -34,12 +34,6 @@ class LogRead(NamedTuple):
 def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
     """One log, checked and evaluated.
 
-    Args:
-        source: a path, or a table in memory.
-        config: what its columns mean.
-        which: production or baseline.
-        dask: the cluster that reads it, see `partitions`; None reads it here.
-
     Raises:
         DataError: every error of the contract.
     """

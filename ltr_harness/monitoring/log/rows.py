@@ -66,13 +66,7 @@ def text_columns(config: MonitorConfig) -> list[str]:
 
 
 def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
-    """`query_table`, with the log named in what it complains about.
-
-    Args:
-        batch: an Arrow table.
-        config: the monitor's configuration.
-        contract: gathers what the checks find.
-    """
+    """`query_table`, with the log named in what it complains about."""
     try:
         return query_table(batch, config, contract)
     except DataError as error:
@@ -83,13 +77,7 @@ def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataF
 
 
 def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
-    """Check a batch and evaluate it; None where an error of the contract makes that impossible.
-
-    Args:
-        table: an Arrow table.
-        config: the monitor's configuration.
-        contract: gathers what the checks find.
-    """
+    """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
     columns = config.columns
     rows = in_order(table, columns, contract)
     if rows is None:

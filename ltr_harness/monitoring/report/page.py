@@ -49,11 +49,5 @@ def build_monitor_report(result: MonitorResult) -> Report:
 def write_monitor_report(
     result: MonitorResult, folder: str | Path, formats: Collection[str] = FORMATS
 ) -> Path:
-    """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes.
-
-    Args:
-        result: of a monitor run.
-        folder: made if missing.
-        formats: as for any report.
-    """
+    """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
     return write_report(build_monitor_report(result), folder, formats)

@@ -44,14 +44,7 @@ def write_tables(watched: Watched, folder: Path) -> None:
 def write_provenance(
     watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
 ) -> None:
-    """``provenance.json``: digests of all input files and versions of everything that computes.
-
-    Args:
-        watched: what was found.
-        settings: the configuration as it was read, which names the other files.
-        log, baseline: where production and baseline came from.
-        folder: to write into.
-    """
+    """``provenance.json``: digests of all input files and versions of everything that computes."""
     events = settings.relevance.event_log
     experiment = None if settings.propensity is None else settings.propensity.estimate
     sources = {

@@ -56,10 +56,6 @@ class _Kept(BaseModel):
 def read_history(folder: Path, key: str) -> list[PastWindow]:
     """The windows that earlier runs left under the same definition, each once, in order of time.
 
-    Args:
-        folder: may not exist yet.
-        key: of metric, relevance and window size; runs under another one are left alone.
-
     Raises:
         DataError: a file in it is damaged or of a later version.
     """
@@ -102,12 +98,6 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
 def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
     """Leave this run's mature windows; None where there are none.
 
-    Args:
-        folder: of the history.
-        key: from `history_key`.
-        windows: of this run.
-        seen_until: nanoseconds UTC of the log's last query.
-
     Raises:
         OSError: the folder cannot be written.
     """
@@ -137,14 +127,7 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
 
 
 def history_key(definition: Mapping[str, Any], size: str, timezone: str, adjust: Sequence[str] = ()) -> str:
-    """What windows must share to stand in one row.
-
-    Args:
-        definition: of the metric and of relevance.
-        size: of the windows.
-        timezone: of the windows.
-        adjust: columns whose part in the windows' means was taken out.
-    """
+    """What windows must share to stand in one row."""
     said: dict[str, Any] = {
         "primary": definition["metrics"][0],
         "relevance": definition["relevance"],
