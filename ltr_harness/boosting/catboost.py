@@ -18,10 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.expected_grade import expected_grade
-from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.boosting.watching import BoundMetrics, distinct_metrics
+from ltr_harness.boosting.watching import BoundMetrics, Measured, distinct_metrics, expected_grade
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, bind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ltr_harness.boosting.measured import Measured
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 

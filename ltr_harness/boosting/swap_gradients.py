@@ -18,16 +18,302 @@ from __future__ import annotations
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.boosting.objectives import MetricObjective
-from ltr_harness.boosting.swap_kernels import FORMS, Form, Pairs, add_gradients, fill_changes
+from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, check_scores
 from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
+
+FORMS = {"sum": 0, "first hit": 1, "precision": 2, "cascade": 3, "pairs": 4, "own": 5}
+_SUM, _FIRST, _PRECISION, _CASCADE, _PAIRS, _OWN = range(6)
+_NEARLY_SURE = 1.0 - 1e-6  # whoever satisfies more leaves too few readers to divide by
+_WIDEST = 300.0  # of sigma (s_i - s_j): beyond, E underflows, and pairs get an exponential each
+
+
+class Form(NamedTuple):
+    """A metric's `SwapChange` as the kernels take it."""
+
+    form: int
+    worth: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    rank_worth: NDArray[np.float64]
+    table_at: NDArray[np.int64]  # where each query's begins in it
+    depth: NDArray[np.int64]
+    parameter: float
+    apart: NDArray[np.float64]
+    boundaries: NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """Weights of queries and pairs; see `MetricObjective`."""
+
+    weights: NDArray[np.float64]
+    top: int
+    sigma: float
+    norm: bool
+    apart_share: float
+
+
+@compiled
+def add_gradients(
+    metric: Form,
+    pairs: Pairs,
+    scores: NDArray[np.float64],  # float64 (n_rows,), finite
+    ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
+    own: NDArray[
+        np.float64
+    ],  # float64 (m, n), changes of the one query asked for, where the metric gives a function
+    first: int,
+    last: int,
+    gradient: NDArray[np.float32],  # float32 (n_rows,), written
+    hessian: NDArray[np.float32],  # float32 (n_rows,), written
+) -> None:
+    """Gradients and hessians of the queries from `first` to before `last`."""
+    form, parameter, sigma = metric.form, metric.parameter, pairs.sigma
+    longest = 0
+    for query in range(first, last):
+        longest = max(longest, metric.boundaries[query + 1] - metric.boundaries[query])
+    s, mass, near = np.empty(longest), np.empty(longest), np.empty(longest)
+    x, d, before, inner = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    w, g, h = np.empty(longest), np.empty(longest), np.empty(longest)
+    for query in range(first, last):
+        start = metric.boundaries[query]
+        n = metric.boundaries[query + 1] - start
+        scale = metric.scale[query]
+        if n < 2 or scale == 0.0:
+            continue
+        highest = scores[ranked[start]]
+        for i in range(n):
+            row = ranked[start + i]
+            s[i] = scores[row]
+            x[i] = metric.worth[row]
+            g[i] = 0.0
+            h[i] = 0.0
+            mass[i] = np.exp(max(sigma * (s[i] - highest), -2.0 * _WIDEST))
+        reach, hit, next_hit = _state(metric, query, n, x, d, before, inner)
+        wide = sigma * (highest - s[n - 1]) > _WIDEST
+        base = 1.0
+        slope = 0.0
+        if pairs.norm and highest != s[n - 1]:
+            base = 0.01
+            slope = 1.0
+        total = 0.0
+        for i in range(min(pairs.top, reach, n - 1)):
+            _fill(form, i, n, x, d, before, inner, hit, next_hit, parameter, scale, own, w)
+            if pairs.apart_share > 0.0:
+                _add_apart(i, n, x, metric.apart, pairs.apart_share * scale, w)
+            if wide:
+                for j in range(i + 1, n):
+                    near[j] = np.exp(sigma * (s[j] - s[i]))
+                total += _add_pairs(i, n, s, 1.0, near, x, w, sigma, base, slope, g, h)
+            else:
+                total += _add_pairs(i, n, s, mass[i], mass, x, w, sigma, base, slope, g, h)
+        factor = pairs.weights[query]
+        if pairs.norm and total > 0.0:
+            factor *= np.log2(1.0 + 2.0 * total) / (2.0 * total)
+        for i in range(n):
+            row = ranked[start + i]
+            gradient[row] = g[i] * factor
+            hessian[row] = h[i] * factor
+
+
+@compiled
+def fill_changes(
+    metric: Form,
+    ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
+    own: NDArray[np.float64],  # float64 (n, n), changes where the metric gives a function
+    query: int,
+    table: NDArray[np.float64],  # float64 (n, n), written above the diagonal
+) -> None:
+    """The size of each change of one query."""
+    start = metric.boundaries[query]
+    n = metric.boundaries[query + 1] - start
+    x, d, before, inner = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for i in range(n):
+        x[i] = metric.worth[ranked[start + i]]
+    reach, hit, next_hit = _state(metric, query, n, x, d, before, inner)
+    scale = metric.scale[query]
+    for i in range(min(reach, n - 1)):
+        _fill(metric.form, i, n, x, d, before, inner, hit, next_hit, metric.parameter, scale, own, table[i])
+
+
+@compiled
+def _state(
+    metric: Form,
+    query: int,
+    n: int,
+    x: NDArray[np.float64],
+    d: NDArray[np.float64],
+    before: NDArray[np.float64],
+    inner: NDArray[np.float64],
+) -> tuple[int, int, int]:
+    """D of each rank and what the form keeps; how many ranks from the top bear changes; the first two hits."""
+    form, parameter = metric.form, metric.parameter
+    depth = metric.depth[query]
+    for i in range(n):
+        d[i] = 0.0
+    if form not in (_PAIRS, _OWN):
+        for i in range(depth):
+            d[i] = metric.rank_worth[metric.table_at[query] + i]
+    hit = n
+    next_hit = n
+    if form == _FIRST:
+        for i in range(n):
+            if x[i] > 0.0 and next_hit == n:
+                if hit == n:
+                    hit = i
+                else:
+                    next_hit = i
+        return min(depth, hit + 1), hit, next_hit
+    if form == _PRECISION:
+        count = 0.0
+        inside = 0.0
+        for i in range(n):
+            if x[i] > 0.0:
+                count += 1.0 + parameter * x[i]
+                inside += d[i]
+            before[i] = count
+            inner[i] = inside
+    if form == _CASCADE:
+        reading = 1.0
+        inside = 0.0
+        for i in range(n):
+            before[i] = reading
+            inside += reading * x[i] * d[i]
+            inner[i] = inside
+            reading *= (1.0 - x[i]) * parameter
+    if form in (_PAIRS, _OWN):
+        return n, hit, next_hit
+    return depth, hit, next_hit
+
+
+@compiled_vectorized
+def _fill(
+    form: int,
+    i: int,
+    n: int,
+    x: NDArray[np.float64],
+    d: NDArray[np.float64],
+    before: NDArray[np.float64],
+    inner: NDArray[np.float64],
+    hit: int,
+    next_hit: int,
+    parameter: float,
+    scale: float,
+    own: NDArray[np.float64],
+    w: NDArray[np.float64],
+) -> None:
+    """|change| when the row at place i and each one below it change places."""
+    xs, ds, out = x[i + 1 : n], d[i + 1 : n], w[i + 1 : n]  # indices from 0 save a sign check at every access
+    x_i, d_i = x[i], d[i]
+    if form == _SUM:
+        for j in range(out.size):
+            out[j] = abs(x_i - xs[j]) * abs(d_i - ds[j]) * scale
+    elif form == _FIRST:
+        now = d[hit] if hit < n else 0.0
+        rest = d[next_hit] if next_hit < n else 0.0
+        for j in range(out.size):
+            afterwards = now
+            if x_i > 0.0 and not xs[j] > 0.0 and i == hit:
+                afterwards = ds[j] if i + 1 + j < next_hit else rest
+            elif xs[j] > 0.0 and not x_i > 0.0 and i < hit:
+                afterwards = d_i
+            out[j] = abs(afterwards - now) * scale
+    elif form == _PRECISION:
+        counts, inside = before[i + 1 : n], inner[i:n]
+        y_i = 1.0 if x_i > 0.0 else 0.0
+        for j in range(out.size):
+            y_j = 1.0 if xs[j] > 0.0 else 0.0
+            more = (y_j - y_i) + parameter * (y_j * xs[j] - y_i * x_i)
+            change = d_i * (y_j * (before[i] + more) - y_i * before[i])
+            change += more * (inside[j] - inside[0]) + counts[j] * ds[j] * (y_i - y_j)
+            out[j] = abs(change) * scale
+    elif form == _CASCADE and x_i > _NEARLY_SURE:
+        reads, gained = parameter, 0.0  # between the two, of users who read on at place i
+        for j in range(out.size):
+            out[j] = abs(before[i] * (xs[j] - x_i) * (d_i - gained - reads * ds[j])) * scale
+            gained += reads * xs[j] * ds[j]
+            reads *= (1.0 - xs[j]) * parameter
+    elif form == _CASCADE:
+        reading, inside = before[i + 1 : n], inner[i:n]
+        rest_i = 1.0 / (1.0 - x_i)
+        for j in range(out.size):
+            ratio = (1.0 - xs[j]) * rest_i
+            change = before[i] * (xs[j] - x_i) * d_i + (ratio - 1.0) * (inside[j] - inside[0])
+            change += reading[j] * (ratio * x_i - xs[j]) * ds[j]
+            out[j] = abs(change) * scale
+    elif form == _PAIRS:
+        for j in range(out.size):
+            out[j] = scale if x_i != xs[j] else 0.0
+    elif form == _OWN:
+        for j in range(out.size):
+            out[j] = own[i, i + 1 + j] * scale
+
+
+@compiled_vectorized
+def _add_apart(
+    i: int,
+    n: int,
+    x: NDArray[np.float64],
+    apart: NDArray[np.float64],
+    share: float,
+    w: NDArray[np.float64],
+) -> None:
+    """NDCG-Loss2: what two rows that stand so far apart would lose if they stood at ranks 1 and 1 + that."""
+    xs, out = x[i + 1 : n], w[i + 1 : n]
+    for j in range(out.size):
+        out[j] += abs(x[i] - xs[j]) * abs(apart[j] - apart[j + 1]) * share
+
+
+@compiled_vectorized
+def _add_pairs(
+    i: int,
+    n: int,
+    s: NDArray[np.float64],
+    mass_i: float,
+    mass: NDArray[np.float64],
+    x: NDArray[np.float64],
+    w: NDArray[np.float64],
+    sigma: float,
+    base: float,
+    slope: float,
+    g: NDArray[np.float64],
+    h: NDArray[np.float64],
+) -> float:
+    """Add the pairs of the row at place i with those below it; the sum of their sigma p w."""
+    ss, masses, xs = s[i + 1 : n], mass[i + 1 : n], x[i + 1 : n]
+    ws, gs, hs = w[i + 1 : n], g[i + 1 : n], h[i + 1 : n]
+    s_i, x_i = s[i], x[i]
+    own_gradient = 0.0
+    own_hessian = 0.0
+    total = 0.0
+    for j in range(ws.size):
+        both = mass_i + masses[j]
+        distance = base + slope * (s_i - ss[j])
+        inverse = 1.0 / (both * distance)
+        per_both = inverse * distance
+        above = mass_i * per_both
+        below = masses[j] * per_both
+        weight = ws[j] * (inverse * both) * sigma
+        better = x_i > xs[j]
+        force = weight * (below if better else above)
+        curve = sigma * weight * above * below
+        total += force
+        signed = force if better else -force
+        own_gradient -= signed
+        gs[j] += signed
+        own_hessian += curve
+        hs[j] += curve
+    g[i] += own_gradient
+    h[i] += own_hessian
+    return total
+
 
 _LARGEST_SCORE = 1e100  # differences of larger ones overflow
 _LOSS2_SHARE = 10.0  # mu of NDCG-Loss2++, as in its paper

@@ -1,21 +1,95 @@
-"""Evaluation log of a watched training: the part of `Watch` that both libraries share."""
+"""Evaluation log of a watched training, its printed progress, and scores from probabilities of grades."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.boosting.callbacks import StoppingCallback, set_to_stop_on
-from ltr_harness.boosting.measured import Measured as Measured
-from ltr_harness.boosting.printing import Printing
-from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.boosting.stopping import Stopper, StoppingCallback, StoppingRule, set_to_stop_on
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.printable import printable
+
+
+class Measured(NamedTuple):
+    """One point of a learning curve: a metric's mean on one set after `round` rounds (1-based)."""
+
+    round: int
+    data: str
+    metric: str
+    value: float
+
+
+def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Sums of grade times probability, float64 (n_rows,), from (n_rows, n_grades) and the columns' grades (n_grades,).
+
+    Source:
+        Li, Burges & Wu 2007, "McRank: Learning to Rank Using Multiple Classification and Gradient Boosting".
+
+    Example:
+        >>> expected_grade([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).tolist()
+        [0.75, 1.5]
+    """
+    # rows in order: sums must not depend on how the library lays its columns
+    shares = np.ascontiguousarray(probabilities, dtype=np.float64)
+    of_row = shares.sum(axis=1)
+    if not np.allclose(of_row, 1.0, rtol=0, atol=1e-3):
+        raise MetricError(
+            f"a row has {shares.shape[1]} predictions that sum to {of_row[np.argmax(np.abs(of_row - 1))]:g}; expected "
+            "one score per row, or the probabilities of the grades 0, 1, 2 …"
+        )
+    worth = np.arange(shares.shape[1]) if grades is None else np.asarray(grades, dtype=np.float64)
+    summed: NDArray[np.float64] = (shares * worth).sum(axis=1)
+    return summed
+
+
+def one_per_row(predictions: Any) -> Any:
+    """Scores (n_rows,): a column as it is, probabilities of grades (n_rows, n_grades) as the expected grade."""
+    return expected_grade(predictions) if np.ndim(predictions) == 2 else predictions
+
+
+_WIDTH = 24
+
+
+class Printing:
+    """Interactive progress: a line every so many rounds, or one line on stderr that is kept up to date."""
+
+    def __init__(self, every: int | None, progress: bool) -> None:
+        if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise UsageError(f"print_every: found {every!r}; expected an integer >= 1, or None")
+        if not isinstance(progress, bool):
+            raise UsageError(f"progress: found {progress!r}; expected True or False")
+        self.every = every
+        self.progress = progress
+        self._shown = 0
+
+    def show(self, round_: int, rounds: int | None, measured: Sequence[Measured]) -> None:
+        """Print a round's measurements (1-based), where `rounds` is the largest number of rounds, if known."""
+        if self.every is not None and round_ % self.every == 0:
+            values = "\t".join(f"{printable(one.data)}'s {one.metric}: {one.value:g}" for one in measured)
+            print(f"[{round_}]\t{values}", flush=True)
+        if self.progress:
+            first = measured[0]
+            filled = 0 if rounds is None else _WIDTH * round_ // rounds
+            bar = "" if rounds is None else f"[{'#' * filled}{'.' * (_WIDTH - filled)}] "
+            of = "" if rounds is None else f" of {rounds:,}"
+            text = f"{bar}round {round_:,}{of}, {printable(first.data)}'s {first.metric} {first.value:.4f}"
+            sys.stderr.write(f"\r{text}{' ' * (self._shown - len(text))}")
+            sys.stderr.flush()
+            self._shown = len(text)
+
+    def end(self) -> None:
+        """The training is over."""
+        if self._shown:
+            sys.stderr.write("\n")
+            self._shown = 0
+
 
 T = TypeVar("T")
 

@@ -19,14 +19,13 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
-from ltr_harness.boosting.callbacks import (
+from ltr_harness.boosting.stopping import (
     arguments_of_training,
     callbacks_of_training,
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
-from ltr_harness.boosting.expected_grade import one_per_row
-from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics
+from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics, one_per_row
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost_metrics import (
     AcrossWorkers,
@@ -34,8 +33,8 @@ from ltr_harness.boosting.xgboost_metrics import (
     judgments_of,
     packed_matrix,
 )
-from ltr_harness.boosting.xgboost_objective import XGBoostObjective as XGBoostObjective
-from ltr_harness.boosting.xgboost_objective import objective as objective
+from ltr_harness.boosting.xgboost_metrics import XGBoostObjective as XGBoostObjective
+from ltr_harness.boosting.xgboost_metrics import objective as objective
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric

@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from ltr_harness.boosting.catboost import stages
-from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import Stopper
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem
 from ltr_harness.metrics import bind

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.boosting.expected_grade import expected_grade
+from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.errors import DataError, MissingExtraError, Problem
 from ltr_harness.rankers.grade_classes import refuse_shares
 from ltr_harness.rankers.ranker import as_matrix, model_file

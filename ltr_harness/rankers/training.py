@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments

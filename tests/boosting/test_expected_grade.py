@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.boosting.expected_grade import expected_grade, one_per_row
+from ltr_harness.boosting.watching import expected_grade, one_per_row
 from ltr_harness.errors import MetricError
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.boosting.measured import Measured
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Watching
+from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR

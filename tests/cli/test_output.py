@@ -160,7 +160,7 @@ PRINTS = {
     "cli/commands/data_get.py": "a line that is written again and again",
     "cli/event_stream.py": "JSON lines",
     "report/engine_process.py": "talks to its parent",
-    "boosting/printing.py": "what a script asks `Watch` to print, escaped there",
+    "boosting/watching.py": "what a script asks `Watch` to print, escaped there",
     "config/schema.py": "the published schema",
     "monitoring/load.py": "the published schema",
 }

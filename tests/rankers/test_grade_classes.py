@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import xgboost
 
-from ltr_harness.boosting.expected_grade import expected_grade
 from ltr_harness.boosting.lightgbm import Watch as WatchLightGBM
 from ltr_harness.boosting.lightgbm import feval
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.boosting.xgboost import Watch as WatchXGBoost
 from ltr_harness.boosting.xgboost import custom_metric
 from ltr_harness.errors import DataError, MetricError
