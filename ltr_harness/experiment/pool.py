@@ -193,9 +193,12 @@ def _starting(spawn: Callable[..., int]) -> Iterator[None]:
     """What multiprocessing starts within is started so; killed, this process leaves no folder of sockets."""
     from multiprocessing import util
 
+    inherited = vars(multiprocessing.current_process())["_config"].get("tempdir")  # its owner clears it
     new, folder, owner = util.spawnv_passfds, util.get_temp_dir(), os.getpid()
 
     def started(python: Any, arguments: Sequence[str], passed: Any) -> int:
+        if inherited is not None:
+            return spawn(python, arguments, passed)
         clear = f"os.getppid() == {owner} or shutil.rmtree({folder!r}, ignore_errors=True)"
         code = f"try:\n exec({arguments[-1]!r})\nfinally:\n import os, shutil\n {clear}"
         return spawn(python, [*arguments[:-1], code], passed)

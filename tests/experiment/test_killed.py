@@ -300,3 +300,27 @@ def test_a_killed_process_leaves_no_folder_of_sockets(tmp_path: Path, load_here:
         time.sleep(0.05)
     assert list((tmp_path / "t").iterdir()) == []
     assert "Traceback" not in done.stderr
+
+
+@COPIES
+def test_a_worker_leaves_the_folder_of_sockets_to_its_owner(tmp_path: Path) -> None:
+    script = """
+        import os, time
+        from multiprocessing import util
+        from ltr_harness.experiment.pool import worker_context
+
+        nested = (
+            "from ltr_harness.experiment.pool import worker_context\\n"
+            "inner = worker_context().Process(target=abs, args=(1,))\\n"
+            "inner.start(); inner.join()"
+        )
+        if __name__ == "__main__":
+            worker = worker_context().Process(target=exec, args=(nested, {}))
+            worker.start()
+            worker.join()
+            time.sleep(1)
+            print(worker.exitcode, os.path.isdir(util.get_temp_dir()))
+    """
+    (tmp_path / "a.py").write_text(dedent(script))
+    done = subprocess.run([sys.executable, "a.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0 True\n", "")
