@@ -17,8 +17,8 @@ import pytest
 from numba.core.errors import TypingError
 
 from ltr_harness import compiled, evaluate
-from ltr_harness.readers import trec_hashes
-from ltr_harness.readers.svmlight import kernels
+from ltr_harness.readers import svmlight_kernels as kernels
+from ltr_harness.readers import trec_kernels
 from ltr_harness.stats.resampling import flipped_sums
 
 SOURCE = """
@@ -165,7 +165,7 @@ def test_loops_that_are_not_compiled_do_not_go_on_in_bytes(text: bytes) -> None:
     """As in debuggers and where changes are sampled: an int64 and a byte are an int64 there, too."""
     data = np.frombuffer(text, np.uint8)
     with np.errstate(over="ignore"):
-        plain = trec_hashes._hash._function(data, 0, data.size)
-    assert plain == trec_hashes._hash(data, 0, data.size)
+        plain = trec_kernels._hash._function(data, 0, data.size)
+    assert plain == trec_kernels._hash(data, 0, data.size)
     number = np.frombuffer(b"1234.5e012", np.uint8)
     assert kernels._number._function(number, 0)[1:] == kernels._number(number, 0)[1:] == (1234.5e12, 10)

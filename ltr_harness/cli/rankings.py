@@ -193,7 +193,7 @@ def _from_scores(
 
 def _from_runs(source: RankingSource) -> Rankings:
     from ltr_harness.readers.forms import all_of, described, qrels_of, run_of
-    from ltr_harness.readers.trec_join import join
+    from ltr_harness.readers.trec import join
 
     assert source.qrels is not None  # or the options would have been refused
     files = source.run_files

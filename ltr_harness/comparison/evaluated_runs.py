@@ -118,7 +118,7 @@ def evaluate_runs(
     """
     from ltr_harness.fingerprint import fingerprint_judgments
     from ltr_harness.readers.forms import qrels_of, recognised
-    from ltr_harness.readers.trec_join import join
+    from ltr_harness.readers.trec import join
 
     given = as_list(metrics)
     asked = [parse_metric(metric) for metric in given]
@@ -145,8 +145,7 @@ def evaluate_runs(
 
 def _named_runs(runs: Any) -> dict[str, TrecRun]:
     """The rankings by the names they were given, else their own, else their files'."""
-    from ltr_harness.readers.forms import all_of, run_of
-    from ltr_harness.readers.object_forms import is_one
+    from ltr_harness.readers.forms import all_of, is_one, run_of
 
     given = isinstance(runs, Mapping) and not is_one(runs)
     if given:

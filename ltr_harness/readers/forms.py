@@ -2,17 +2,600 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.file_forms import read_file
-from ltr_harness.readers.files import located
-from ltr_harness.readers.listing import Listing, Role
-from ltr_harness.readers.object_forms import listing_of
-from ltr_harness.readers.trec import Qrels, TrecRun
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.compression import arrow_blocks, bare_name, compression_of
+from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
+from ltr_harness.groups import LONGEST_ID
+from ltr_harness.readers.arrow_columns import ArrowColumns, numbers_of, texts_of, unfit_ids
+from ltr_harness.readers.column_names import ROLES, column_among
+from ltr_harness.readers.cost import Bound
+from ltr_harness.readers.delimited import Delimited
+from ltr_harness.readers.files import located, refuse_pipe, text_bytes, unpacked, unreadable
+from ltr_harness.readers.parquet import Parquet
+from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.table_part import OpenedTable
+from ltr_harness.readers.trec import (
+    LARGEST_GRADE,
+    Qrels,
+    TrecRun,
+    line_before,
+    lists_of,
+    of_subtopics,
+    read_marco_run,
+    read_ntcir_qrels,
+    read_qrels,
+    read_run,
+)
+from ltr_harness.readers.trec_lines import Names, checked_names
 from ltr_harness.wording import count_of
+
+Role = Literal["qrels", "run"]
+
+# Beside the names that tables of features use; the most telling first. PyTerrier has a docid of its own beside docno.
+QUERY = (*ROLES["query"], "q_id", "queryid", "topic", "topic_id", "query_text", "query_number", "qno")
+DOCUMENT = ("docno", *ROLES["document_id"], "did", "d_id", "pid", "passage_id", "doc_no", "documentid")
+VALUE = {
+    "qrels": (*ROLES["label"], "judgement", "gain", "score"),
+    "run": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
+}
+RANK = ROLES["position"]
+SUBTOPIC = ("subtopic", "subtopic_id", "iteration")
+WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
+_EXPECTED = {
+    "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
+    "run": "a number: every document needs a score",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """One value for each (query, document), not checked yet.
+
+    Attributes:
+        source: the file, or what messages call it.
+        form: what it was recognised as.
+        queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing.
+        values: float64 (n_rows,).
+        place: where a row stands, for messages.
+        name: the run's own name, or "".
+        subtopics: as the queries, for judgments by subtopic; None for others.
+    """
+
+    source: str
+    form: str
+    queries: Any
+    documents: Any
+    values: NDArray[np.float64]
+    place: Callable[[int], str]
+    name: str = ""
+    subtopics: Any = None
+
+    def qrels(self) -> Qrels:
+        """The rows as judgments.
+
+        Raises:
+            DataError: every id that is none, every grade that is no finite number, every document judged twice.
+        """
+        bad = ~(np.abs(self.values) < LARGEST_GRADE)
+        queries, documents, *subtopics = self._names("qrels", bad)
+        whole = self.values.astype(np.int64)
+        grades = whole if np.array_equal(whole, self.values) else self.values
+        each = Qrels(Path(self.source), queries, documents, grades, self.form)
+        return of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
+
+    def run(self) -> TrecRun:
+        """The rows as a ranking.
+
+        Raises:
+            DataError: every id that is none, every score that is no number, every document listed twice.
+        """
+        queries, documents = self._names("run", np.isnan(self.values))
+        return TrecRun(Path(self.source), self.name, queries, documents, self.values, form=self.form)
+
+    def _names(self, role: Role, bad: NDArray[np.bool_]) -> list[Names]:
+        if not len(self.values):
+            raise DataError(Problem(self.source, f"has no rows (read as {self.form})", "at least one row"))
+        columns = {"query": self.queries, "document": self.documents}
+        if self.subtopics is not None:
+            columns["subtopic"] = self.subtopics
+        problems: list[tuple[int, Problem]] = []
+        total = 0
+
+        def report(rows: NDArray[Any], found: Callable[[int], str], expected: str) -> None:
+            nonlocal total
+            total += rows.size
+            problems.extend(
+                (row, Problem(self.place(row), found(row), expected)) for row in rows[:SHOWN].tolist()
+            )
+
+        for column, texts in columns.items():
+            unfit = np.flatnonzero(unfit_ids(texts))
+            report(unfit, lambda row, c=column, t=texts: _unfit(c, t[row].as_py()), "an id")  # type: ignore[misc]
+        word = WORD[role]
+        report(np.flatnonzero(bad), lambda row: f"the {word} is {_shown(self.values[row])}", _EXPECTED[role])
+        if not problems:
+            size = sum(int(texts.nbytes) for texts in columns.values())
+            names = [_encoded(self.source, size, *column) for column in columns.items()]
+            before = line_before(lists_of(names[0], *names[2:]), names[1])
+            what = "judged" if role == "qrels" else "listed"
+            once = "each document once per query" + " and subtopic" * (len(names) > 2)
+            report(
+                np.flatnonzero(before >= 0),
+                lambda row: (
+                    f"document {columns['document'][row].as_py()!r} is {what} for query "
+                    f"{columns['query'][row].as_py()!r} at {self.place(int(before[row]))} already"
+                ),
+                once,
+            )
+        if problems:
+            ordered = [problem for _, problem in sorted(problems, key=lambda entry: entry[0])]
+            raise DataError(limited(ordered, total))
+        return names
+
+
+def _unfit(column: str, text: str) -> str:
+    if not text:
+        return f"the {column} is missing"
+    shown = text if len(text) <= 60 else text[:60] + "…"
+    return f"the {column} is {shown!r}" + (
+        f", {len(text):,} characters long" if len(text) > LONGEST_ID else ", with a NUL byte"
+    )
+
+
+def _shown(value: float) -> str:
+    return "missing or no number" if np.isnan(value) else f"{value:g}"
+
+
+def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
+    encoded = texts.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    values = checked_names(encoded.dictionary.to_pylist(), source, column, Bound.of_file(size))
+    return Names.by_row(values, codes)
+
+
+def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
+    """The rows of a table, its columns told by their names.
+
+    Raises:
+        DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
+    """
+    named = {
+        "query": column_among(QUERY, table.columns),
+        "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
+        WORD[role]: column_among(VALUE[role], table.columns),
+    }
+    by_rank = named[WORD[role]] is None and role == "run"
+    if by_rank:
+        named[WORD[role]] = column_among(RANK, table.columns)
+    lacking = [what for what, column in named.items() if column is None]
+    if lacking:
+        names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
+        expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
+        columns = ", ".join(map(repr, table.columns[:8])) + (", …" if len(table.columns) > 8 else "")
+        raise DataError(
+            Problem(
+                str(table.path),
+                f"no column is the {' or the '.join(lacking)} (columns: {columns})",
+                f"such as {expected}",
+                "rename the column",
+            )
+        )
+    query, document, value = (str(column) for column in named.values())
+    about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
+    columns = table.read([value], [query, document, *([about] if about else [])])
+    ids = []
+    for column in (query, document, *([about] if about else [])):
+        texts = texts_of(columns[column])
+        if texts is None:
+            kind = columns[column].type
+            raise DataError(
+                Problem(str(table.path), f"column {column!r} has the type {kind}", "ids: text or integers")
+            )
+        ids.append(texts)
+    values = numbers_of(columns[value])
+    form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
+    subtopics = ids[2] if about and len(ids[2].unique()) > 1 else None
+    values = -values if by_rank else values
+    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, name, subtopics)
+
+
+def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:
+    """The rows of anything in memory.
+
+    Raises:
+        DataError: ids that are neither text nor integers.
+    """
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _of_columns(columns, source, form, "", lambda row: f"{source}: row {row + 1}")
+
+
+def of_mapping(mapping: Any, source: str, form: str, name: str = "") -> Listing:
+    """The rows of ``{query: {document: value}}``.
+
+    Raises:
+        DataError: ids that are neither text nor integers.
+    """
+    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
+    documents = [document for inner in mapping.values() for document in inner]
+    values = [value for inner in mapping.values() for value in inner.values()]
+    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
+    return _of_columns((queries, documents, values), source, form, name, place)
+
+
+def _of_columns(
+    columns: Sequence[Sequence[Any]], source: str, form: str, name: str, place: Callable[[int], str]
+) -> Listing:
+    import pyarrow as pa
+
+    ids = [_ids(column, source, word) for word, column in zip(("query", "document"), columns, strict=False)]
+    try:
+        texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
+    except UnicodeEncodeError:
+        raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
+    return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+
+
+def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
+    if set(map(type, values)) <= {str}:  # as nearly always, and a million looks cheaper
+        return values
+    return [_id(value, source, column) for value in values]
+
+
+def _id(value: Any, source: str, column: str) -> str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        return ""
+    found = f"a {column} is {value!r}, a {type(value).__name__}"
+    raise DataError(Problem(source, found, "ids: text or integers"))
+
+
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    if set(map(type, values)) <= {float, int}:
+        with suppress(OverflowError):
+            return np.array(values, dtype=np.float64)
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    """NaN for what is no number; an integer beyond float64 is infinite."""
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def first_of(rows: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
+    """The first of some rows, None where there is none, and all of them."""
+    rows = iter(rows)
+    first = next(rows, None)
+    return first, rows if first is None else itertools.chain([first], rows)
+
+
+ACCEPTED = (
+    "a file, a dict {query: {document: value}}, a table (pandas, Polars, Arrow, DuckDB), rows of (query, document, "
+    "value), or an object of ranx or ir_datasets"
+)
+
+
+def listing_of(value: Any, source: str, role: Role) -> Listing:
+    """The rows of an object.
+
+    Raises:
+        DataError: the form is known and the content is not right.
+        UsageError: no form is known that looks like this.
+    """
+    for form in OBJECTS:
+        if form.fits(value):
+            return form.listing(value, source, role)
+    raise UsageError(
+        Problem(source, f"cannot tell what a {type(value).__module__}.{type(value).__name__} is", ACCEPTED)
+    )
+
+
+def is_one(value: Any) -> bool:
+    """Whether a value is judgments or a ranking by itself, not several under names or in a list."""
+    if isinstance(value, Mapping):
+        inner = next(iter(value.values()), None)
+        return isinstance(inner, Mapping) and not any(isinstance(one, Mapping) for one in inner.values())
+    if isinstance(value, list | tuple):
+        return bool(value) and _is_row(value[0])
+    return True
+
+
+class ObjectForm(NamedTuple):
+    """Objects of one kind, and how they become rows."""
+
+    fits: Callable[[Any], bool]
+    listing: Callable[[Any, str, Role], Listing]
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0].lstrip("_")
+
+
+def _is_row(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return not any(isinstance(inner, Mapping) for inner in value.values())
+    scalars = isinstance(value, tuple) and all(
+        isinstance(cell, str) or not hasattr(cell, "__len__") for cell in value
+    )
+    return scalars and not any(isinstance(cell, Path) for cell in value) and len(value) > 2
+
+
+def _of_ranx(value: Any, source: str, role: Role) -> Listing:
+    form = f"ranx {type(value).__name__}"
+    if type(value).__name__ != {"qrels": "Qrels", "run": "Run"}[role]:
+        raise DataError(Problem(source, f"is a {form}", "ranx Qrels" if role == "qrels" else "a ranx Run"))
+    return of_mapping(value.to_dict(), source, form, value.name or "")
+
+
+def _of_mapping(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
+    if role == "qrels" and (ratings := _ratings(value)) is not None:
+        return _of_ratings(ratings, source)
+    wrong = next(((query, inner) for query, inner in value.items() if not isinstance(inner, Mapping)), None)
+    if wrong is not None:
+        found = f"holds {type(wrong[1]).__name__} where documents should be"
+        raise DataError(Problem(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}"))
+    return of_mapping(value, source, f"dict {{query: {{document: {WORD[role]}}}}}")
+
+
+def _of_frame(value: Any, source: str, role: Role) -> Listing:
+    import pyarrow as pa
+
+    library = _library(value)
+    lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
+    try:
+        if hasattr(value, "iloc"):
+            named = any(name is not None for name in value.index.names)
+            table = pa.Table.from_pandas(value.reset_index() if named else value, preserve_index=False)
+        else:
+            table = pa.table(value.collect() if lazy else value)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        raise DataError(Problem(source, f"cannot be read as a table: {problem}")) from None
+    return of_table(ArrowColumns(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
+
+
+def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
+    """Tuples of three, named tuples and dicts by their fields' names."""
+    import pyarrow as pa
+
+    first, rows = first_of(value)
+    if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
+        rows = list(rows)
+        wrong = next(((at, row) for at, row in enumerate(rows) if not _is_triple(row)), None)
+        if wrong is not None:
+            found = f"is {str(wrong[1])[:60]!r}"
+            raise DataError(
+                Problem(f"{source}: row {wrong[0] + 1}", found, f"(query, document, {WORD[role]})")
+            )
+        return of_rows(rows, source, f"rows of (query, document, {WORD[role]})")
+    try:
+        if isinstance(first, Mapping):
+            table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
+        else:
+            cells = zip(*rows, strict=True)
+            table = pa.table(dict(zip(first._fields, map(list, cells), strict=True)))
+            form = f"{_library(first)} {type(first).__name__} tuples"
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        raise DataError(
+            Problem(source, f"its rows are not alike: {problem}", f"rows like {first!r}")
+        ) from None
+    return of_table(ArrowColumns(table, Path(source)), role, form)
+
+
+def _is_triple(row: Any) -> bool:
+    return isinstance(row, tuple) and len(row) == 3
+
+
+def _ratings(value: Any) -> Any | None:
+    """OpenSearch's list of judgments, as the Search Relevance Workbench takes and returns it; None where it is none."""
+    if isinstance(value, Mapping):
+        hits = value.get("hits")
+        if isinstance(hits, Mapping) and hits.get("hits"):
+            return _ratings(hits["hits"][0].get("_source", {}))
+        value = value.get("judgmentRatings")
+    is_list = isinstance(value, list) and value and isinstance(value[0], Mapping)
+    return value if is_list and {"query", "ratings"} <= value[0].keys() else None
+
+
+def _of_ratings(value: Any, source: str) -> Listing:
+    """Ratings are text there: "0.000"."""
+    try:
+        rows = [
+            (judged["query"], rating["docId"], float(rating["rating"]))
+            for judged in value
+            for rating in judged["ratings"]
+        ]
+    except (KeyError, TypeError, ValueError) as problem:
+        found = f"a rating cannot be read: {type(problem).__name__} {problem}"
+        raise DataError(
+            Problem(source, found, '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}')
+        ) from None
+    return of_rows(rows, source, "judgments of OpenSearch's Search Relevance Workbench")
+
+
+OBJECTS = (
+    ObjectForm(lambda value: _library(value) == "ranx", _of_ranx),
+    ObjectForm(lambda value: isinstance(value, Mapping), _of_mapping),
+    ObjectForm(
+        lambda value: hasattr(value, "qrels_iter"),  # a data set of ir_datasets
+        lambda value, source, role: _of_rows(
+            value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role
+        ),
+    ),
+    ObjectForm(
+        lambda value: any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")),
+        _of_frame,
+    ),
+    ObjectForm(
+        lambda value: _ratings(value) is not None, lambda value, source, role: _of_ratings(value, source)
+    ),
+    ObjectForm(lambda value: isinstance(value, Iterable), _of_rows),
+)
+
+
+_LZ4 = b"\x04\x22\x4d\x18"
+_PEEKED = 1 << 16
+_JSON_GROWS, _CBOR_GROWS = 10, 20  # bytes of objects for a byte of text; of CBOR, a byte can be an empty list
+_LEVEL = re.compile(r"L[0-9]+")
+
+
+def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
+    """What a file holds.
+
+    Raises:
+        DataError: it cannot be read, or its content is not right; every place that is wrong.
+    """
+    start = _start(path)
+    return next(form.read(path, role) for form in FILES if form.fits(path, start, _first_line(start), role))
+
+
+class FileForm(NamedTuple):
+    """Files of one kind: told by their first bytes and, for text, by the first line's cells."""
+
+    fits: Callable[[Path, bytes, str, Role], bool]
+    read: Callable[[Path, Role], Listing | Qrels | TrecRun]
+
+
+def _start(path: Path) -> bytes:
+    """A file's first bytes, unpacked where it is compressed; of what cannot be unpacked none: reading will say why."""
+    refuse_pipe(path)
+    try:
+        with open(path, "rb") as stream:
+            start = stream.read(_PEEKED)
+        kind = compression_of(start)
+        if kind is not None:
+            start = b""
+            with suppress(EOFError, zlib.error):
+                start = next(kind.blocks(path), b"")[:_PEEKED]
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    return start.removeprefix(b"\xef\xbb\xbf")
+
+
+def _first_line(start: bytes) -> str:
+    """The first line that is not blank and, if there is one, no comment."""
+    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
+    return next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
+
+
+def _separator(line: str) -> str | None:
+    """What stands between the cells of a header that names a query and a document; None where it names none."""
+    for separator in ("\t", ",", ";"):
+        cells = [cell.strip().strip('"') for cell in line.split(separator)]
+        others = [name for name in DOCUMENT if name not in QUERY]
+        if len(cells) > 2 and column_among(QUERY, cells) and column_among(others, cells):
+            return separator
+    return None
+
+
+def _is_delimited(path: Path, start: bytes, line: str, role: Role) -> bool:
+    return _separator(line) is not None or bare_name(path.name).lower().endswith(".csv")
+
+
+def _read_delimited(path: Path, role: Role) -> Listing:
+    separator = _separator(_first_line(_start(path))) or ","
+    name = {"\t": "tab", ";": "semicolon"}.get(separator, "comma")
+    return of_table(Delimited(path, separator), role, f"{name}-separated table")
+
+
+def _read_json(path: Path, role: Role) -> Listing:
+    """One document, or one to a line."""
+    text = text_bytes(path).tobytes()
+    _refuse_objects(path, len(text), _JSON_GROWS)
+    try:
+        try:
+            value = json.loads(text, object_pairs_hook=_once)
+        except json.JSONDecodeError as problem:
+            if problem.msg != "Extra data":
+                raise
+            value = [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as problem:
+        raise DataError(Problem(str(path), f"cannot be read as JSON: {problem}")) from None
+    listing = listing_of(value, str(path), role)
+    return replace(listing, form=f"JSON, {listing.form}")
+
+
+def _refuse_objects(path: Path, size: int, grows: int) -> None:
+    """Raise if what a text becomes, object by object, takes more than its file may."""
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", grows * size)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, where no name stands in it twice: JSON readers keep the last without a word."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return made
+
+
+def _read_lz4(path: Path, role: Role) -> Listing:
+    try:
+        import cbor2
+    except ImportError:
+        raise MissingExtraError(
+            Problem(str(path), "is an lz4 file", "the package cbor2", "pip install cbor2")
+        ) from None
+    try:
+        text = unpacked(path, "lz4", arrow_blocks(path, "lz4", times=2))  # as ranx compresses
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    _refuse_objects(path, text.size, _CBOR_GROWS)
+    try:
+        value = cbor2.loads(text.tobytes())
+    except (cbor2.CBORError, RuntimeError, ValueError, EOFError) as problem:
+        raise DataError(Problem(str(path), f"cannot be read as an lz4 file of ranx: {problem}")) from None
+    if not isinstance(value, Mapping):
+        raise DataError(Problem(str(path), f"holds a {type(value).__name__}", "{query: {document: score}}"))
+    return replace(listing_of(value, str(path), role), form="lz4 file of ranx")
+
+
+FILES = (
+    FileForm(
+        lambda path, start, line, role: start.startswith((b"PAR1", b"ARROW1")),
+        lambda path, role: of_table(Parquet().opened(path), role, "Parquet or Arrow table"),
+    ),
+    FileForm(lambda path, start, line, role: start.startswith(_LZ4), _read_lz4),
+    FileForm(lambda path, start, line, role: re.match(rb'\s*[\[{]\s*["{\]}]', start) is not None, _read_json),
+    FileForm(_is_delimited, _read_delimited),
+    FileForm(
+        lambda path, start, line, role: (
+            role == "qrels" and len(line.split()) == 3 and bool(_LEVEL.fullmatch(line.split()[2]))
+        ),
+        lambda path, role: read_ntcir_qrels(path),
+    ),
+    FileForm(
+        lambda path, start, line, role: role == "qrels" and len(line.split()) == 3,
+        lambda path, role: read_qrels(path, "query document grade", "qrels of three columns"),
+    ),
+    FileForm(
+        lambda path, start, line, role: role == "run" and len(line.split()) == 3,
+        lambda path, role: read_marco_run(path),
+    ),
+    FileForm(
+        lambda path, start, line, role: True,
+        lambda path, role: read_qrels(path) if role == "qrels" else read_run(path),
+    ),
+)
 
 
 def qrels_of(value: Any, source: str = "qrels") -> Qrels:

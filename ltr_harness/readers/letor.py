@@ -13,8 +13,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, query_ids
-from ltr_harness.readers.svmlight.documents import documents_by_words
-from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.svmlight import documents_by_words, read_svmlight
 from ltr_harness.readers.values import ValueOptions
 
 

@@ -16,8 +16,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited, query_ids
-from ltr_harness.readers.svmlight.documents import IGNORED
-from ltr_harness.readers.svmlight.read import read_svmlight
+from ltr_harness.readers.svmlight import IGNORED, read_svmlight
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 

@@ -142,7 +142,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     import pyarrow
     from pydantic import ValidationError
 
-    from ltr_harness.readers.arrow_table import ArrowColumns
+    from ltr_harness.readers.arrow_columns import ArrowColumns
     from ltr_harness.readers.parquet import Parquet
 
     if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):  # of Polars, not yet computed

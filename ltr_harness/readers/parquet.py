@@ -8,6 +8,7 @@ from typing import Any
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.arrow_columns import (
+    ArrowColumns,
     is_category,
     is_numeric,
     refuse_invalid,
@@ -15,7 +16,6 @@ from ltr_harness.readers.arrow_columns import (
     refuse_types,
     size_in_memory,
 )
-from ltr_harness.readers.arrow_table import ArrowColumns
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, refuse_pipe, unreadable
 from ltr_harness.readers.table_part import OpenedTable

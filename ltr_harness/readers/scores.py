@@ -9,8 +9,10 @@ matched by their order although they say who they are may belong to others. A ta
 from __future__ import annotations
 
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,280 @@ from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.ranks import A_RANK, are_ranks
-from ltr_harness.readers.arrow_columns import numbers_of
-from ltr_harness.readers.column_names import ROLES, column_among
+from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
+from ltr_harness.readers.column_names import ROLES, column_among, column_for
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import SHOWN, limited
-from ltr_harness.readers.score_rows import naming_columns, rows_named, same_queries
 from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of
+
+_BY_ORDER = "if the rows stand in the order of the data"
+
+
+@dataclass(frozen=True)
+class NamedBy:
+    """The columns of a table that say which row of the data a score belongs to.
+
+    Attributes:
+        query: None where rows stand in the order of the data and say no more.
+        document: None where documents are not named, or the data has no names of them.
+        has_row: there is a column ``row``, counted from 0 within the query.
+        label: the column of labels, if there is one.
+    """
+
+    query: str | None = None
+    document: str | None = None
+    has_row: bool = False
+    label: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each row is named, whatever the order."""
+        return self.query is not None and (self.document is not None or self.has_row)
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns of numbers."""
+        return [*(["row"] if self.has_row else []), *([self.label] if self.label else [])]
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns of names."""
+        return [name for name in (self.query, self.document) if name is not None]
+
+
+def naming_columns(table: OpenedTable, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
+    """What the table's columns say about its rows.
+
+    Raises:
+        DataError: columns that could name rows, and it is not clear which row they name.
+    """
+    columns = [name for name in table.columns if name not in ("score", "row")]
+    label = next((name for name in (said.get("label"), "label") if name in columns), None)
+    document_said = said.get("document_id")
+    free = [name for name in columns if name not in (label, document_said)]
+    query = column_for("query", free, said.get("query"))
+    rest = [name for name in columns if name not in (label, query)]
+    document = column_for("document_id", rest, document_said)
+    has_row = query is not None and "row" in table.columns
+    if query is not None and document is not None and judgments.document_ids is not None:
+        return NamedBy(query, document, has_row, label)
+    if has_row:
+        return NamedBy(query, None, True, label)
+    if query is not None and label is not None:
+        return NamedBy(query, label=label)  # the labels themselves say whose scores these are
+    if query is not None and document is not None:
+        raise DataError(
+            Problem(
+                str(table.path),
+                f"names its rows by {query} and {document}, and the data has no document ids",
+                "document ids in the data too, or a column row, counted from 0 within the query",
+                f"say which column of the data is the document (document_id), or leave {document} out {_BY_ORDER}",
+            )
+        )
+    _refuse_unused(table, query, [name for name in rest if column_for("position", [name]) is None])
+    return NamedBy(query, label=label)
+
+
+def _refuse_unused(table: OpenedTable, query: str | None, columns: Sequence[str]) -> None:
+    """Refuse to match rows by their order where a column could name them."""
+    if not columns:
+        return
+    texts = table.read([], [*columns, *([query] if query else [])])
+    queries = None if query is None else np.unique(_texts(table, texts, query), return_inverse=True)[1]
+    names = [name for name in columns if _could_name(texts_of(texts[name]), queries)]
+    if not names:
+        return
+    listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    what, name = ("query", "query_id") if query is None else ("document", "document_id")
+    raise DataError(
+        Problem(
+            str(table.path),
+            f"{listed}{f' with {query}' if query else ''}: say which is the {what}",
+            "query_id, and document_id or row, which counts from 0 within the query",
+            f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}",
+        )
+    )
+
+
+def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
+    """Whether a column may say which query, or within the queries which document, a row is.
+
+    Text and integers may, in every row; not where they only count the rows, and not numbers with fractions.
+    """
+    if texts is None or unfit_ids(texts).any():
+        return False
+    values = texts.to_numpy(zero_copy_only=False).astype(np.str_)
+    codes = np.unique(values, return_inverse=True)[1]
+    n_values = int(codes.max()) + 1
+    try:
+        numbers = values.astype(np.float64)
+    except ValueError:
+        pass
+    else:
+        if not np.array_equal(numbers, np.floor(numbers)):
+            return False
+        if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+            return False
+        if queries is not None and _counts(numbers, queries):
+            return False
+    if queries is None:
+        return n_values > 1
+    if len(queries) == int(queries.max()) + 1:
+        return False  # one row per query: the query says it
+    return np.unique(queries * n_values + codes).size == len(codes)
+
+
+def _counts(numbers: NDArray[np.float64], queries: NDArray[np.int64]) -> bool:
+    """Whether the numbers count each query's rows, from 0 or 1, in their order."""
+    order = np.argsort(queries, kind="stable")
+    sizes = np.bincount(queries)
+    expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return any(np.array_equal(numbers[order], expected + first) for first in (0, 1))
+
+
+def same_queries(
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, order: NDArray[np.int64]
+) -> None:
+    """Refuse rows that are not in the data's order, as far as their queries say.
+
+    Shapes: `order` (n_rows,).
+    """
+    if named_by.query is None:
+        return
+    groups = judgments.groups
+    query = _codes(table, columns, named_by.query, groups.ids)
+    wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
+    other = np.flatnonzero(query != wanted)
+    if other.size:
+        row = int(other[0])
+        raise DataError(
+            Problem(
+                table.place(row),
+                f"query {str(columns[named_by.query][row].as_py())!r} where the data has "
+                f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
+                "the rows of the data in their order, or a second column that names the row: row, "
+                "from 0 within the query, or document_id, where the data has one too",
+            )
+        )
+
+
+def rows_named(
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, other_queries: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The data's row that each row of the table names, every one exactly once; and the table's rows used.
+
+    Raises:
+        DataError: rows of the data without a score or with two, rows that the data does not have.
+    """
+    assert named_by.query is not None
+    groups = judgments.groups
+    query = _codes(table, columns, named_by.query, groups.ids)
+    data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    second, data_named, part = _within_query(table, columns, named_by, judgments, query)
+    span = max(int(data_named.max()) + 1, 1)
+    data_key = data_query * span + data_named
+    order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
+    key = query * span + part
+    at: NDArray[np.int64] = order[np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)]
+    unknown = (query < 0) | (part < 0) | (data_key[at] != key)
+    strange = np.flatnonzero(unknown & (query >= 0) if other_queries else unknown)
+
+    def listed(rows: NDArray[np.int64], found: str, expected: str) -> list[Problem]:
+        shown = [
+            Problem(table.place(row), f"{_name(columns, named_by.query, second, row)} {found}", expected)
+            for row in rows[:SHOWN].tolist()
+        ]
+        return limited(shown, rows.size)
+
+    problems = listed(strange, "is not a row of the data", "scores of these rows alone")
+    at = at[~unknown]
+    source = np.flatnonzero(~unknown)
+    again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])
+    problems += listed(source[again], "has a score already", "one score per row")
+    without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
+    if without.size:
+        row = int(without[0])
+        name = groups.query_of(row)
+        problems.append(
+            Problem(
+                str(table.path),
+                f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
+                f"{groups.name(name)!r}, "
+                f"its row {row - int(groups.boundaries[name])}",
+                "a score for every row: leaving rows out would change every metric",
+            )
+        )
+    if problems:
+        raise DataError(problems)
+    return at, source
+
+
+def _within_query(
+    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, query: NDArray[np.int64]
+) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+    """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
+    groups = judgments.groups
+    starts = np.repeat(groups.boundaries[:-1], groups.sizes)
+    if named_by.document is not None:
+        assert judgments.document_ids is not None  # or the table would be read by row
+        values, data_named = np.unique(judgments.document_ids.astype(str), return_inverse=True)
+        ordered = np.sort(starts * values.size + data_named)
+        twice = np.flatnonzero(np.diff(ordered) == 0)
+        if not twice.size:
+            return named_by.document, data_named, _codes(table, columns, named_by.document, values)
+        if not named_by.has_row:
+            start, document = divmod(int(ordered[twice[0]]), values.size)
+            raise DataError(
+                Problem(
+                    str(table.path),
+                    f"names rows by {named_by.document}, but document {str(values[document])!r} comes more than once "
+                    f"in query {groups.name(groups.query_of(start))!r} of the data",
+                    f"a column `row`, the row within the query from 0, instead of {named_by.document}",
+                )
+            )
+    named = numbers_of(columns["row"])
+    inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
+    inside &= named < groups.sizes[np.maximum(query, 0)]
+    return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
+
+
+def _name(columns: Any, query: str | None, second: str, row: int) -> str:
+    part = columns[second][row].as_py()
+    part = f"{part:g}" if isinstance(part, float) else part
+    return f"query {str(columns[query][row].as_py())!r}, {'row' if second == 'row' else 'document'} {part}"
+
+
+def _codes(
+    table: OpenedTable, columns: Any, name: str, values: NDArray[Any] | Sequence[str]
+) -> NDArray[np.int64]:
+    """Where each cell of a column stands among the values, -1 where it does not."""
+    from pyarrow import array, string
+    from pyarrow.compute import index_in
+
+    known = array([str(value) for value in np.asarray(values).tolist()], type=string())
+    places = index_in(_as_text(table, columns, name), value_set=known).fill_null(-1)
+    codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
+    return codes
+
+
+def _texts(table: OpenedTable, columns: Any, name: str) -> NDArray[np.str_]:
+    return np.asarray(_as_text(table, columns, name).fill_null("").to_numpy(), dtype=np.str_)
+
+
+def _as_text(table: OpenedTable, columns: Any, name: str) -> Any:
+    from pyarrow import ArrowNotImplementedError, string
+
+    try:
+        return columns[name].cast(string())
+    except ArrowNotImplementedError:
+        found = f"column {name!r} has the type {columns[name].type}"
+        raise DataError(Problem(str(table.path), found, "ids: text or integers")) from None
+
 
 _TEXT = (".csv", ".tsv", ".tab")
 _TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")

@@ -23,8 +23,7 @@ from ltr_harness.fingerprint import fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERRIA, AlphaNDCG, bind
 from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.readers.trec import read_qrels, read_run
-from ltr_harness.readers.trec_join import join
+from ltr_harness.readers.trec import join, read_qrels, read_run
 from ltr_harness.subtopics import Subtopics
 
 BOTH = ["alpha_ndcg", "err_ia(max_grade=1)"]

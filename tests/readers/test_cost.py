@@ -222,11 +222,11 @@ def ones(kind: str) -> bytes:
 def test_what_unpacks_without_end_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, in_memory: int
 ) -> None:
-    from ltr_harness.readers import packed
+    from ltr_harness.readers import files
 
     bomb = tmp_path / "a"
     bomb.write_bytes(ones(kind))
-    monkeypatch.setattr(packed, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(cost, "SMALL", 2_000_000)
     assert refusal(lambda: text_bytes(bomb)).startswith(f"{bomb}: unpacked, the file has more than 2.")
     monkeypatch.setenv(cost.VARIABLE, "4MB")

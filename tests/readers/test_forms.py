@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.readers import cost
-from ltr_harness.readers.forms import qrels_of, run_of
-from ltr_harness.readers.object_forms import is_one
+from ltr_harness.readers.forms import is_one, qrels_of, run_of
 from ltr_harness.readers.trec import Qrels, TrecRun
 
 Write = Callable[..., Path]

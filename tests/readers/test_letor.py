@@ -21,10 +21,10 @@ from ltr_harness import compression
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.readers import packed
+from ltr_harness.readers import files
+from ltr_harness.readers import svmlight as svmlight_chunks
+from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.svmlight import chunks as svmlight_chunks
-from ltr_harness.readers.svmlight import kernels
 
 
 def read(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
@@ -362,7 +362,7 @@ def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 def test_archives_large_and_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], in_memory: int
 ) -> None:
-    monkeypatch.setattr(packed, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(compression, "_BLOCK", 64)
     text = b"".join(b"%d qid:%d 1:%d\n" % (i % 3, i // 10, i) for i in range(500))
     plain, unpacked = read(tmp_path, text), read(tmp_path, pack(text))

@@ -15,9 +15,7 @@ from pydantic import ValidationError
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.fingerprint import fingerprint_dataset
-from ltr_harness.readers.draws import Draws
-from ltr_harness.readers.synthetic import QueryCounts, Synthetic
-from ltr_harness.readers.synthetic_plants import Clicks
+from ltr_harness.readers.synthetic import Clicks, Draws, QueryCounts, Synthetic
 
 HERE = Path()
 PLAIN = {
@@ -73,7 +71,7 @@ def test_the_same_bytes_without_the_processors_vector_units() -> None:
         "from pathlib import Path\n"
         "from ltr_harness.fingerprint import fingerprint_dataset\n"
         "from ltr_harness.readers.synthetic import Synthetic\n"
-        "from ltr_harness.readers.synthetic_plants import Clicks\n"
+        "from ltr_harness.readers.synthetic import Clicks\n"
         "for reader in (Synthetic(), Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)):\n"
         "    print(*(fingerprint_dataset(reader.read([name], Path())) for name in ('train', 'valid', 'test')))"
     )

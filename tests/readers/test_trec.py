@@ -19,8 +19,7 @@ from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.readers import trec_lines
-from ltr_harness.readers.trec import Qrels, TrecRun, read_qrels, read_run
-from ltr_harness.readers.trec_join import Joined, join
+from ltr_harness.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
 
 Write = Callable[..., Path]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import LONGEST_ID
 
-# What `parse` reports; the words are in messages.py.
+# What `parse` reports; the words are in svmlight.py.
 (
     LABEL_NOT_A_NUMBER,
     LABEL_MISSING,

@@ -2,26 +2,263 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import LONGEST_ID
+from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.cost import Bound, in_words
-from ltr_harness.readers.files import release
+from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited
-from ltr_harness.readers.svmlight import kernels
-from ltr_harness.readers.svmlight.chunks import Chunk, in_full, on_all_cores, surveyed
-from ltr_harness.readers.svmlight.documents import documents_of
-from ltr_harness.readers.svmlight.messages import problem_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, within_float32, without_unjudged
 from ltr_harness.wording import count_of
+
+IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
+
+
+def documents_of(
+    pieces: Sequence[NDArray[np.str_] | None], n_rows: int, *, n_named: int, n_words: int, n_alone: int
+) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
+    """What comments name, and their first words, each where every row has one; and a note on what is ignored.
+
+    Shapes: `pieces` (n_rows_of_it,).
+    """
+    if not n_named and not n_words:
+        return None, None, []
+    given = [piece for piece in pieces if piece is not None]
+    texts = np.concatenate(given) if len(given) == len(pieces) else None
+    if n_named == n_rows:
+        return texts, None, []
+    if n_named:
+        return (
+            None,
+            None,
+            [f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"],
+        )
+    if texts is not None and (n_alone == n_rows or _have_digits(texts)):
+        return None, texts, []
+    return None, None, [IGNORED]
+
+
+def documents_by_words(
+    words: NDArray[np.str_], queries: NDArray[np.int64]
+) -> tuple[NDArray[np.str_] | None, str]:
+    """The first words of comments as document ids, if no query has one twice; and a note that says so.
+
+    Shapes: `words` (n_rows,), `queries` (n_rows,).
+    """
+    _, codes = np.unique(words, return_inverse=True)
+    pairs = queries * (int(codes.max()) + 1) + codes
+    if np.unique(pairs).size < pairs.size:
+        return None, IGNORED
+    return words, f"document ids are the first words of the comments, such as {str(words[0])!r}"
+
+
+def _have_digits(texts: NDArray[np.str_]) -> bool:
+    """Whether each has one."""
+    letters = texts.view(np.uint32).reshape(len(texts), -1)
+    return bool(((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all())
+
+
+CHUNK = 8 << 20
+"""Bytes that one thread parses at a time; what has been parsed leaves memory."""
+_MOST_THREADS = 8
+
+LINE_ENDS = r"convert them: `tr '\r' '\n' < FILE`"
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of one file, and which rows and lines they are."""
+
+    data: NDArray[np.uint8]
+    path: Path
+    file: int
+    n_lines: int
+    n_rows: int
+    smallest: int
+    largest: int
+    largest_line: int
+    first_row: int = 0
+    first_line: int = 0
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first_row, self.first_row + self.n_rows)
+
+
+def in_full(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The same, every feature of every row looked at."""
+
+    def survey(chunk: Chunk) -> Chunk:
+        smallest, largest, largest_line = map(int, kernels.survey(chunk.data)[2:])
+        release(chunk.data)
+        return replace(chunk, smallest=smallest, largest=largest, largest_line=largest_line)
+
+    return on_all_cores(survey, chunks)
+
+
+def surveyed(paths: Sequence[Path]) -> list[Chunk]:
+    """The files in pieces of whole lines, at least one each, with rows and lines counted.
+
+    Of each row the first and the last feature are looked at; see `in_full`.
+    """
+    problems: list[Problem] = []
+    pieces: list[tuple[int, NDArray[np.uint8]]] = []
+    for file, path in enumerate(paths):
+        try:
+            pieces += [(file, piece) for piece in _cut(_with_newlines(text_bytes(path), path))]
+        except DataError as problem:
+            problems += problem.problems
+
+    def survey(piece: tuple[int, NDArray[np.uint8]]) -> Chunk:
+        file, data = piece
+        facts = tuple(map(int, kernels.glance(data)))
+        release(data)
+        return Chunk(data, paths[file], file, *facts)
+
+    chunks: list[Chunk] = []
+    row = line = 0
+    for chunk in on_all_cores(survey, pieces):
+        if not chunks or chunks[-1].file != chunk.file:
+            line = 0
+        chunks.append(replace(chunk, first_row=row, first_line=line))
+        row, line = row + chunk.n_rows, line + chunk.n_lines
+    for file in sorted({chunk.file for chunk in chunks}):
+        if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
+            problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
+    if problems:
+        raise DataError(problems)
+    return chunks
+
+
+def _with_newlines(data: NDArray[np.uint8], path: Path) -> NDArray[np.uint8]:
+    """The text; refused if its lines end with carriage returns alone."""
+    first = data[:CHUNK]
+    if (first == 13).any() and not (first == 10).any() and np.argmax(first == 13) < len(data) - 1:
+        expected = "lines that end with LF or CRLF"
+        raise DataError(Problem(str(path), "its lines end with CR alone", expected, LINE_ENDS))
+    return data
+
+
+def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+    """Pieces of about `CHUNK` bytes that end with a line."""
+    start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
+    while True:
+        end = start + CHUNK
+        while end < len(data):
+            newlines = np.flatnonzero(data[end : end + 65536] == 10)
+            if newlines.size:
+                end += int(newlines[0]) + 1
+                break
+            end += 65536
+        yield data[start:end]
+        if end >= len(data):
+            return
+        start = end
+
+
+def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+    """Like `map`; the kernels let other threads run."""
+    cores = available_cores()
+    if len(items) < 2 or cores < 2:
+        return [task(item) for item in items]
+    with ThreadPoolExecutor(min(cores, len(items), _MOST_THREADS)) as pool:
+        return list(pool.map(task, items))
+
+
+_NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
+_GRADE = "a label >= 0, such as 0, 1, 2"
+INDEX = "index:value, such as 3:0.5"
+
+# Kernel code -> what was found ({0} is the token), what was expected, the cure.
+_WORDS = {
+    kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _GRADE, ""),
+    kernels.LABEL_MISSING: ("the label is {0}", _GRADE, "leave out rows that nobody judged"),
+    kernels.LABEL_INFINITE: ("the label is {0}", _GRADE, ""),
+    kernels.LABEL_NEGATIVE: (
+        "the label is {0}",
+        _GRADE,
+        "set `unjudged: -1` if nobody judged such rows, or map them with `grades: {-1: 0, 0: 0, …}`",
+    ),
+    kernels.QID_MISSING: (
+        "{0} where the query id should be",
+        "qid:… as the second entry of the row",
+        "use `reader: lightgbm` if group sizes are in a .query file, or `--qrels` if these are TREC judgments",
+    ),
+    kernels.QID_EMPTY: ("the query id is empty", "qid: and an id, such as qid:10", ""),
+    kernels.QID_UNEXPECTED: (
+        "{0} in a file whose queries are given by sizes",
+        "no query id",
+        "use `reader: letor`",
+    ),
+    kernels.ID_WITH_NUL: (
+        "the id {0} has a NUL byte",
+        "text",
+        "was the file cut off, or is it no text file?",
+    ),
+    kernels.ID_TOO_LONG: (
+        "the id {0} is too long",
+        f"at most {LONGEST_ID:,} bytes",
+        "is there a line break missing?",
+    ),
+    kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", INDEX, ""),
+    kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
+    kernels.INDEX_TOO_SMALL: (
+        "the feature index of {0} is 0",
+        "an index of 1 or more",
+        "set `first_index: 0` if features count from 0",
+    ),
+    kernels.INDEX_TOO_LARGE: ("the feature index of {0} is too large", "{1}", ""),
+    kernels.VALUE_NOT_A_NUMBER: ("the value of {0} is not a number", _NUMBER, ""),
+    kernels.VALUE_INFINITE: (
+        "the value of {0} is infinite or beyond the range of float32",
+        "a finite number",
+        "write NULL where a value is missing, or set `beyond_float32: clip` or `missing`",
+    ),
+    kernels.RETURN_IN_COMMENT: (
+        "{0} after a carriage return in a comment, which hides it",
+        "lines that end with LF or CRLF",
+        LINE_ENDS,
+    ),
+    kernels.WEIGHT_WRONG: ("the weight of {0} is not a number >= 0", "label:weight, such as 1:0.5", ""),
+}
+
+
+def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Problem:
+    """What `parse` reported of a line, with place, token, expectation and cure; `last` is the largest index allowed."""
+    found, expected, cure = _WORDS[code]
+    most = f"at most {last} (n_features)" if code == kernels.INDEX_TOO_LARGE else ""
+    return Problem(
+        f"{chunk.path}:{chunk.first_line + line}",
+        found.format(_token(chunk.data, at)),
+        expected.format(0, most),
+        cure,
+    )
+
+
+def _token(data: NDArray[np.uint8], at: int) -> str:
+    """What stands at an offset, as messages quote it."""
+    text = data[at : at + 200].tobytes().decode("utf-8", "backslashreplace")
+    token = re.split(r"[ \t\r\n#]", text, maxsplit=1)[0]
+    if not token:
+        return "the end of the row"
+    return repr(token if len(token) <= 40 else token[:40] + "…")
+
 
 _BEYOND = {
     "error": kernels.BEYOND_IS_AN_ERROR,
