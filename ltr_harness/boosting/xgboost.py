@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -302,6 +302,34 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             raise UsageError(
                 "a linear model has no rounds to go back to; expected booster='gbtree', or no early stopping"
             )
+
+
+class LastBias(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """Position biases after the last trained round, relative to the first position, read from the configuration."""
+
+    learned: tuple[dict[int, float], ...] = (
+        {},
+        {},
+    )  # position to bias of a pair's better row (ti+), and worse (tj-)
+
+    def after_training(self, model: Any) -> Any:
+        objective = json.loads(model.save_config())["learner"]["objective"]
+        # XGBoost keeps at least 32 places; those beyond the longest query stay 0
+        self.learned = tuple(
+            {at: value for at, value in enumerate(objective[name]) if value != 0} for name in ("ti+", "tj-")
+        )
+        return model
+
+
+class AfterEachRound(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """A function of the model and its rounds that is called after each of them, and says whether training ends."""
+
+    def __init__(self, ends: Callable[[Any, int], bool]) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        return self._ends(model, epoch + 1)
 
 
 def _scores(model: Any, matrix: Any, validate_features: bool) -> Any:

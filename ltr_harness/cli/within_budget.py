@@ -17,8 +17,8 @@ from ltr_harness.errors import DataError, GateError, NotComparableError, Problem
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.numbers import json_value
+from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.budget import Candidate, best_first, best_within, parse_budget
 from ltr_harness.runs.insight import quality_by_trees

@@ -39,7 +39,7 @@ from ltr_harness.config.values import (
 )
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
-from ltr_harness.rankers.metric_objective import MetricValue
+from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 from ltr_harness.stats.method import Method

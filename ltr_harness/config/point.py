@@ -26,7 +26,7 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
         RankerError: an option that does not exist or cannot have such a value; all of them.
 
     Example:
-        >>> from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
+        >>> from ltr_harness.rankers.xgboost import XGBoostRanker
         >>> model = ModelConfig(ranker_name="xgboost", ranker=XGBoostRanker(params={"learning_rate": 0.3}))
         >>> model_at(model, {"params.eta": 0.1}).ranker.params
         {'eta': 0.1}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from ltr_harness.metrics import Metric
-from ltr_harness.rankers.metric_objective import MetricValue
+from ltr_harness.rankers.objectives import MetricValue
 
 
 def one_or_many(value: Any) -> Any:

@@ -16,7 +16,7 @@ from ltr_harness.errors import HarnessError, Problem, UsageError
 from ltr_harness.experiment.findings import findings_of
 from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.rankers.training import Facts
+from ltr_harness.rankers.ranker import Facts
 from ltr_harness.wording import count_of
 
 

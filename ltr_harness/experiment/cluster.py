@@ -17,7 +17,7 @@ from ltr_harness.config.experiment import Experiment, ModelConfig
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
 from ltr_harness.experiment.pool import isolated, worker_context
-from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
+from ltr_harness.rankers.boosted import DataParallelRanker
 
 CONNECT_WITHIN = 10
 """Seconds a scheduler has to answer."""

@@ -30,9 +30,8 @@ from ltr_harness.experiment.task import Task, config_of
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import bind
 from ltr_harness.numbers import none_if_undefined
-from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.training import Training, Workers
-from ltr_harness.rankers.tree_model import TreeModel
+from ltr_harness.rankers.adapters import TreeModel
+from ltr_harness.rankers.ranker import FittedModel, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.latency import of_training

@@ -32,7 +32,7 @@ from ltr_harness.experiment.job import Job, SerializedJob
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.task import Task
 from ltr_harness.experiment.workers import run_here
-from ltr_harness.rankers.training import Workers
+from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive
 from ltr_harness.runs.identity import package_versions

@@ -25,7 +25,7 @@ from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.numbers import none_if_undefined
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog
-from ltr_harness.rankers.training import Workers
+from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import Record

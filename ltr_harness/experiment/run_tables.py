@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import Evaluation
+from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.tree_model import TreeModel
 
 if TYPE_CHECKING:
     import pyarrow as pa

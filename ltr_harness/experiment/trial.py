@@ -18,8 +18,7 @@ from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.training import Training
+from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.splits import folds
 
 CHECKPOINTS = 25

@@ -26,9 +26,9 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
         DataError: it has no trees, or is more than a sum of trees: of classes, with linear models in the leaves, or
             with CatBoost's statistics of categories.
     """
-    from ltr_harness.rankers.catboost_model import CatBoostModel
-    from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
-    from ltr_harness.rankers.xgboost.ranker import XGBoostModel
+    from ltr_harness.rankers.catboost import CatBoostModel
+    from ltr_harness.rankers.lightgbm import LightGBMModel
+    from ltr_harness.rankers.xgboost import XGBoostModel
 
     names = tuple(feature_names)
     if isinstance(model, LightGBMModel):

@@ -1,19 +1,19 @@
 """The rankers: one file each, one line in `RANKERS` each."""
 
 from ltr_harness.catalog import Catalog
+from ltr_harness.rankers.ranker import Facts as Facts
 from ltr_harness.rankers.ranker import FittedModel as FittedModel
 from ltr_harness.rankers.ranker import Ranker as Ranker
-from ltr_harness.rankers.training import Facts as Facts
-from ltr_harness.rankers.training import Training as Training
+from ltr_harness.rankers.ranker import Training as Training
 
 RANKERS = {
     "catboost": "ltr_harness.rankers.catboost:CatBoostRanker",
     "feature": "ltr_harness.rankers.feature:FeatureRanker",
-    "lightgbm": "ltr_harness.rankers.lightgbm.ranker:LightGBMRanker",
+    "lightgbm": "ltr_harness.rankers.lightgbm:LightGBMRanker",
     "linear": "ltr_harness.rankers.linear:LinearRanker",
     "random": "ltr_harness.rankers.random:RandomRanker",
     "scores": "ltr_harness.rankers.scores:ScoresRanker",
-    "xgboost": "ltr_harness.rankers.xgboost.ranker:XGBoostRanker",
+    "xgboost": "ltr_harness.rankers.xgboost:XGBoostRanker",
 }
 
 # What does not look like the library that it means; LambdaMART is an objective of several.

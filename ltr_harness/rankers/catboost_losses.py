@@ -15,10 +15,9 @@ from ltr_harness.metrics import Metric
 from ltr_harness.metrics.map import MAP
 from ltr_harness.metrics.mrr import MRR
 from ltr_harness.metrics.ndcg import NDCG
-from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
-from ltr_harness.rankers.objectives import objective_problems
-from ltr_harness.rankers.parameters import as_number
-from ltr_harness.rankers.training import Facts
+from ltr_harness.rankers.adapters import as_number
+from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, objective_problems
+from ltr_harness.rankers.ranker import Facts
 
 _YETI = (
     "mode",

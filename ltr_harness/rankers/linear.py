@@ -13,8 +13,15 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FittedModel, Ranker, as_matrix, read_model
-from ltr_harness.rankers.training import Facts, Training, categorical_problems
+from ltr_harness.rankers.ranker import (
+    Facts,
+    FittedModel,
+    Ranker,
+    Training,
+    as_matrix,
+    categorical_problems,
+    read_model,
+)
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 

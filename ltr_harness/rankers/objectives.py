@@ -1,13 +1,35 @@
-"""Names of objectives in other libraries and papers."""
+"""Objectives of boosted rankers: names, metrics as objectives, grades as classes, cautions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from ltr_harness.boosting.objectives import MetricObjective, Weighting, require_order
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import MetricError, Problem
-from ltr_harness.metrics import parse_metric
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, MetricError, Problem
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.gains import gains_of
+from ltr_harness.numbers import plain_number
+from ltr_harness.rankers.ranker import Facts
+from ltr_harness.wording import count_of
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (
@@ -38,3 +60,183 @@ def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
             return [Problem("objective", f"{objective!r} is a metric", expected)]
     cure = did_you_mean(objective, known, dict.fromkeys(alike, meant))
     return [Problem("objective", f"unknown objective {objective!r}", cure=cure)]
+
+
+METRIC = "{metric: …}"
+"""Name of any objective that is a metric, in messages, presets and search spaces."""
+
+MetricValue = Annotated[
+    Metric,
+    PlainValidator(parse_metric),
+    PlainSerializer(lambda metric: metric.spelling),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "examples": ["ndcg@10", "mrr@10", "ndcg(gain=linear)@5"]},
+                {"type": "object", "properties": {"metric": {"type": "string"}}, "required": ["metric"]},
+            ]
+        }
+    ),
+]
+
+
+class MetricObjectiveConfig(BaseModel):
+    """A metric to optimise by LambdaMART, and how its pairs are weighed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    metric: MetricValue = Field(description="What is optimised, such as err@10; primary: whatever decides.")
+    truncation_level: int = Field(
+        30, ge=1, description="Pairs with a row within this many ranks count; the metric's K bounds it."
+    )
+    sigma: float = Field(1.0, gt=0, allow_inf_nan=False, description="Steepness of the logistic function.")
+    norm: bool = Field(True, description="As LightGBM's lambdarank_norm, in either library.")
+    weighting: Weighting = Field(
+        "swap",
+        description="By how much the metric changes; ndcg_loss2++ (LambdaLoss) for ndcg and dcg alone.",
+    )
+
+    @model_validator(mode="after")
+    def _can_be_optimised(self) -> Self:
+        _ = self.objective
+        return self
+
+    @property
+    def objective(self) -> MetricObjective:
+        return MetricObjective(**{name: getattr(self, name) for name in type(self).model_fields})
+
+    def __str__(self) -> str:
+        return str(self.metric)
+
+    def on_scale(self, max_grade: float | None) -> Self:
+        """The same, with the scale's highest grade for a metric that takes it."""
+        return self.model_copy(update={"metric": self.metric.on_scale(max_grade)})
+
+    def problems(self, facts: Facts | None) -> list[Problem]:
+        """Training labels that the metric is not defined for, or whose order it does not look at."""
+        if facts is None or facts.judgments is None:
+            return []
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # a scale that is taken from the data is said where it is used
+                require_order(self.metric.resolved(facts.judgments), facts.judgments)
+        except MetricError as error:
+            return [Problem("objective", str(problem)) for problem in error.problems]
+        return []
+
+
+CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
+"""Each library's name of the objective."""
+
+_LARGEST = 31
+
+
+def n_classes(train: RankingDataset) -> int:
+    """Number of grades from 0 to the largest training label."""
+    return int(train.labels.max()) + 1
+
+
+def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | None) -> list[Problem]:
+    """Fields that mean nothing to a model of classes, and training labels that are none."""
+    why = {
+        "monotone": "it would bind the trees of each grade, and not the expected grade",
+        "init_model": "only a model of the same grades can be gone on from",
+        "data_parallel": "across workers a row has one score",
+    }
+    refused = [
+        Problem(field, f"cannot be combined with the objective {objective}: {reason}", cure="leave it out")
+        for field, reason in why.items()
+        if asked.get(field)
+    ]
+    if facts is None:
+        return refused
+    cure = "map the labels with data.grades, or use squared error"
+    if facts.n_fractional:
+        found = f"{objective} has a class for each grade; found {count_of(facts.n_fractional, 'fractional label')}"
+        refused.append(Problem("objective", found, "integer labels", cure))
+    elif facts.max_label > _LARGEST:
+        found = f"{objective} grows a tree for each grade; the largest training label is {facts.max_label:g}"
+        refused.append(Problem("objective", found, f"grades from 0 to at most {_LARGEST}", cure))
+    elif facts.judgments is not None and facts.judgments.labels.min() == facts.max_label:
+        found = f"all training labels are {facts.max_label:g}: {objective} has nothing to tell apart"
+        refused.append(Problem("objective", found, "at least two grades"))
+    return refused
+
+
+def refuse_shares(is_of_classes: bool) -> None:
+    """Refuse contributions of features to the scores of a model of classes."""
+    if is_of_classes:
+        raise DataError(
+            "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
+            "`ltr-harness show importance` says which features it needs"
+        )
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """Depth and gains of an objective."""
+
+    option: str  # where `depth` is set
+    depth: int | None  # pairs count that have a row within this many ranks; None: all
+    gain: str | None = None  # of a grade, in the spelling of metrics
+    k: int | None = None  # cutoff of the metric that is optimised
+
+
+def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
+    """Cautions where training is for one thing and another decides.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> looks = Optimised("params.lambdarank_truncation_level", 30, "exp")
+        >>> print(*objective_cautions(looks, NDCG(k=10, gain="linear"), 2))
+        the objective's gains of grades 0 to 2 are 0, 1, 3, those of ndcg(gain=linear)@10 0, 1, 2: another metric
+    """
+    cautions = []
+    wanted = max(primary.k or 0, optimised.k or 0)
+    if optimised.depth is not None and optimised.depth < wanted:
+        whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
+        cautions.append(
+            f"{optimised.option} is {optimised.depth}: of pairs of rows below rank {optimised.depth} nothing "
+            "is learned, and "
+            f"{whose} looks at {wanted} ranks"
+        )
+    if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
+        cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")
+    theirs, ours = (_gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None)))
+    if theirs is not None and ours is not None and not np.allclose(theirs * ours[-1], ours * theirs[-1]):
+        listed = [", ".join(plain_number(float(gain)) for gain in gains) for gains in (theirs, ours)]
+        cautions.append(
+            f"the objective's gains of grades 0 to {max_grade:g} are {listed[0]}, those of {primary} {listed[1]}: "
+            "another metric"
+        )
+    return cautions
+
+
+def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[str]:
+    """Cautions where training stops on another depth than the metric that decides.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> print(*stopping_cautions(NDCG(), NDCG(k=10), 40))
+        ndcg looks at whole lists, up to 40 documents, and ndcg@10 decides by 10: its best round may be another
+    """
+    whole = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
+    if not whole or primary.k is None or primary.k >= longest:
+        return []
+    return [
+        f"{stopping} looks at whole lists, up to {count_of(longest, 'document')}, and {primary} decides by "
+        f"{primary.k}: its best round may be another"
+    ]
+
+
+def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:
+    """Gains of grades 0, 1, … to the largest; None where there are none, or too many."""
+    if not isinstance(gain, str) or not 1 <= max_grade <= 30 or max_grade != int(max_grade):
+        return None
+    grades = np.arange(max_grade + 1.0)
+    try:
+        return gains_of(Judgments.checked(grades, QueryGroups.from_sizes([grades.size])), gain, "gain")
+    except MetricError:  # a table that ends before the largest label is refused elsewhere
+        return None

@@ -1,10 +1,15 @@
-"""Presets of parameters by library and objective: `preset: small` or `preset: web`.
+"""Presets of parameters (`preset: small`, `preset: web`) and built-in search spaces, by library and objective.
 
 `small` is for hundreds of training queries and tens of features (MQ2008, LightGBM's example), `web` for thousands
 of queries and more than a hundred (MSLR-WEB30K, Istella). They make the libraries' terms as equal as they can be:
 the same size of trees, the same shares of rows and features per tree, a ridge of comparable strength. Sampling is
 on in all of them: without it, a seed changes nothing in lambdarank and rank:ndcg, and replicates would be copies.
 docs/boosters.md has the numbers they were chosen and checked with; `scripts/bench presets` makes those of `web`.
+
+The built-in search space of `tune: {models: {lgb: built-in}}` has a range for each parameter that decides how much is
+learned from how little: size of the trees, step, shares of rows and features, ridge. Sampling stays on, so that a seed
+still matters. Lower ends suit hundreds of queries, upper ends tens of thousands (docs/tuning.md has the table and where
+it comes from). What is searched replaces what the model says.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import Any, Final
 
 from ltr_harness.rankers.catboost_losses import LAMBDAMART, LAMBDAMART_RIDGE
 from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
-from ltr_harness.rankers.metric_objective import METRIC
+from ltr_harness.rankers.objectives import METRIC
 
 Params = dict[str, Any]
 
@@ -105,4 +110,63 @@ PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {
     ("xgboost", "rank_xendcg"): _each(_XGBOOST, {}, {"eta": 0.03, "min_child_weight": 0.1}),
     **{("catboost", objective): _CATBOOST for objective in CATBOOST},
     **{("catboost", loss): _each(_CATBOOST, {"l2_leaf_reg": LAMBDAMART_RIDGE}) for loss in LAMBDAMART},
+}
+
+
+Spaces = dict[str, Any]
+
+
+def _range(low: float, high: float, log: bool = False) -> dict[str, Any]:
+    return {"low": low, "high": high, "log": log}
+
+
+_LIGHTGBM_SPACE: Spaces = {
+    "params.learning_rate": _range(0.02, 0.2, log=True),
+    "params.num_leaves": _range(7, 127, log=True),
+    "params.min_data_in_leaf": _range(5, 100, log=True),
+    "params.lambda_l2": _range(0.01, 10.0, log=True),
+    "params.feature_fraction": _range(0.4, 1.0),
+    "params.bagging_fraction": _range(0.5, 0.95),
+    "params.bagging_freq": [1],  # without it, bagging_fraction means nothing
+}
+_XGBOOST_SPACE: Spaces = {
+    "params.eta": _range(0.02, 0.3, log=True),
+    "params.max_depth": _range(3, 9),
+    "params.min_child_weight": _range(0.1, 10.0, log=True),
+    "params.lambda": _range(0.01, 10.0, log=True),
+    "params.colsample_bytree": _range(0.4, 1.0),
+    "params.subsample": _range(0.5, 0.95),
+}
+_CATBOOST_SPACE: Spaces = {
+    "params.learning_rate": _range(0.02, 0.3, log=True),
+    "params.depth": _range(4, 9),
+    "params.l2_leaf_reg": _range(0.5, 20.0, log=True),
+    "params.bootstrap_type": ["Bernoulli"],  # the one that knows a subsample
+    "params.subsample": _range(0.5, 0.95),
+    "params.rsm": _range(0.4, 1.0),
+}
+_WITHOUT_RIDGE = {name: values for name, values in _CATBOOST_SPACE.items() if name != "params.l2_leaf_reg"}
+# A pair counts where its better row stands within the first so many: a little above the usual K of 10, up to all.
+_TOP_SPACE: Spaces = {"params.lambdarank_truncation_level": _range(10, 40)}
+
+_METRIC_SPACE: Spaces = {
+    "objective.truncation_level": _range(10, 40),
+    "objective.sigma": _range(0.5, 2.0, log=True),
+}
+
+SPACES: Final[dict[tuple[str, str], Spaces]] = {
+    ("lightgbm", "lambdarank"): {**_LIGHTGBM_SPACE, **_TOP_SPACE},
+    ("lightgbm", "rank_xendcg"): _LIGHTGBM_SPACE,
+    ("lightgbm", "regression"): _LIGHTGBM_SPACE,
+    ("lightgbm", "multiclass"): _LIGHTGBM_SPACE,
+    ("lightgbm", METRIC): {**_LIGHTGBM_SPACE, **_METRIC_SPACE},
+    ("xgboost", "rank:ndcg"): _XGBOOST_SPACE,
+    ("xgboost", "rank:pairwise"): _XGBOOST_SPACE,
+    ("xgboost", "rank:map"): _XGBOOST_SPACE,
+    ("xgboost", "rank_xendcg"): _XGBOOST_SPACE,
+    ("xgboost", "reg:squarederror"): _XGBOOST_SPACE,
+    ("xgboost", "multi:softprob"): _XGBOOST_SPACE,
+    ("xgboost", METRIC): {**_XGBOOST_SPACE, **_METRIC_SPACE},
+    **{("catboost", objective): _CATBOOST_SPACE for objective in CATBOOST},
+    **{("catboost", loss): _WITHOUT_RIDGE for loss in LAMBDAMART},
 }

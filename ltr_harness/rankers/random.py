@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FittedModel, Ranker, read_model
-from ltr_harness.rankers.training import Facts, Training
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, read_model
 from ltr_harness.stored import Count
 
 

@@ -14,8 +14,7 @@ from pydantic import Field
 from ltr_harness.compression import bare_name, suffix_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.rankers.ranker import FittedModel, Ranker, model_file
-from ltr_harness.rankers.training import Facts, Training
+from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
 from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run
 from ltr_harness.wording import count_of

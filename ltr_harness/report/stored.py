@@ -9,7 +9,7 @@ from pathlib import Path
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.config import Outline, read_outline
 from ltr_harness.errors import DataError
-from ltr_harness.rankers.notes import BESIDE_THE_RESULT
+from ltr_harness.rankers.adapters import BESIDE_THE_RESULT
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record

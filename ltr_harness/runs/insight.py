@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import Metric, bind
+from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.stats.intervals import t_interval
 
 _POINTS = 40

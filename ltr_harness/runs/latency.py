@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.metrics import Metric
 from ltr_harness.numbers import none_if_undefined
+from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.tree_model import TreeModel
 from ltr_harness.runs.insight import quality_by_trees
 from ltr_harness.runs.record import Latency
 

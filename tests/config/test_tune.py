@@ -16,8 +16,8 @@ from ltr_harness.config.tune import probes, with_built_in
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.rankers import Facts
-from ltr_harness.rankers.metric_objective import METRIC
-from ltr_harness.rankers.spaces import SPACES
+from ltr_harness.rankers.objectives import METRIC
+from ltr_harness.rankers.presets import SPACES
 
 TUNED: dict[str, Any] = {
     "name": "tuned",

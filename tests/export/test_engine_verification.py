@@ -11,7 +11,7 @@ from ltr_harness.errors import GateError
 from ltr_harness.export.formats import catalog
 from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
+from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.readers.memory import from_arrays
 
 NDCG = parse_metric("ndcg@10")

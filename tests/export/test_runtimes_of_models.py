@@ -11,8 +11,7 @@ import pytest
 from ltr_harness.export.runtimes import in_runtimes
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import catalog
-from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.training import Training
+from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.readers.memory import from_arrays
 
 NEEDS = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}

@@ -21,7 +21,7 @@ from ltr_harness.export.formats.dump import Dump
 from ltr_harness.export.libraries import forest_of
 from ltr_harness.export.verification import export_model, verified
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
+from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel
 
 Trained = Callable[..., FittedModel]

@@ -19,14 +19,13 @@ from ltr_harness.errors import RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Facts, Training
+from ltr_harness.rankers.adapters import TreeModel, by_position
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
-from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
-from ltr_harness.rankers.metric_objective import METRIC
-from ltr_harness.rankers.positions import by_position
+from ltr_harness.rankers.lightgbm import LightGBMRanker
+from ltr_harness.rankers.objectives import METRIC
 from ltr_harness.rankers.presets import PRESETS
-from ltr_harness.rankers.tree_model import TreeModel
-from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
+from ltr_harness.rankers.xgboost import XGBoostRanker
 
 LGBM = {"num_leaves": 7, "min_data_in_leaf": 5}
 XGB = {"max_depth": 3}
@@ -368,7 +367,7 @@ class TestSharedBins:
     def test_bins_go_when_their_data_go(self, kind: Any, params: Any, make_dataset: Any) -> None:
         import gc
 
-        from ltr_harness.rankers.binned import _last
+        from ltr_harness.rankers.adapters import _last
 
         data = make_dataset(13)
         kind(params=params).fit(Training(train=data, rounds=1))

@@ -17,8 +17,7 @@ from ltr_harness.errors import DataError, MissingExtraError, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR, NDCG, bind
 from ltr_harness.rankers import Facts, Training
-from ltr_harness.rankers.catboost import OWNED, CatBoostRanker, _names
-from ltr_harness.rankers.catboost_model import CatBoostModel
+from ltr_harness.rankers.catboost import OWNED, CatBoostModel, CatBoostRanker, _names
 
 catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 SMALL = {"depth": 3, "learning_rate": 0.2}

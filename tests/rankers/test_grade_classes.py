@@ -22,7 +22,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.rankers import Facts, Training, catalog
-from ltr_harness.rankers.tree_model import TreeModel
+from ltr_harness.rankers.adapters import TreeModel
 
 RULE = StoppingRule(NDCG(k=10), patience=5, max_rounds=20)
 EACH = [

@@ -19,8 +19,8 @@ from ltr_harness.config.point import model_at
 from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import Training
-from ltr_harness.rankers.lightgbm.ranker import LightGBMModel, LightGBMRanker
-from ltr_harness.rankers.xgboost.ranker import XGBoostModel, XGBoostRanker
+from ltr_harness.rankers.lightgbm import LightGBMModel, LightGBMRanker
+from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
 
 BOTH = [LightGBMRanker, XGBoostRanker]
 MRR = {"metric": "mrr@5", "truncation_level": 20, "sigma": 2.0, "norm": False}

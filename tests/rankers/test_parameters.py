@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
-from ltr_harness.rankers.parameters import remembered
-from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
+from ltr_harness.rankers.adapters import remembered
+from ltr_harness.rankers.lightgbm import LightGBMRanker
+from ltr_harness.rankers.xgboost import XGBoostRanker
 
 PLAIN = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, "", "1", "True"])
 VALUES = PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionaries(st.text(max_size=1), PLAIN)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.rankers import FittedModel, Training
-from ltr_harness.rankers.xgboost.ranker import XGBoostRanker
+from ltr_harness.rankers.xgboost import XGBoostRanker
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import ranking_data
 

@@ -17,8 +17,8 @@ from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
 from ltr_harness.rankers import Facts, Training
-from ltr_harness.rankers.xgboost.parameters import OWNED, canonical_names
-from ltr_harness.rankers.xgboost.ranker import XGBoostModel, XGBoostRanker
+from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
+from ltr_harness.rankers.xgboost_parameters import OWNED, canonical_names
 
 NDCG10 = NDCG(k=10)
 SMALL = {"max_depth": 3, "eta": 0.2}
@@ -371,7 +371,7 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
-    from ltr_harness.rankers.lightgbm.ranker import LightGBMRanker
+    from ltr_harness.rankers.lightgbm import LightGBMRanker
     from ltr_harness.readers.lightgbm import LightGbm
     from ltr_harness.stats.intervals import t_interval
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import catalog
-from ltr_harness.rankers.training import Training
-from ltr_harness.rankers.tree_model import TreeModel
+from ltr_harness.rankers.adapters import TreeModel
+from ltr_harness.rankers.ranker import Training
 from ltr_harness.readers.memory import from_arrays
 from ltr_harness.runs.insight import quality_by_trees
 from ltr_harness.runs.latency import latency, of_training, percentile

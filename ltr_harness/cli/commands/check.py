@@ -38,7 +38,7 @@ def command(
     from ltr_harness.experiment.memory import memory_estimate
     from ltr_harness.experiment.read import read
     from ltr_harness.metrics.core.cautions import cautions
-    from ltr_harness.rankers.objective_cautions import stopping_cautions
+    from ltr_harness.rankers.objectives import stopping_cautions
 
     prepared = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     job, plan = prepared.job, prepared.plan

@@ -142,7 +142,7 @@ def _trains(name: str, objective: str) -> Diagnosis:
     import numpy as np
 
     from ltr_harness import rankers
-    from ltr_harness.rankers.training import Training
+    from ltr_harness.rankers.ranker import Training
     from ltr_harness.readers.synthetic import Synthetic
 
     data = Synthetic.model_validate({"n_queries": {"train": 30}}).read(["train"], Path())

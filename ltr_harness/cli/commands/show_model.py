@@ -51,7 +51,7 @@ def importance(
     """
     from ltr_harness.cli.stored_runs import on_scale_of
     from ltr_harness.metrics import parse_metric
-    from ltr_harness.rankers.tree_model import TreeModel
+    from ltr_harness.rankers.adapters import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
     stored, model, split = loaded(run, trust, data, reader_name, reader_options)

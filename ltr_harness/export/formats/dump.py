@@ -11,7 +11,7 @@ from ltr_harness.export.forest import LEAF, Forest, Split, Tree
 from ltr_harness.export.formats.engine import EngineFormat, engine_forest, xgboost_dump
 from ltr_harness.export.formats.model_format import Scores
 from ltr_harness.files import write_whole
-from ltr_harness.rankers.lightgbm.ranker import LightGBMModel
+from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel
 
 

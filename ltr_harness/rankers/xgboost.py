@@ -1,11 +1,11 @@
-"""Gradient boosted rankers trained by XGBoost."""
+"""Gradient boosted rankers trained by XGBoost, in one process or across the workers of a cluster."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,21 +16,31 @@ from pydantic import Field
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
-from ltr_harness.rankers.feature_names import safe_feature_names
-from ltr_harness.rankers.grade_classes import CLASSES, n_classes, refuse_shares
-from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
-from ltr_harness.rankers.notes import training_notes
-from ltr_harness.rankers.objective_cautions import Optimised
-from ltr_harness.rankers.openmp import fixed_threads
-from ltr_harness.rankers.parameters import as_number, is_on
-from ltr_harness.rankers.positions import by_position, learned_bias
-from ltr_harness.rankers.ranker import as_matrix, failures_of, model_file
-from ltr_harness.rankers.training import VALID, Facts, Training
-from ltr_harness.rankers.tree_model import Importance, TreeModel
-from ltr_harness.rankers.xgboost import parameters
-from ltr_harness.rankers.xgboost.check import problems, spoken
+from ltr_harness.rankers import xgboost_parameters as parameters
+from ltr_harness.rankers.adapters import (
+    Importance,
+    TreeModel,
+    as_number,
+    by_position,
+    fixed_threads,
+    is_on,
+    learned_bias,
+    safe_feature_names,
+    shared,
+    training_notes,
+)
+from ltr_harness.rankers.boosted import DataParallelRanker
+from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping, train_across
+from ltr_harness.rankers.objectives import (
+    CLASSES,
+    METRIC,
+    MetricObjectiveConfig,
+    Optimised,
+    n_classes,
+    refuse_shares,
+)
+from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.xgboost_parameters import problems, spoken
 
 
 class XGBoostRanker(DataParallelRanker):
@@ -103,8 +113,7 @@ class XGBoostRanker(DataParallelRanker):
     def fit(self, training: Training) -> XGBoostModel:
         import xgboost
 
-        from ltr_harness.boosting.xgboost import Watch
-        from ltr_harness.rankers.xgboost.position_bias import LastBias
+        from ltr_harness.boosting.xgboost import LastBias, Watch
 
         self.require(training)
         params = self.library_params(training.train.feature_names)
@@ -187,16 +196,14 @@ class XGBoostRanker(DataParallelRanker):
     def _fit_across(self, training: Training, handed: dict[str, Any]) -> XGBoostModel:
         import xgboost
 
-        from ltr_harness.rankers.cluster.parts import train_across
-
         n_parts, names = self.n_parts(training), training.train.feature_names
         left_out = set(self.left_out(names))
         weights = [float(name not in left_out) for name in names] if left_out else None
 
         def train(data: Any, stopping: Any) -> Any:
-            from ltr_harness.rankers.xgboost.distributed import train
-
-            return train(data, stopping, parameters.for_library(handed), weights, self._gradients(training))
+            return _trained_across(
+                data, stopping, parameters.for_library(handed), weights, self._gradients(training)
+            )
 
         def prepared(rows: RankingDataset) -> RankingDataset:
             split = self.prepared(rows)
@@ -347,3 +354,52 @@ class XGBoostModel(TreeModel):
         except xgboost.core.XGBoostError as problem:
             raise DataError(f"{path}: XGBoost cannot read it: {spoken(str(problem))}") from problem
         return cls(booster=booster, best_round=booster.num_boosted_rounds())
+
+
+def _trained_across(
+    data: Parts,
+    stopping: SharedStopping,
+    handed: Mapping[str, Any],
+    feature_weights: Sequence[float] | None,
+    objective: Any = None,
+) -> Any:
+    """The booster, with all rounds that were trained."""
+    import dask.array
+    from xgboost import dask as across
+
+    from ltr_harness.boosting.xgboost import AfterEachRound
+
+    fields: dict[str, Any] = {"qid": data.queries}
+    if feature_weights is not None:
+        fields["feature_weights"] = dask.array.from_array(np.asarray(feature_weights))
+    if handed["tree_method"] == "hist":
+        bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
+        matrix = across.DaskQuantileDMatrix(data.client, data.features, data.labels, max_bin=bins, **fields)
+    else:
+        matrix = across.DaskDMatrix(data.client, data.features, data.labels, **fields)
+    trained = across.train(
+        data.client,
+        dict(handed),
+        matrix,
+        stopping.max_rounds,
+        obj=objective,
+        callbacks=[AfterEachRound(partial(_is_over, stopping))],
+        verbose_eval=False,
+    )
+    return trained["booster"]
+
+
+def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
+    """Whether training ends with this round, on each worker."""
+
+    def score(coordinator: Coordinator) -> NDArray[np.float32]:
+        import xgboost
+
+        if coordinator.matrix is None:
+            coordinator.matrix = xgboost.DMatrix(coordinator.valid.features)
+        scores: NDArray[np.float32] = model.predict(
+            coordinator.matrix, output_margin=True, validate_features=False
+        )
+        return scores
+
+    return stopping.rounds_to_keep(rounds, rounds, score) is not None

@@ -1,9 +1,11 @@
-"""Gradient boosted rankers trained by LightGBM."""
+"""Gradient boosted rankers trained by LightGBM, in one process or across the workers of a cluster."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,22 +17,68 @@ from pydantic import Field
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.rankers.binned import shared
-from ltr_harness.rankers.cluster.data_parallel import DataParallelRanker
-from ltr_harness.rankers.feature_names import safe_feature_names
-from ltr_harness.rankers.grade_classes import CLASSES, n_classes, refuse_shares
-from ltr_harness.rankers.lightgbm import parameters
-from ltr_harness.rankers.lightgbm.check import problems, spoken
-from ltr_harness.rankers.lightgbm.position_bias import position_biases
-from ltr_harness.rankers.metric_objective import METRIC, MetricObjectiveConfig
-from ltr_harness.rankers.notes import training_notes
-from ltr_harness.rankers.objective_cautions import Optimised
-from ltr_harness.rankers.openmp import fixed_threads
-from ltr_harness.rankers.parameters import as_number
-from ltr_harness.rankers.positions import learned_bias
-from ltr_harness.rankers.ranker import as_matrix, failures_of, model_file
-from ltr_harness.rankers.training import VALID, Facts, Training
-from ltr_harness.rankers.tree_model import Importance, TreeModel
+from ltr_harness.rankers import lightgbm_parameters as parameters
+from ltr_harness.rankers.adapters import (
+    Importance,
+    TreeModel,
+    as_number,
+    fixed_threads,
+    learned_bias,
+    safe_feature_names,
+    shared,
+    training_notes,
+)
+from ltr_harness.rankers.boosted import DataParallelRanker
+from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping, train_across
+from ltr_harness.rankers.lightgbm_parameters import problems, spoken
+from ltr_harness.rankers.objectives import (
+    CLASSES,
+    METRIC,
+    MetricObjectiveConfig,
+    Optimised,
+    n_classes,
+    refuse_shares,
+)
+from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+
+_ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
+
+
+class _Listener:
+    """Keeps the last bias said of each position."""
+
+    def __init__(self) -> None:
+        self.biases: dict[int, float] = {}
+
+    def info(self, message: str) -> None:
+        for line in message.splitlines():
+            if row := _ROW.match(line):
+                self.biases[int(row[1])] = float(row[2])
+
+    def warning(self, message: str) -> None:
+        pass  # LightGBM's warnings are not shown elsewhere either: what is wrong is found before training
+
+
+@contextmanager
+def position_biases(wanted: bool) -> Iterator[dict[int, float]]:
+    """Position to its bias after the last round trained within; LightGBM must run with verbosity 2.
+
+    The bias is added to a row's score during training, and left out when the model scores.
+    """
+    if not wanted:
+        yield {}
+        return
+    import lightgbm
+    from lightgbm import basic
+
+    listener = _Listener()
+    before = (basic._LOGGER, basic._INFO_METHOD_NAME, basic._WARNING_METHOD_NAME)
+    lightgbm.register_logger(listener)
+    try:
+        yield listener.biases
+    finally:
+        basic._LOGGER, basic._INFO_METHOD_NAME, basic._WARNING_METHOD_NAME = before
+
 
 _THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
 _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
@@ -152,16 +200,12 @@ class LightGBMRanker(DataParallelRanker):
     def _fit_across(self, training: Training, handed: dict[str, Any]) -> LightGBMModel:
         import lightgbm
 
-        from ltr_harness.rankers.cluster.parts import train_across
-
         n_parts, names = self.n_parts(training), training.train.feature_names
 
         def train(data: Any, stopping: Any) -> Any:
-            from ltr_harness.rankers.lightgbm.distributed import train
-
             library = self._for_training(handed, training)
             plain = {parameters.canonical_names().get(name, name): value for name, value in library.items()}
-            return train(data, stopping, plain, names, self.categorical_columns(training.train))
+            return _trained_across(data, stopping, plain, names, self.categorical_columns(training.train))
 
         with failures_of(
             "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
@@ -285,3 +329,90 @@ def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
         params=handed,
         **more,
     )
+
+
+_NETWORK = re.compile(r"^\[(machines|local_listen_port): .*\]\n", re.MULTILINE)
+
+
+def _trained_across(
+    data: Parts,
+    stopping: SharedStopping,
+    handed: Mapping[str, Any],
+    names: Sequence[str],
+    categorical: Sequence[int],
+) -> Any:
+    """The booster, cut at the best round where training was stopped.
+
+    LightGBM's own early stopping and its `eval_set` are not used: both look at one worker's rows.
+    """
+    import lightgbm
+    from lightgbm.dask import DaskLGBMRanker
+
+    threads = handed["num_threads"]
+    ranker = DaskLGBMRanker(
+        client=_InOrder(data.client),
+        n_estimators=stopping.max_rounds,
+        **{name: value for name, value in handed.items() if name != "num_threads"},
+    )
+    with (
+        warnings.catch_warnings()
+    ):  # it takes each worker's own number of threads, which is ours, and says so
+        warnings.filterwarnings("ignore", "Parameter n_jobs will be ignored")
+        ranker.fit(
+            data.features,
+            data.labels,
+            sample_weight=data.weights,
+            group=data.sizes,
+            feature_name=safe_feature_names(tuple(names)),
+            categorical_feature=list(categorical) or "auto",
+            callbacks=[_Callback(stopping, threads)],
+        )
+    # as read from its file, which must not depend on the ports that happened to be free
+    return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
+
+
+class _InOrder:
+    """A client that names workers in the order of their parts.
+
+    LightGBM numbers its machines in this order, and each feature is binned on the rows of one machine: in the order
+    of a set, which is Dask's own, every training would give another model.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def who_has(self, futures: Sequence[Any]) -> dict[str, Any]:
+        holders = self._client.who_has(futures)
+        return {future.key: holders[future.key] for future in futures}
+
+
+@dataclass(frozen=True)
+class _Callback:
+    stopping: SharedStopping
+    threads: int
+    order = 30
+    before_iteration = False
+
+    def __call__(self, env: Any) -> None:
+        from lightgbm.callback import EarlyStopException
+
+        rounds = max(1, int(env.model.current_iteration()))
+
+        def score(coordinator: Coordinator) -> NDArray[np.float64]:
+            if rounds > coordinator.scored:  # a step that finds no split adds no tree
+                coordinator.scores += env.model.predict(
+                    coordinator.valid.features,
+                    raw_score=True,
+                    start_iteration=coordinator.scored,
+                    num_iteration=rounds - coordinator.scored,
+                    num_threads=self.threads,
+                )
+                coordinator.scored = rounds
+            return coordinator.scores
+
+        keep = self.stopping.rounds_to_keep(env.iteration + 1, rounds, score)
+        if keep is not None:
+            raise EarlyStopException(keep - 1, [])

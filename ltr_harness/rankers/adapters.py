@@ -1,0 +1,301 @@
+"""Adapters of boosting libraries: their models of trees, notes, checks of parameters, names, positions, threads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import Problem, TrainingError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.rankers.ranker import FittedModel, Training
+from ltr_harness.wording import count_of
+
+Importance = Literal["gain", "split"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeModel(FittedModel):
+    """A model of trees, with contributions, importance and size besides scores."""
+
+    @property
+    @abstractmethod
+    def n_leaves(self) -> int:
+        """Of all trees together."""
+
+    @abstractmethod
+    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+        """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
+
+    @abstractmethod
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        """SHAP values, float64 (n_rows, n_features + 1), from features (n_rows, n_features) in training's column order.
+
+        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
+        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
+        """
+
+    @abstractmethod
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        """Scores of the model's first rounds alone, float64 (n_rows,), from features (n_rows, n_features)."""
+
+
+CONSTANT = "the model is constant"
+NEARLY_CONSTANT = "the model is nearly constant"
+NEVER_REPEATS = "bagging_by_query with several threads"
+BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, NEVER_REPEATS)
+"""Beginnings of the notes that reports put beside the numbers."""
+
+
+def training_notes(
+    n_splits: int, kept: int, trained: int, max_rounds: int, stopping: StoppingRule | None
+) -> list[str]:
+    """Notes on models that learned little, or were cut to `kept` of the rounds trained and might have learned more."""
+    if n_splits == 0:
+        return [
+            f"{CONSTANT}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
+            "so its metrics are those of a random order"
+        ]
+    notes = []
+    if n_splits < 3 * kept and n_splits < 10:
+        notes.append(f"{NEARLY_CONSTANT}: {count_of(n_splits, 'split')} in {count_of(kept, 'round')}")
+    if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
+        notes.append(
+            f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"
+        )
+    return notes
+
+
+Question = ParamSpec("Question")
+Answer = TypeVar("Answer")
+
+_REMEMBERED = 10_000  # answers of each library
+
+
+def name_problems(
+    params: Mapping[str, Any],
+    library: str,
+    canonical: Mapping[str, str],
+    owned: Mapping[str, str],
+    without_effect: Callable[[str, Any], str | None],
+) -> list[Problem]:
+    """Parameters that are unknown, set elsewhere, given twice, empty, or without effect.
+
+    `canonical` maps every name that the library accepts to the one it stands for, `owned` a canonical name to the place
+    where it is set, and `without_effect` gives the reason why a value would be ignored, or None.
+    """
+    problems = []
+    first: dict[str, str] = {}
+    for name, value in params.items():
+        place = f"params.{name}"
+        if name not in canonical:
+            settable = [known for known in canonical if canonical[known] not in owned]
+            cure = _closest(name, settable)
+            problems.append(
+                Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
+            )
+            continue
+        meaning = canonical[name]
+        alias = name if name == meaning else f"{name} (another name for {meaning})"
+        if meaning in owned:
+            problems.append(Problem(place, f"{alias} cannot be set here", cure=owned[meaning]))
+        elif meaning in first:
+            problems.append(Problem(place, f"{alias} is given a second time", f"only {first[meaning]}"))
+        elif value is None:
+            problems.append(Problem(place, f"{alias} has no value", "a value, or the line left out"))
+        elif reason := without_effect(meaning, value):
+            problems.append(
+                Problem(place, f"{alias} has no effect {reason}", cure="leave it out, or change that")
+            )
+        first.setdefault(meaning, name)
+    return problems
+
+
+def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
+    """Cache of a library's answers: one takes milliseconds, and every fold and training asks the same."""
+    answers: dict[bytes, Answer] = {}
+
+    @wraps(ask)
+    def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
+        try:
+            question = pickle.dumps((args, kwargs))  # 1, True and "1" are three
+        except (pickle.PicklingError, AttributeError, TypeError):  # nothing that a library could take
+            return ask(*args, **kwargs)
+        if question not in answers:
+            if len(answers) == _REMEMBERED:
+                answers.clear()
+            answers[question] = ask(*args, **kwargs)
+        return answers[question]
+
+    return answer
+
+
+def culprits(
+    params: Mapping[str, Any], always: set[str], refusal: Callable[[Mapping[str, Any]], str | None]
+) -> list[Problem]:
+    """Rejected parameters, each with the library's message; those in `always` accompany each of the others."""
+    message = refusal(params)
+    if message is None:
+        return []
+    frame = {name: value for name, value in params.items() if name in always}
+    of_frame = refusal(frame)
+    if of_frame is not None:
+        place = f"params.{next(iter(frame))}" if len(frame) == 1 else "params"
+        return [Problem(place, f"{frame} is refused: {of_frame}")]
+    problems = []
+    for name, value in params.items():
+        if name not in always:
+            alone = refusal({**frame, name: value})
+            if alone is not None:
+                problems.append(Problem(f"params.{name}", f"{value!r} is refused: {alone}"))
+    return problems or [Problem("params", f"refused together: {message}")]
+
+
+def as_number(value: Any, default: float) -> float:
+    """A parameter as a number; the default for one that is none, which is refused elsewhere."""
+    try:
+        return float(default if value is None else value)
+    except (TypeError, ValueError):
+        return default
+
+
+def is_on(value: Any) -> bool:
+    """Whether a library would read the value as yes."""
+    return str(value).lower() in ("true", "+", "1")
+
+
+def _closest(name: str, known: list[str]) -> str:
+    """The closest name alone: a hundred known ones would bury it."""
+    suggestion, _, _ = did_you_mean(name, known).partition(" (known: ")
+    return suggestion if suggestion.startswith("did you mean") else "see the library's documentation"
+
+
+# LightGBM refuses signs of JSON and turns blanks into underscores; XGBoost refuses brackets and "<".
+_UNSAFE = re.compile(r'[\s",:\[\]{}<>]')
+
+
+def safe_feature_names(names: Sequence[str]) -> list[str]:
+    """Names both libraries take, each once.
+
+    Example:
+        >>> safe_feature_names(["bm25", "tf[title]", "tf(title)", "tf title", "tf_title", ""])
+        ['bm25', 'tf_title_', 'tf(title)', 'tf_title', 'tf_title_2', 'feature']
+    """
+    used: set[str] = set()
+    safe = []
+    for name in names:
+        base = candidate = _UNSAFE.sub("_", name) or "feature"
+        count = 1
+        while candidate in used:
+            count += 1
+            candidate = f"{base}_{count}"
+        used.add(candidate)
+        safe.append(candidate)
+    return safe
+
+
+def by_position(train: RankingDataset) -> RankingDataset:
+    """The rows of each query in the order in which they were displayed."""
+    assert train.positions is not None  # field_problems has looked
+    query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
+    order = np.lexsort((train.positions, query))
+    judgments = train.judgments
+    ids = judgments.document_ids
+    return replace(
+        train,
+        features=np.ascontiguousarray(train.features[order]),
+        judgments=Judgments(
+            judgments.labels[order],
+            QueryGroups(train.groups.boundaries, train.groups.ids),
+            judgments.query_weights,
+            None if ids is None else ids[order],
+            subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
+        ),
+        positions=train.positions[order],
+    )
+
+
+def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
+    """Position biases as records keep them: position to value, or values."""
+    positions = sorted(columns[0])
+    return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}
+
+
+Made = TypeVar("Made")
+
+
+class _Entry(NamedTuple):
+    train: weakref.ReferenceType[object]
+    valid: weakref.ReferenceType[object] | None
+    key: Hashable
+    made: object
+
+
+_last: dict[str, _Entry] = {}
+
+
+def shared(library: str, training: Training, key: Hashable, make: Callable[[], Made]) -> Made:
+    """The library's binned data from the cache, or from `make` where other splits or another key were last.
+
+    Splits are compared by identity: datasets do not change. The key is whatever else the result depends on.
+    """
+    entry = _last.get(library)
+    if (
+        entry is not None
+        and entry.train() is training.train
+        and (None if entry.valid is None else entry.valid()) is training.valid
+        and entry.key == key
+    ):
+        return entry.made  # type: ignore[return-value]  # the key says who made it
+    _last.pop(library, None)  # before the new one is built: both at once would be twice the memory
+    made = make()
+
+    def forget(_: object) -> None:
+        _last.pop(library, None)
+
+    _last[library] = _Entry(
+        weakref.ref(training.train, forget),
+        None if training.valid is None else weakref.ref(training.valid, forget),
+        key,
+        made,
+    )
+    return made
+
+
+@contextmanager
+def fixed_threads(library: Any) -> Iterator[None]:
+    """OpenMP gives a library as many threads as it asks for, whatever ``OMP_DYNAMIC`` says.
+
+    With fewer, sums are added in another order, which moves trees, and XGBoost reads beyond its own memory.
+    """
+    try:
+        before = library.omp_get_dynamic()
+        library.omp_set_dynamic(0)
+    except AttributeError:
+        if os.environ.get("OMP_DYNAMIC", "").strip().lower() in ("true", "1"):
+            raise TrainingError(
+                Problem(
+                    "OMP_DYNAMIC",
+                    "is set, so OpenMP may train with fewer threads than the run's record says",
+                    cure="unset it",
+                )
+            ) from None
+        yield
+        return
+    try:
+        yield
+    finally:
+        library.omp_set_dynamic(before)

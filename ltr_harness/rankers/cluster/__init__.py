@@ -1,1 +1,0 @@
-"""One model trained across the workers of a cluster: parts of the data, one coordinator of the stopping rule."""

@@ -1,1 +1,0 @@
-"""LightGBM: the ranker, its parameters, what is checked before training, position bias, training across workers."""

@@ -1,1 +1,0 @@
-"""XGBoost: the ranker, its parameters, what is checked before training, position bias, training across workers."""
