@@ -221,7 +221,7 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         said = str(problem).strip().splitlines()[0]
         cure = f"{count_of(len(added), 'run')} arrived: the same command goes on from there" if added else ""
         if re.search(r"table \S+ already exists", said):
-            cure = "a store whose making was interrupted: remove it if it holds nothing"
+            cure = "a store whose making was interrupted: remove it if it has no runs"
         raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
 
 
