@@ -72,7 +72,7 @@ def command(
 
 
 def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None:
-    from ltr_harness.explanation.explain import explain_mean
+    from ltr_harness.explanation import explain_mean
     from ltr_harness.metrics.core.explanation import MEAN_COLUMNS
 
     means = [(one.name, explain_mean(metric, one.judgments, one.scores, one.retrieved)) for one in loaded.all]
@@ -95,7 +95,7 @@ def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None
 def _say_query(metric: Metric, loaded: rankings.Rankings, query: str, rows: int, as_json: bool) -> None:
     import numpy as np
 
-    from ltr_harness.explanation.explain import explain_query
+    from ltr_harness.explanation import explain_query
 
     explained = []
     for scored in loaded.all:

@@ -30,7 +30,7 @@ from ltr_harness.metrics.core.swap_change import SwapChange
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
 
-_EXPLAIN = "ltr_harness.explanation.explain:explain"  # by name: it stands above the metrics
+_EXPLAIN = "ltr_harness.explanation:explain"  # by name: it stands above the metrics
 
 Values = NDArray[np.float64]
 """float64 (n_cutoffs, n_queries), NaN where a query is undefined."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.explanation.conventions import other_definitions
+from ltr_harness.explanation import other_definitions
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS

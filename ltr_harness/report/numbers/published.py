@@ -11,7 +11,7 @@ from ltr_harness.comparison.result import Entrant, Summary
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.config.references import Reference
 from ltr_harness.errors import MetricError
-from ltr_harness.explanation.conventions import as_measured_here, differing
+from ltr_harness.explanation import as_measured_here, differing
 from ltr_harness.metrics import Metric
 from ltr_harness.report.numbers.test_rows import TestRows
 from ltr_harness.stats.method import Method

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ltr_harness.config.references import Reference
-from ltr_harness.explanation.conventions import as_measured_here, differences_in_words
+from ltr_harness.explanation import as_measured_here, differences_in_words
 from ltr_harness.report.blocks import Block, Cell, Column, Estimate, Heading, Paragraph, Table, Text, code
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.numbers.published import Published

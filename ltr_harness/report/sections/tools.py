@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ltr_harness.explanation.conventions import differences_in_words
+from ltr_harness.explanation import differences_in_words
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import file_names
