@@ -93,7 +93,7 @@ def ours(log: Path, events: Path, by: str) -> int:
     from ltr_harness.logs.log import open_log
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.log.rows import text_columns
-    from ltr_harness.relevance.event_join import matched
+    from ltr_harness.relevance.events import matched
 
     join: dict[str, Any] = {"path": str(events)}
     if by == "user":

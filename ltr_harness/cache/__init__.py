@@ -5,7 +5,7 @@ on, and in every worker process, the same entry is mapped into memory, where all
 Any folder of the cache may be deleted at any time.
 """
 
-from ltr_harness.cache.eviction import KeptEntry, kept_entries, remove_entries
+from ltr_harness.cache.entries import KeptEntry, kept_entries, remove_entries
 from ltr_harness.cache.sets import CachedSet, DataCache
 
 __all__ = ["CachedSet", "DataCache", "KeptEntry", "kept_entries", "remove_entries"]

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,114 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.cache.digests import stamp
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.files import UNFINISHED, unfinished, write_whole
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import UNFINISHED, file_digest, unfinished, write_whole
 from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.subtopics import Subtopics
+from ltr_harness.wording import count_of
+
+Stamp = Mapping[str, int]
+
+
+def stamp(path: Path) -> Stamp:
+    """What a file system changes when a file changes: size, times in nanoseconds, inode, device."""
+    seen = os.stat(path)
+    return {
+        "size": seen.st_size,
+        "mtime_ns": seen.st_mtime_ns,
+        "ctime_ns": seen.st_ctime_ns,
+        "inode": seen.st_ino,
+        "device": seen.st_dev,
+    }
+
+
+class FileDigests:
+    """Digests by path."""
+
+    def __init__(self, folder: Path | None, *, verify: bool = False) -> None:
+        self._folder = folder
+        self._verify = verify
+        self._seen: dict[Path, tuple[Stamp, str]] = {}
+
+    def of(self, path: Path) -> str:
+        """The digest of a file's bytes.
+
+        Raises:
+            DataError: the file cannot be read, or changes while it is read.
+        """
+        path = path.resolve()
+        try:
+            before = stamp(path)
+            if path in self._seen and self._seen[path][0] == before:
+                return self._seen[path][1]
+            digest = None if self._verify else self._remembered(path, before)
+            if digest is None:
+                started = time.time_ns()
+                digest = file_digest(path)
+                if stamp(path) != before:
+                    raise _changed(path)
+                if _settled(before, started):
+                    self._remember(path, before, digest)
+        except OSError as problem:
+            raise DataError(Problem(str(path), f"cannot be read: {problem.strerror or problem}")) from None
+        self._seen[path] = before, digest
+        return digest
+
+    def check_unchanged(self, path: Path) -> None:
+        """That a file is still the one whose digest was given.
+
+        Raises:
+            DataError: it has changed in the meantime.
+        """
+        path = path.resolve()
+        try:
+            now = stamp(path)
+        except OSError:
+            raise _changed(path) from None
+        if self._seen[path][0] != now:
+            raise _changed(path)
+
+    def _note(self, path: Path) -> Path | None:
+        if self._folder is None:
+            return None
+        return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
+
+    def _remembered(self, path: Path, now: Stamp) -> str | None:
+        note = self._note(path)
+        if note is None:
+            return None
+        try:
+            kept = json.loads(note.read_text(encoding="utf-8"))
+            if kept["path"] == str(path) and kept["stamp"] == now and len(kept["digest"]) == 64:
+                return str(kept["digest"])
+        except (OSError, ValueError, TypeError, KeyError):
+            pass  # absent or damaged: the file is hashed again
+        return None
+
+    def _remember(self, path: Path, now: Stamp, digest: str) -> None:
+        note = self._note(path)
+        if note is None:
+            return
+        text = json.dumps({"path": str(path), "stamp": dict(now), "digest": digest})
+        # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
+        with suppress(OSError):
+            write_whole(note, text)
+
+
+def _settled(seen: Stamp, now: int) -> bool:
+    """Whether a further write would surely show: clocks of file systems tick in milliseconds to seconds."""
+    latest = max(seen["mtime_ns"], seen["ctime_ns"])
+    coarse = seen["mtime_ns"] % 1_000_000_000 == 0
+    return now - latest > (2_000_000_000 if coarse else 50_000_000)
+
+
+def _changed(path: Path) -> DataError:
+    return DataError(
+        Problem(str(path), "changed while it was being read", cure="run again when it is written")
+    )
+
 
 FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
@@ -209,3 +311,59 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
         except OSError:
             continue
+
+
+@dataclass(frozen=True)
+class KeptEntry:
+    """One stored dataset.
+
+    Attributes:
+        folder: where it is.
+        title: what it was made from.
+        size: bytes on disk.
+        used: when it was last opened, seconds since 1970.
+    """
+
+    folder: Path
+    title: str
+    size: int
+    used: float
+
+
+def kept_entries(folder: Path) -> list[KeptEntry]:
+    """The entries of a cache, the last used first; unfinished and damaged ones too: they take room as well."""
+    entries = []
+    with suppress(OSError):
+        for entry in (folder / "sets").iterdir():
+            with suppress(OSError):
+                files = [file.stat() for file in entry.iterdir() if file.is_file()]
+                # reading an entry touches its page of facts
+                page = entry / FACTS
+                used = (page if page.is_file() else entry).stat().st_mtime
+                entries.append(KeptEntry(entry, _title(page), sum(file.st_size for file in files), used))
+    return sorted(entries, key=lambda entry: -entry.used)
+
+
+def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bool = False) -> None:
+    """Remove entries; each disappears in one step, and who has it mapped keeps it.
+
+    Raises:
+        OSError: they cannot be removed.
+    """
+    if entries:
+        with unfinished(folder / "sets", private=True) as aside:
+            for number, entry in enumerate(entries):
+                with suppress(FileNotFoundError):  # another process was faster
+                    os.rename(entry.folder, aside / str(number))
+    if everything:
+        for kept in ("files", "facts", "charts"):
+            shutil.rmtree(folder / kept, ignore_errors=True)
+
+
+def _title(page: Path) -> str:
+    try:
+        facts = json.loads(json.loads(page.read_text(encoding="utf-8"))["facts"])
+        n_features = len(facts["feature_names"])
+        return f"{facts['source'] or 'no name'} ({count_of(n_features, 'feature')})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unfinished or damaged"

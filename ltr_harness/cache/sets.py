@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness import readers
-from ltr_harness.cache.digests import FileDigests
 from ltr_harness.cache.entries import (
+    FileDigests,
     Fingerprints,
     as_page,
     open_entry,

@@ -4,17 +4,271 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import QueryGroups
-from ltr_harness.inspection.content import Content
-from ltr_harness.inspection.outcomes import are_ids, auc, n_only_relevant, tells_relevant
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.splits import shuffled
+
+CHANCE = 1e-9
+"""Less likely than this, it is no accident that a feature is there in relevant rows alone."""
+
+FEWEST_ROWS = 20
+"""In fewer rows an honest sparse feature, such as an exact match, may be there in relevant ones alone."""
+
+
+MOST = 0.9
+"""The share of relevant rows, and of the others without it, from which on a feature tells them apart by being there."""
+
+
+def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
+    """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
+
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
+
+    Example:
+        >>> auc(np.array([3.0, 1.0, 1.0, 0.0]), np.array([True, True, False, False]))  # 3.5 of 4 pairs
+        0.875
+    """
+    yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
+    if not yes.size or not no.size:
+        return float("nan")
+    below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))
+    up = (below + up_to) / (2 * yes.size * no.size)
+    return float(max(up, 1 - up))
+
+
+def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
+    """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
+
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
+
+    Example:
+        >>> relevant = np.arange(100) < 20
+        >>> tells_relevant(np.where(np.arange(100) < 25, 3.0, 0.0), relevant)  # in all 20, and in 5 of the 80 others
+        True
+    """
+    there = (values != 0) & ~np.isnan(values)
+    if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
+        return False
+    return bool(there[relevant].mean() >= MOST and there[~relevant].mean() <= 1 - MOST)
+
+
+def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
+    """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
+
+    Shapes: `values` (n_rows,), `boundaries` (n_queries + 1,).
+
+    Example:
+        >>> ids = np.array([907.0, 15, 301, 15, 512, 907, 301, 512, 15])
+        >>> are_ids(ids, np.array([0, 3, 6, 9])), are_ids(np.tile([1.0, 2, 3], 3), np.array([0, 3, 6, 9]))
+        (True, False)
+    """
+    if not np.array_equal(values, np.floor(values)):
+        return False
+    sizes, starts = np.diff(boundaries), boundaries[:-1]
+    query = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((values, query))
+    new = (np.diff(values[order]) != 0) | (np.diff(query[order]) != 0)
+    reach = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts) + 1
+    several = sizes > 1
+    return bool(
+        several.any()
+        and 1 + np.count_nonzero(new) >= 0.99 * values.size
+        and values.size >= 2 * np.unique(values).size
+        and np.median(reach[several] / sizes[several]) > 2
+    )
+
+
+def n_only_relevant(
+    values: NDArray[np.float64], relevant: NDArray[np.bool_], log_share: NDArray[np.float64]
+) -> int:
+    """Rows in which a feature is neither 0 nor missing, if only relevant ones are, and not by chance; else 0.
+
+    With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k.
+
+    Shapes: `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
+
+    Example:
+        >>> relevant = np.arange(100) % 4 == 0
+        >>> n_only_relevant(np.where(relevant, 7.0, 0.0), relevant, np.full(100, np.log(0.25)))
+        25
+    """
+    there = (values != 0) & ~np.isnan(values)
+    n = int(np.count_nonzero(there))
+    if n < FEWEST_ROWS or not relevant[there].all() or log_share[there].sum() > np.log(CHANCE):
+        return 0
+    return n
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """One pass over a feature matrix: ranges, and hashes of rows and columns by which equal ones are found.
+
+    A hash is the upper halves of two random linear combinations of the values' bits: two different rows share one
+    with probability 2**-64 or so.
+
+    Attributes:
+        low, high: float32 (n_features,), NaN where a feature is missing everywhere.
+        n_missing, n_zero: int64 (n_features,).
+        mean: float64 (n_features,), of values that are not missing.
+        rows: uint64 (n_rows,), a hash of each row.
+        blank: bool (n_rows,), rows whose values are all zero or missing: they tell nothing of their document.
+        columns: uint64 (n_features,), a hash of each column.
+    """
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    mean: NDArray[np.float64]
+    n_missing: NDArray[np.int64]
+    n_zero: NDArray[np.int64]
+    rows: NDArray[np.uint64]
+    blank: NDArray[np.bool_]
+    columns: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32]) -> Content:
+        """Digests of every row and of every feature.
+
+        Shapes: `features` (n_rows, n_features).
+        """
+        n_rows, n_features = features.shape
+        bits = np.random.PCG64(20)
+        along, down = (bits.random_raw(2 * n) | np.uint64(1) for n in (n_features, n_rows))
+        low = np.full(n_features, np.inf, dtype=np.float32)
+        high = np.full(n_features, -np.inf, dtype=np.float32)
+        counts = np.zeros((2, n_features), dtype=np.int64)
+        total = np.zeros(n_features)
+        rows = np.empty((2, n_rows), dtype=np.uint64)
+        blank = np.ones(n_rows, dtype=np.bool_)
+        columns = np.zeros((2, n_features), dtype=np.uint64)
+        _scan(
+            features,
+            along.reshape(2, -1),
+            down.reshape(2, -1),
+            low,
+            high,
+            counts,
+            total,
+            rows,
+            blank,
+            columns,
+        )
+        n_missing, n_zero = counts
+        absent = n_missing == n_rows
+        low[absent] = high[absent] = np.nan
+        mean = np.divide(total, n_rows - n_missing, out=np.full(n_features, np.nan), where=~absent)
+        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), blank, _upper_halves(*columns))
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """Features with one value in all rows, or none."""
+        n_rows = len(self.rows)
+        one_value = (self.low == self.high) & (self.n_missing == 0)
+        return np.asarray(one_value | (self.n_missing == n_rows))
+
+    @cached_property
+    def duplicate_of(self) -> NDArray[np.int64]:
+        """For each feature the first one with the same values in all rows; itself where there is none."""
+        _, first, which = np.unique(self.columns, return_index=True, return_inverse=True)
+        return first[which].astype(np.int64)
+
+    @cached_property
+    def n_repeated_rows(self) -> int:
+        """Rows whose features an earlier row has already."""
+        return int((self._sorted[1:] == self._sorted[:-1]).sum())
+
+    @cached_property
+    def _sorted(self) -> NDArray[np.uint64]:
+        return np.sort(self.rows)
+
+    def seen_in(self, known: Content) -> NDArray[np.bool_]:
+        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out.
+
+        Example:
+            >>> known = Content.of(np.array([[1, 2], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new = Content.of(np.array([[3, np.nan], [2, 1], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new.seen_in(known)
+            array([ True, False,  True, False])
+        """
+        order = np.argsort(self.rows)
+        asked = self.rows[order]
+        at = np.searchsorted(known._sorted, asked)
+        seen = np.empty(asked.size, dtype=np.bool_)
+        seen[order] = known._sorted[np.minimum(at, len(known._sorted) - 1)] == asked
+        return seen & ~self.blank
+
+    def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows another query of the matrix has as well; blank ones left out.
+
+        Shapes: `query` (n_rows,).
+
+        Example:
+            >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
+            >>> content.elsewhere(np.array([0, 0, 0, 1, 1, 2]))
+            array([False, False,  True,  True, False, False])
+        """
+        order = np.argsort(self.rows, kind="stable")
+        starts = np.flatnonzero(np.diff(self.rows[order], prepend=~self.rows[order[0]]))
+        ends = np.append(starts[1:], order.size)
+        shared = np.empty(order.size, dtype=np.bool_)
+        shared[order] = np.repeat(query[order[starts]] != query[order[ends - 1]], ends - starts)
+        return shared & ~self.blank
+
+
+@compiled
+def _scan(
+    features: NDArray[np.float32],
+    along: NDArray[np.uint64],
+    down: NDArray[np.uint64],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    total: NDArray[np.float64],
+    rows: NDArray[np.uint64],
+    blank: NDArray[np.bool_],
+    columns: NDArray[np.uint64],
+) -> None:
+    """Fill ranges, counts (missing, zero), sums and hashes."""
+    n_rows, n_features = features.shape
+    one = np.empty(n_features, dtype=np.float32)
+    bits = one.view(np.uint32)
+    for i in range(n_rows):
+        first, second = np.uint64(0), np.uint64(0)
+        for j in range(n_features):
+            value = features[i, j]
+            if np.isnan(value):
+                value = np.float32(np.nan)  # one of the many
+                counts[0, j] += 1
+            else:
+                if value == 0:
+                    value = np.float32(0)  # -0 is the same number
+                    counts[1, j] += 1
+                else:
+                    blank[i] = False
+                total[j] += value
+                low[j] = min(low[j], value)
+                high[j] = max(high[j], value)
+            one[j] = value
+            word = np.uint64(bits[j])
+            first += along[0, j] * word
+            second += along[1, j] * word
+            columns[0, j] += down[0, i] * word
+            columns[1, j] += down[1, i] * word
+        rows[0, i] = first
+        rows[1, i] = second
+
+
+def _upper_halves(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    joined: NDArray[np.uint64] = (a & np.uint64(0xFFFFFFFF00000000)) | (b >> np.uint64(32))
+    return joined
+
 
 SAMPLED_QUERIES = 1000
 """Feature by feature NDCG is computed on so many queries, drawn with a fixed seed, and said to be."""

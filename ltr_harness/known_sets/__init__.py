@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ltr_harness.errors import DataError
-from ltr_harness.known_sets.known_set import Archive, Counts, Download, KnownSet
-from ltr_harness.known_sets.table import SETS
+from ltr_harness.known_sets.table import SETS, Archive, Counts, Download, KnownSet
 
 __all__ = ["SETS", "Archive", "Counts", "Download", "KnownSet", "known_set"]
 

@@ -1,7 +1,8 @@
-"""Arrow columns of a log as pandas categories and NumPy numbers, and what can be neither."""
+"""Arrow columns of a log as pandas categories, NumPy numbers and moments, and what can be none of them."""
 
 from __future__ import annotations
 
+import warnings
 from functools import reduce
 from typing import Any
 
@@ -119,3 +120,110 @@ def numbers_of(column: Any, name: str) -> NDArray[np.float64]:
         raise DataError(Problem(f"column {name!r}", f"has the type {kind}", "numbers"))
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     return values
+
+
+_MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+Moments = NDArray[np.int64]
+
+
+def timestamps(column: Any, name: str, timezone: str) -> Moments:
+    """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
+
+    Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies
+    beyond the nanoseconds of int64 is the largest of them.
+
+    Raises:
+        DataError: text that is no time, or has a zone in some rows only; another type of column, such as numbers,
+            of which nobody says what they count.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _of_text(utf8(column, name).to_pandas(), name, timezone)
+    elif pa.types.is_null(kind):
+        return np.full(len(column), _MISSING)
+    elif not pa.types.is_timestamp(kind):
+        raise DataError(_no_time(name, kind))
+    counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
+    moments = _nanoseconds(counts, column.type.unit)
+    return moments if column.type.tz else _in_utc(moments, timezone)
+
+
+def _no_time(name: str, kind: Any) -> Problem:
+    import pyarrow as pa
+
+    said = f"has the type {kind}"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        said = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
+    return Problem(f"column {name!r}", said, "timestamps, or text such as 2026-01-31T12:00:00Z")
+
+
+def _nanoseconds(counts: Moments, unit: str) -> Moments:
+    factor = _NANOSECONDS[unit]
+    beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
+    moments: Moments = (
+        np.where(beyond, _LAST, counts) if factor == 1 else np.where(beyond, 0, counts) * factor
+    )
+    moments[beyond] = _LAST
+    moments[counts == _MISSING] = _MISSING
+    return moments
+
+
+def _in_utc(local: Moments, timezone: str) -> Moments:
+    """Times of a zone's clock: the hour that occurs twice is the earlier one, one that does not exist moves forward."""
+    import pandas as pd
+
+    if timezone == "UTC":
+        return local
+    known = (local != _MISSING) & (local != _LAST)
+    times = pd.DatetimeIndex(local[known].astype("datetime64[ns]"))
+    moments = times.tz_localize(
+        timezone, ambiguous=np.ones(len(times), dtype=bool), nonexistent="shift_forward"
+    )
+    in_utc = local.copy()
+    in_utc[known] = (
+        moments.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    )
+    return in_utc
+
+
+def _of_text(texts: Any, name: str, timezone: str) -> Moments:
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of several time zones; pandas 3 raises
+            series = pd.to_datetime(texts, utc=False, format="ISO8601")
+    except (ValueError, FutureWarning) as problem:
+        if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
+            first = str(problem).partition(". You might")[0]
+            raise DataError(
+                Problem(
+                    f"column {name!r}",
+                    f"holds text that is not a time: {first}",
+                    "such as 2026-01-31T12:00:00Z",
+                )
+            ) from None
+        without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-][0-9][0-9]:?(?:[0-9][0-9])?)$")
+        if without.any():
+            raise DataError(
+                Problem(
+                    f"column {name!r}",
+                    f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as "
+                    f"{texts.dropna()[without].iloc[0]!r}",
+                    "all with one, or none",
+                )
+            ) from None
+        series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
+    zone = series.dt.tz
+    plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if zone is not None else series
+    values = plain.to_numpy()
+    moments = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
+    return moments if zone is not None else _in_utc(moments, timezone)

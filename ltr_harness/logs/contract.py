@@ -14,7 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.ranks import A_RANK
+
+A_RANK = "an integer from 1 to 10^9"
+
+_LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of time
+
+
+def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are ranks, NaN being none.
+
+    Shapes: `values` (n,).
+
+    Example:
+        >>> import numpy as np
+        >>> are_ranks(np.array([1.0, 0.0, 2.5, np.nan, 1e12])).tolist()
+        [True, False, False, False, False]
+    """
+    return np.asarray((values >= 1) & (values <= _LAST_RANK) & (values == np.floor(values)))
+
 
 Severity = Literal["error", "warning", "note"]
 

@@ -16,10 +16,9 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import plain_column
+from ltr_harness.logs.columns import plain_column, timestamps
 from ltr_harness.logs.log import files_of, open_log
 from ltr_harness.logs.settings import Name, Part
-from ltr_harness.logs.times import timestamps
 
 QUERY, ACTION, OBJECT, POSITION, TIME = "query_id", "action_name", "object_id", "position", "timestamp"
 """Columns of what is made of the documents, beside the documents' own."""

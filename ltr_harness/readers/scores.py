@@ -21,7 +21,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
-from ltr_harness.logs.ranks import A_RANK, are_ranks
+from ltr_harness.logs.contract import A_RANK, are_ranks
 from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import ROLES, column_among, column_for
 from ltr_harness.readers.csv import Csv

@@ -27,8 +27,7 @@ from ltr_harness.readers.reader import FileReader
 from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
 from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, one_log, place_in
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
-from ltr_harness.relevance.needed_columns import columns_to_read, lacking
-from ltr_harness.relevance.rule import Relevance
+from ltr_harness.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:

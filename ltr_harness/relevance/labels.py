@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.logs.batch import LogRows, in_order, per_query
-from ltr_harness.logs.columns import category_of
+from ltr_harness.logs.columns import category_of, timestamps
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns, seconds
-from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.attribution import describe
 from ltr_harness.relevance.estimators import estimated_labels, weight_note
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events

@@ -13,7 +13,7 @@ from ltr_harness.compression import opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import Temporary
-from ltr_harness.writers.labels import labels_to_write
+from ltr_harness.writers.tables import labels_to_write
 
 _BLOCK = 1 << 20  # values written together
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
@@ -14,7 +15,19 @@ from ltr_harness.files import Temporary
 from ltr_harness.printable import printable
 from ltr_harness.text_tables import csv_cell
 from ltr_harness.wording import count_of
-from ltr_harness.writers.labels import labels_to_write
+
+UNJUDGED = -1
+
+
+def labels_to_write(dataset: RankingDataset) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """float64 (n_rows,), `UNJUDGED` for documents that nobody judged, and what to say of it."""
+    judged = dataset.judgments.judged
+    if judged is None:
+        return dataset.labels, ()
+    note = (
+        f"documents that nobody judged have the label {UNJUDGED}: read it with the option unjudged={UNJUDGED}"
+    )
+    return np.where(judged, dataset.labels, UNJUDGED), (note,)
 
 
 def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form: str) -> list[str]:

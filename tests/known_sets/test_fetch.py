@@ -13,7 +13,7 @@ import pytest
 
 from ltr_harness.errors import FetchError
 from ltr_harness.known_sets.fetch import fetch
-from ltr_harness.known_sets.known_set import Download
+from ltr_harness.known_sets.table import Download
 
 CONTENT = bytes(i * 7 % 251 for i in range(300_000))
 

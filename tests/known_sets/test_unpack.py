@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.errors import DataError
-from ltr_harness.known_sets.unpack import unpack
+from ltr_harness.known_sets.fetch import unpack
 
 WANTED = ("Fold1/train.txt", "Fold1/test.txt")
 

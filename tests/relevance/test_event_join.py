@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ltr_harness.errors import DataError
 from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.relevance.event_join import matched
-from ltr_harness.relevance.ids import Ids, _hash
+from ltr_harness.relevance.events import Ids, _hash, matched
 
 pytestmark = pytest.mark.long
 

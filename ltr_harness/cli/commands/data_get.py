@@ -54,8 +54,7 @@ def get_command(name: str, output: Path | None, archives: tuple[Path, ...]) -> i
     archive, and run the command again.
     """
     from ltr_harness.known_sets import known_set
-    from ltr_harness.known_sets.fetch import fetch
-    from ltr_harness.known_sets.unpack import unpack
+    from ltr_harness.known_sets.fetch import fetch, unpack
 
     known = known_set(name)
     folder = output or Path("data") / name

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.logs.batch import LogRows
-from ltr_harness.logs.contract import Contract
-from ltr_harness.logs.ranks import are_ranks
+from ltr_harness.logs.contract import Contract, are_ranks
 from ltr_harness.monitoring.config import MonitorConfig
 
 Floats = NDArray[np.float64]

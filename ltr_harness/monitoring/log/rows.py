@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.logs.batch import THREADS, LogRows, in_order, per_query
+from ltr_harness.logs.columns import timestamps
 from ltr_harness.logs.contract import Contract
-from ltr_harness.logs.times import timestamps
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.log.ips import ips_dcg
