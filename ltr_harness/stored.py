@@ -14,6 +14,7 @@ T = TypeVar("T")
 _LARGEST = 256 * 2**20  # bytes; the record of a model of 100,000 features takes a hundredth of it
 
 Count = Annotated[int, Field(ge=0, lt=2**48)]
+Amount = Annotated[float, Field(ge=0, lt=1e12)]
 
 
 class Stored(BaseModel):

@@ -52,9 +52,9 @@ def read_table(path: Path) -> pd.DataFrame:
                 path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
             )
         return frame if query is None else frame.replace({query: FORMULA}, r"\1", regex=True)
-    # what pandas and Arrow raise for damaged, empty, ragged or undecodable files are ValueErrors
-    except (ValueError, OSError, pd.errors.ParserWarning) as problem:
-        reason = str(problem).strip().splitlines()[0]
+    # for damaged, empty, ragged or undecodable files ValueErrors; the others for what pandas notes in Parquet
+    except (ValueError, TypeError, LookupError, AttributeError, OSError, pd.errors.ParserWarning) as problem:
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise DataError(Problem(str(path), f"cannot be read as a table: {reason}", _EXPECTED)) from None
 
 

@@ -17,6 +17,12 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 _GRADES = "grade_by_rank"  # the grades' column in a file
+_NUMBERS = {
+    "bool",
+    "double",
+    "float",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,6 +217,7 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
 
     Raises:
         KeyError: it lacks a column.
+        ValueError: one holds no numbers.
     """
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(
@@ -224,6 +231,8 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
             columns[name] = category_of(column)
         else:
             values = column.cast("int64") if name == "time" else column
+            if name != "query_id" and str(values.type) not in _NUMBERS:
+                raise ValueError(f"its column {name} holds {values.type}, not numbers")
             columns[f"metric:{name}" if name in metrics else name] = values.to_numpy(zero_copy_only=False)
     return _frame(columns)
 

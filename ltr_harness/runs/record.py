@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from ltr_harness.config.search import SweepPoint
 from ltr_harness.inspection import Finding
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stored import Count, Stored
+from ltr_harness.stored import Amount, Count, Stored
 
 SCHEMA_VERSION: Final = 1
 
@@ -24,7 +24,6 @@ def _no_file(name: str) -> str:
 MetricName = Annotated[str, AfterValidator(_no_file)]
 
 
-Amount = Annotated[float, Field(ge=0, lt=1e12)]
 Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
 Biases = (
     dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]

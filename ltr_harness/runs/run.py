@@ -39,7 +39,7 @@ IMPORTANCE = "importance.parquet"
 PLAN = "plan.json"
 
 _NEEDED = {
-    PER_QUERY: ("query_id", "rows"),
+    PER_QUERY: ("query_id",),
     TEST_SCORES: ("query_id", "label", "score"),
     HISTORY: ("round", "split", "metric", "value"),
     IMPORTANCE: ("feature", "gain", "split"),
@@ -217,7 +217,7 @@ class Run:
         return {name: tuple(texts) for name, texts in self.record.categories.items()}
 
     def _table(self, name: str) -> pd.DataFrame:
-        frame: pd.DataFrame = self._arrow(name).to_pandas(use_threads=False)
+        frame: pd.DataFrame = self._arrow(name).to_pandas(use_threads=False, ignore_metadata=True)
         return frame
 
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from ltr_harness.stored import Stored, read_stored
+from ltr_harness.runs.record import MetricName
+from ltr_harness.stored import Amount, Count, Stored, read_stored
 
 STUDIES = "tuning"
 """Folder of studies in an experiment's folder of runs."""
@@ -19,13 +20,13 @@ SCHEMA_VERSION: Final = 1
 class Trial(Stored):
     """One point of the search space and what became of it."""
 
-    number: int  # from 0, in the order in which trials began
+    number: Count  # from 0, in the order in which trials began
     status: Literal["complete", "pruned", "failed"]
     point: dict[str, Any]  # option -> value
     value: float | None  # on validation data; of a pruned trial the best so far; None if it failed
-    best_round: int | None = None
-    rounds_trained: int | None = None
-    seconds: float
+    best_round: Count | None = None
+    rounds_trained: Count | None = None
+    seconds: Amount
     error: str | None = None
 
 
@@ -36,13 +37,13 @@ class StudyRecord(Stored):
     model: str
     fold: str
     identity: str  # everything that decides what is tried and what comes of it, but the budget
-    metric: str
+    metric: MetricName
     higher_is_better: bool
     space: dict[str, Any]  # option -> list of values, or range
     sampler: str
     pruner: str
-    inner_folds: int | None
-    seed: int
+    inner_folds: Count | None
+    seed: Count
     trials: list[Trial]
     importance: dict[str, float] = Field(
         default_factory=dict

@@ -269,3 +269,11 @@ def test_a_metric_without_numbers_is_told(tmp_path: Path, values: list[Any]) -> 
     pq.write_table(table.set_column(at, "ndcg@10", pa.array(values)), tmp_path / FILE)
     with pytest.raises(DataError, match=r"the column ndcg@10 holds .*, not numbers"):
         compare(tmp_path / FILE)
+
+
+def test_a_table_with_notes_for_pandas_of_another_form_is_told(tmp_path: Path) -> None:
+    notes = json.dumps({"index_columns": [["x"]], "columns": [{"name": ["x"], "field_name": ["x"]}]})
+    table = pa.table({"query_id": ["a"], "ndcg@10": [0.5]}).replace_schema_metadata({"pandas": notes})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="cannot be read as a table: "):
+        compare(tmp_path / "a.parquet")

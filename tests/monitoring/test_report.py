@@ -201,6 +201,16 @@ def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
             None,
         ),
         ({"query_id": ["q"], "mrr": [1.0]}, {"metrics": ["mrr"]}),
+        (
+            {
+                "query_id": ["q"],
+                "mrr": [1.0],
+                "n_items": [1],
+                "has_relevant": ["x"],
+                "grade_by_rank": [[1.0]],
+            },
+            None,
+        ),
         ({"query_id": ["q"]}, []),
         ({"query_id": ["q"]}, 7),
     ],

@@ -19,6 +19,7 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file
 from ltr_harness.runs import load_run
+from ltr_harness.runs.study import read_study
 
 FROZEN = Path(__file__).parent / "frozen" / "v1"
 LGBM = "lgbm--all--s1--22c90ded13dd"
@@ -193,3 +194,26 @@ def test_an_importance_that_none_can_be_is_told(folder: Path, gain: float) -> No
         DataError, match=r"importance\.parquet: has a gain or a split that is no finite number"
     ):
         _ = run.importance
+
+
+@pytest.mark.parametrize("changes", [{"inner_folds": -1}, {"seed": 10**30}, {"metric": "./mine.py:Mine"}])
+def test_a_search_that_none_can_be_is_no_search(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """A negative number of folds was believed, and refused once a run's record should hold it."""
+    facts: dict[str, Any] = {
+        "model": "m",
+        "fold": "all",
+        "identity": "i",
+        "metric": "ndcg@10",
+        "higher_is_better": True,
+        "space": {},
+        "sampler": "tpe",
+        "pruner": "none",
+        "inner_folds": None,
+        "seed": 1,
+        "trials": [],
+        "environment": {},
+    }
+    (tmp_path / "study.json").write_text(json.dumps(facts))
+    assert read_study(tmp_path) is not None
+    (tmp_path / "study.json").write_text(json.dumps(facts | changes))
+    assert read_study(tmp_path) is None

@@ -124,7 +124,7 @@ class TestRows:
 
 
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
-    """The rows of every model's runs; None where some model has no stored scores, or a query is in several folds.
+    """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds.
 
     Args:
         entrants: the models of a comparison, which share their queries.
@@ -137,6 +137,8 @@ def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequenc
     if not all(runs.values()):
         return None
     reference = next(iter(runs.values()))[0]
+    if any("rows" not in run.per_query for run in reference):
+        return None
     labels, sizes, documents, names = [], [], [], []
     ids: list[Any] = entrants[0].query_ids.tolist()
     known = set(ids)
