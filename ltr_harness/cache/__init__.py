@@ -1,4 +1,4 @@
-"""Ranking data in the form that opens at once: columns on disk, memory-mapped, keyed by what is in the files.
+"""Data cache: parsed data as memory-mapped columns on disk, keyed by the content of the files.
 
 `DataCache.read` gives what a reader would give. The first time it reads, checks and fingerprints; from then
 on, and in every worker process, the same entry is mapped into memory, where all processes share it.

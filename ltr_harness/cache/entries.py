@@ -1,4 +1,4 @@
-"""One dataset as a folder of arrays and one page of facts; whole, or treated as absent.
+"""Cache entries: a dataset as a folder of arrays and one page of facts; whole, or treated as absent.
 
 The features and document ids are mapped, the rest, a few bytes per row, is read. An entry is believed as long
 as its files carry the stamps (size, times, inode) they had when it was written; a copied or touched one only
@@ -46,7 +46,7 @@ def stamp(path: Path) -> Stamp:
 
 
 class FileDigests:
-    """Digests by path."""
+    """SHA-256 of files by path, remembered as long as the file system says that a file is the same."""
 
     def __init__(self, folder: Path | None, *, verify: bool = False) -> None:
         self._folder = folder
@@ -54,11 +54,7 @@ class FileDigests:
         self._seen: dict[Path, tuple[Stamp, str]] = {}
 
     def of(self, path: Path) -> str:
-        """The digest of a file's bytes.
-
-        Raises:
-            DataError: the file cannot be read, or changes while it is read.
-        """
+        """The digest of a file's bytes. Raises DataError: the file cannot be read, or changes while it is read."""
         path = path.resolve()
         try:
             before = stamp(path)
@@ -78,11 +74,7 @@ class FileDigests:
         return digest
 
     def check_unchanged(self, path: Path) -> None:
-        """That a file is still the one whose digest was given.
-
-        Raises:
-            DataError: it has changed in the meantime.
-        """
+        """That a file is still the one whose digest was given. Raises DataError: it has changed in the meantime."""
         path = path.resolve()
         try:
             now = stamp(path)
@@ -152,8 +144,7 @@ class Fingerprints:
 def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprints) -> None:
     """Store a dataset under a name that is not taken, in one step.
 
-    Raises:
-        OSError: the disk is full or read-only; nothing is left behind.
+    Raises OSError: the disk is full or read-only; nothing is left behind.
     """
     _sweep(folder.parent)
     with unfinished(folder.parent, private=True) as making:
@@ -292,8 +283,7 @@ def as_page(facts: Any) -> str:
 def read_page(path: Path) -> Any:
     """The facts of a page; None where they are not what was written.
 
-    Raises:
-        OSError, ValueError, TypeError, KeyError: there is no page that could be read.
+    Raises OSError, ValueError, TypeError, KeyError: there is no page that could be read.
     """
     page = json.loads(path.read_text(encoding="utf-8"))
     return json.loads(page["facts"]) if _sha(page["facts"]) == page["sha256"] else None
@@ -315,19 +305,12 @@ def _sweep(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class KeptEntry:
-    """One stored dataset.
-
-    Attributes:
-        folder: where it is.
-        title: what it was made from.
-        size: bytes on disk.
-        used: when it was last opened, seconds since 1970.
-    """
+    """Stored dataset."""
 
     folder: Path
-    title: str
-    size: int
-    used: float
+    title: str  # what it was made from
+    size: int  # bytes on disk
+    used: float  # when it was last opened, seconds since 1970
 
 
 def kept_entries(folder: Path) -> list[KeptEntry]:
@@ -347,8 +330,7 @@ def kept_entries(folder: Path) -> list[KeptEntry]:
 def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bool = False) -> None:
     """Remove entries; each disappears in one step, and who has it mapped keeps it.
 
-    Raises:
-        OSError: they cannot be removed.
+    Raises OSError: they cannot be removed.
     """
     if entries:
         with unfinished(folder / "sets", private=True) as aside:

@@ -1,4 +1,4 @@
-"""From a reader and files to a dataset: out of the cache if it is there, into it if it is not."""
+"""Cached reading: a dataset out of the cache if it is there, else read and stored."""
 
 from __future__ import annotations
 
@@ -37,17 +37,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CachedSet:
-    """A dataset and what is known about its content.
+    """A dataset and what is known about its content."""
 
-    Attributes:
-        dataset: memory-mapped where it comes from the cache.
-        key: names the content it was made from and the way; None where that cannot be known.
-        known: its fingerprints, where they need no computing.
-    """
-
-    dataset: RankingDataset
-    key: str | None = None
-    known: Fingerprints | None = None
+    dataset: RankingDataset  # memory-mapped where it comes from the cache
+    key: str | None = None  # names the content it was made from and the way; None where that cannot be known
+    known: Fingerprints | None = None  # its fingerprints, where they need no computing
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
@@ -55,7 +49,7 @@ class CachedSet:
 
 
 class DataCache:
-    """Datasets by content.
+    """Cache of datasets by content.
 
     Without space or permission to write, data is read all the same and one warning says so.
     """
@@ -69,16 +63,14 @@ class DataCache:
     def digest(self, path: Path) -> str:
         """SHA-256 of a file's bytes; remembered while the file is unchanged.
 
-        Raises:
-            DataError: the file cannot be read, or changes meanwhile.
+        Raises DataError: the file cannot be read, or changes meanwhile.
         """
         return self._digests.of(path)
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
         """What ``reader.read(files, root)`` gives.
 
-        Raises:
-            DataError: as the reader says; or a file changes while it is read.
+        Raises DataError: as the reader says; or a file changes while it is read.
         """
         code = _code_of(type(reader))
         inputs = () if self._folder is None or code is None else reader.inputs(files, root)

@@ -1,4 +1,4 @@
-"""What is in the data, before anybody trains on it: facts of splits, and what in them should worry you."""
+"""Data cards: facts of splits, and lints of what in them would mislead."""
 
 from ltr_harness.inspection.card import DataCard, data_card
 from ltr_harness.inspection.lints import LINTS, Finding, lint

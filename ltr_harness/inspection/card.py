@@ -1,4 +1,4 @@
-"""The card of a data set: every split, and what splits have in common."""
+"""Data card: every split, and what splits have in common."""
 
 from __future__ import annotations
 
@@ -16,24 +16,17 @@ from ltr_harness.numbers import json_value
 
 @dataclass(frozen=True)
 class Overlap:
-    """What two splits share.
+    """Overlap of two splits."""
 
-    Attributes:
-        first, second: the splits.
-        n_queries: queries of the same name; 0 where queries have no names.
-        queries: the first few of them.
-        n_same_content: of those, queries that also have an identical row on both sides.
-        n_rows: rows of the second whose features a row of the first has; rows without any value but 0 left out.
-        n_alike: queries of the second at least half of whose rows the first has, see `SplitCard.n_alike`.
-    """
-
+    # first, second: the splits
     first: str
     second: str
-    n_queries: int
-    queries: tuple[str, ...]
-    n_same_content: int
+    n_queries: int  # queries of the same name; 0 where queries have no names
+    queries: tuple[str, ...]  # the first few of them
+    n_same_content: int  # of those, queries that also have an identical row on both sides
+    # rows of the second whose features a row of the first has; rows without any value but 0 left out
     n_rows: int
-    n_alike: int
+    n_alike: int  # queries of the second at least half of whose rows the first has, see `SplitCard.n_alike`
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What in a data set should worry somebody who is about to believe numbers made from it."""
+"""Lints of a data set: facts that would make numbers from it misleading."""
 
 from __future__ import annotations
 
@@ -64,23 +64,15 @@ _LATER = "check whether it is known only after the fact, and leave it out: "
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to look at.
+    """One thing to look at."""
 
-    Attributes:
-        lint: short name of what was looked for, one of `LINTS`.
-        severity: ``error``: numbers from this data mislead; ``warning``: they may; ``note``: good to know.
-        place: split or splits.
-        found: what is there.
-        cure: what to do about it.
-        accepted: an error that somebody knows of and means.
-    """
-
-    lint: str
+    lint: str  # short name of what was looked for, one of `LINTS`
+    # ``error``: numbers from this data mislead; ``warning``: they may; ``note``: good to know
     severity: Severity
-    place: str
-    found: str
-    cure: str
-    accepted: bool = False
+    place: str  # split or splits
+    found: str  # what is there
+    cure: str  # what to do about it
+    accepted: bool = False  # an error that somebody knows of and means
 
     def __str__(self) -> str:
         return f"{'accepted' if self.accepted else self.severity}: {self.place}: {self.found}; {self.cure}"

@@ -1,4 +1,4 @@
-"""The facts of one split."""
+"""Facts of one split: its counts, its features, and hashes by which equal rows and columns are found."""
 
 from __future__ import annotations
 
@@ -91,9 +91,8 @@ def n_only_relevant(
 ) -> int:
     """Rows in which a feature is neither 0 nor missing, if only relevant ones are, and not by chance; else 0.
 
-    With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k.
-
-    Shapes: `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
+    With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k. Shapes:
+    `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
 
     Example:
         >>> relevant = np.arange(100) % 4 == 0
@@ -113,31 +112,23 @@ class Content:
 
     A hash is the upper halves of two random linear combinations of the values' bits: two different rows share one
     with probability 2**-64 or so.
-
-    Attributes:
-        low, high: float32 (n_features,), NaN where a feature is missing everywhere.
-        n_missing, n_zero: int64 (n_features,).
-        mean: float64 (n_features,), of values that are not missing.
-        rows: uint64 (n_rows,), a hash of each row.
-        blank: bool (n_rows,), rows whose values are all zero or missing: they tell nothing of their document.
-        columns: uint64 (n_features,), a hash of each column.
     """
 
+    # low, high: (n_features,), NaN where a feature is missing everywhere
     low: NDArray[np.float32]
     high: NDArray[np.float32]
-    mean: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (n_features,), of values that are not missing
+    # n_missing, n_zero: (n_features,)
     n_missing: NDArray[np.int64]
     n_zero: NDArray[np.int64]
-    rows: NDArray[np.uint64]
+    rows: NDArray[np.uint64]  # (n_rows,), a hash of each row
+    # (n_rows,), rows whose values are all zero or missing: they tell nothing of their document
     blank: NDArray[np.bool_]
-    columns: NDArray[np.uint64]
+    columns: NDArray[np.uint64]  # (n_features,), a hash of each column
 
     @classmethod
     def of(cls, features: NDArray[np.float32]) -> Content:
-        """Digests of every row and of every feature.
-
-        Shapes: `features` (n_rows, n_features).
-        """
+        """Digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
         along, down = (bits.random_raw(2 * n) | np.uint64(1) for n in (n_features, n_rows))
@@ -205,9 +196,7 @@ class Content:
         return seen & ~self.blank
 
     def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows another query of the matrix has as well; blank ones left out.
-
-        Shapes: `query` (n_rows,).
+        """Which rows another query of the matrix has as well; blank ones left out. Shapes: `query` (n_rows,).
 
         Example:
             >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
@@ -276,83 +265,61 @@ SAMPLED_QUERIES = 1000
 
 @dataclass(frozen=True)
 class FeatureFacts:
-    """One feature in one split.
-
-    Attributes:
-        low, high, mean: of values that are not missing; NaN if all are.
-        ndcg: NDCG@10 of ranking by this feature alone, in the better direction; NaN where nothing is relevant.
-        descending: whether the larger value comes first in that direction.
-        auc: of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one.
-        n_only_relevant: sampled rows in which it is neither 0 nor missing, if all of them have a label above 0 and
-            chance does not explain it; else 0.
-        tells_relevant: in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere.
-        varies_in_queries: a query has two values of it.
-        like_ids: in the sampled rows it looks like the number of a document.
-        constant: one value in all rows.
-        duplicate_of: another feature with the same values, or "".
-    """
+    """One feature in one split."""
 
     name: str
+    # low, high, mean: of values that are not missing; NaN if all are
     low: float
     high: float
     mean: float
     n_missing: int
     n_zero: int
+    # NDCG@10 of ranking by this feature alone, in the better direction; NaN where nothing is relevant
     ndcg: float
-    descending: bool
+    descending: bool  # whether the larger value comes first in that direction
+    # of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one
     auc: float
+    # sampled rows in which it is neither 0 nor missing, if all of them have a label above 0 and chance does not explain
+    # it; else 0
     n_only_relevant: int
+    # in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere
     tells_relevant: bool
-    varies_in_queries: bool
-    like_ids: bool
-    constant: bool
-    duplicate_of: str
+    varies_in_queries: bool  # a query has two values of it
+    like_ids: bool  # in the sampled rows it looks like the number of a document
+    constant: bool  # one value in all rows
+    duplicate_of: str  # another feature with the same values, or ""
 
 
 @dataclass(frozen=True, eq=False)
 class SplitCard:
-    """One split.
-
-    Attributes:
-        grades: label to rows.
-        sizes: rows per query, quantiles: 0, 25, 50, 75, 90, 100 %.
-        n_without_relevant: queries whose labels are all 0.
-        n_one_grade: queries with a relevant document whose labels are all equal: no ranking is better than another.
-        n_single: queries of one row.
-        n_sorted: queries with several grades whose rows stand in the order of their labels.
-        n_several_grades: queries with several grades.
-        n_repeated_rows: rows whose features an earlier row of the split has already.
-        n_several_rows: queries of two different rows and more; rows without any value but 0 left out.
-        n_alike: of those, queries at least half of whose rows other queries of the split have too: what chance, or
-            what is being ranked, makes alike.
-        n_forced_ties: rows with the same features as another row of the same query, but another label: no model of
-            these features can tell them apart.
-        random_ndcg: NDCG@10 that random order gives.
-        n_sampled: queries that `random_ndcg` and the features' NDCG are computed on.
-        content: ranges and hashes.
-    """
+    """One split."""
 
     name: str
     source: str
     n_queries: int
     n_rows: int
     feature_names: tuple[str, ...]
-    grades: Mapping[float, int]
-    sizes: tuple[float, ...]
-    n_without_relevant: int
+    grades: Mapping[float, int]  # label to rows
+    sizes: tuple[float, ...]  # rows per query, quantiles: 0, 25, 50, 75, 90, 100 %
+    n_without_relevant: int  # queries whose labels are all 0
+    # queries with a relevant document whose labels are all equal: no ranking is better than another
     n_one_grade: int
-    n_single: int
-    n_several_grades: int
-    n_sorted: int
-    n_repeated_rows: int
-    n_several_rows: int
+    n_single: int  # queries of one row
+    n_several_grades: int  # queries with several grades
+    n_sorted: int  # queries with several grades whose rows stand in the order of their labels
+    n_repeated_rows: int  # rows whose features an earlier row of the split has already
+    n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
+    # of those, queries at least half of whose rows other queries of the split have too: what chance, or what is being
+    # ranked, makes alike
     n_alike: int
+    # rows with the same features as another row of the same query, but another label: no model of these features can
+    # tell them apart
     n_forced_ties: int
-    random_ndcg: float
-    n_sampled: int
+    random_ndcg: float  # NDCG@10 that random order gives
+    n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
     notes: tuple[str, ...]
-    content: Content
+    content: Content  # ranges and hashes
     dataset: RankingDataset
 
     @property

@@ -1,4 +1,4 @@
-"""Public ranking sets: where they come from, under which terms, what their files are called and must contain."""
+"""Public ranking sets: sources, terms, file names, counts and digests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ __all__ = ["SETS", "Archive", "Counts", "Download", "KnownSet", "known_set"]
 
 
 def known_set(name: str) -> KnownSet:
-    """The set of a name.
-
-    Raises:
-        DataError: there is no such set.
-    """
+    """The set of a name. Raises DataError: there is no such set."""
     from ltr_harness.catalog import did_you_mean
 
     if name not in SETS:

@@ -51,10 +51,8 @@ def is_there(download: Download, folder: Path) -> bool:
 def fetch(download: Download, folder: Path, progress: Progress | None = None, pause_s: float = 1.0) -> Path:
     """Fetch a file into a folder, unless it is there already; it appears under its name only when it is right.
 
-    Raises:
-        FetchError: the server says no, breaks off again and again, or sends something else, also when all of it was
-            fetched once more from the beginning.
-        OSError: the folder cannot be written.
+    Raises FetchError: the server says no, breaks off again and again, or sends something else, also when all of it was
+    fetched once more from the beginning. Raises OSError: the folder cannot be written.
     """
     path = folder / download.file
     if is_there(download, folder):
@@ -176,12 +174,9 @@ Member = tuple[str, IO[bytes]]
 def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "") -> list[Path]:
     """Take the wanted files out of a zip or tar archive, wherever in it they are.
 
-    A member's own path never decides where anything is written, so none can escape; links and devices are not
-    files; and what grows far beyond the archive's size is a bomb.
-
-    Raises:
-        DataError: no archive, a damaged one, a file that is in it twice, or one that never ends.
-        OSError: the folder cannot be written.
+    A member's own path never decides where anything is written, so none can escape; links and devices are not files;
+    and what grows far beyond the archive's size is a bomb. Raises DataError: no archive, a damaged one, a file that is
+    in it twice, or one that never ends. Raises OSError: the folder cannot be written.
     """
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
@@ -224,7 +219,7 @@ def _damage_told(archive: Path) -> Iterator[None]:
 
 
 class _Header(tarfile.TarInfo):
-    """One that does not fill the memory."""
+    """Tar header of limited size."""
 
     def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo | None:
         if not self.isreg() and self.size > _LONGEST_HEADER:

@@ -1,4 +1,4 @@
-"""The table of public sets. To add one, add an entry: `data list` and `data: {set: …}` know it from then on.
+"""Table of public sets. To add one, add an entry: `data list` and `data: {set: …}` know it from then on.
 
 `sources` of each says where its facts were looked up; none of the sets but MQ2008 and LightGBM's example were at hand.
 Digests of archives are those of TensorFlow Datasets 4 (``checksums.tsv``) and PyTorchLTR 0.2, which agree, and those of
@@ -16,16 +16,9 @@ from ltr_harness.wording import count_of
 
 @dataclass(frozen=True)
 class Download:
-    """A file that may be fetched by a program.
+    """File that a program may fetch."""
 
-    Attributes:
-        file: its name in the set's folder.
-        url: where it is.
-        size: bytes.
-        sha256: of its content.
-    """
-
-    file: str
+    file: str  # its name in the set's folder
     url: str
     size: int
     sha256: str
@@ -33,22 +26,16 @@ class Download:
 
 @dataclass(frozen=True)
 class Archive:
-    """What a person fetches from the home page.
+    """Archive that a person fetches from the home page."""
 
-    Attributes:
-        file: its published name.
-        size: bytes.
-        sha256: of its content.
-    """
-
-    file: str
+    file: str  # its published name
     size: int
     sha256: str
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What reading files must find."""
+    """Counts that reading files must find."""
 
     queries: int
     rows: int
@@ -56,37 +43,25 @@ class Counts:
 
 @dataclass(frozen=True)
 class KnownSet:
-    """A public set in its published layout.
+    """A public set in its published layout."""
 
-    Attributes:
-        title: its name and, in a few words, what it is.
-        home: page of those who publish it.
-        terms: under which it may be used.
-        reader: name and options of the reader.
-        splits: fold to split to files, relative to the set's folder.
-        max_grade: highest grade of the scale.
-        sources: where the facts here were checked, and which could not be.
-        counts: files (one or several that are read together) to what they must hold.
-        digests: file to the SHA-256 of the published one; a file that has it needs no counting.
-        archive: the published archive, where its digest is known.
-        inside: folder of the archive whose files are meant, where it holds several with the same names.
-        downloads: files that may be fetched without asking anyone; empty where a person has to agree to terms.
-        by_hand: what to fetch and how, where it is not for a program to do.
-    """
-
-    title: str
-    home: str
-    terms: str
-    reader: Mapping[str, Any]
-    splits: Mapping[str, Mapping[str, str]]
-    max_grade: int
-    sources: str
+    title: str  # its name and, in a few words, what it is
+    home: str  # page of those who publish it
+    terms: str  # under which it may be used
+    reader: Mapping[str, Any]  # name and options of the reader
+    splits: Mapping[str, Mapping[str, str]]  # fold to split to files, relative to the set's folder
+    max_grade: int  # highest grade of the scale
+    sources: str  # where the facts here were checked, and which could not be
+    # files (one or several that are read together) to what they must hold
     counts: Mapping[tuple[str, ...], Counts] = field(default_factory=dict)
+    # file to the SHA-256 of the published one; a file that has it needs no counting
     digests: Mapping[str, str] = field(default_factory=dict)
-    archive: Archive | None = None
+    archive: Archive | None = None  # the published archive, where its digest is known
+    # folder of the archive whose files are meant, where it holds several with the same names
     inside: str = ""
+    # files that may be fetched without asking anyone; empty where a person has to agree to terms
     downloads: tuple[Download, ...] = ()
-    by_hand: str = ""
+    by_hand: str = ""  # what to fetch and how, where it is not for a program to do
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Logs of production: tables of any size, read in batches, their columns and their times."""
+"""Production logs: tables of any size, read in batches, with their columns and times."""

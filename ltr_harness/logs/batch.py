@@ -1,4 +1,4 @@
-"""One batch of a log in canonical order: which rows form a query, in which order, and is every key there?"""
+"""Batches of a log in canonical order: rows by query and rank, with their keys checked."""
 
 from __future__ import annotations
 
@@ -44,10 +44,7 @@ class LogRows:
         return category if self.order is None else category.take(self.order)
 
     def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values in the batch's canonical order of rows.
-
-        Shapes: `values` (n_rows,).
-        """
+        """Values in the batch's canonical order of rows. Shapes: `values` (n_rows,)."""
         return values if self.order is None else values[self.order]
 
     def name(self, row: int) -> str:

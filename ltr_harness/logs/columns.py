@@ -1,4 +1,4 @@
-"""Arrow columns of a log as pandas categories, NumPy numbers and moments, and what can be none of them."""
+"""Log columns: Arrow as pandas categories, NumPy numbers and times."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def together(*parts: pd.Categorical) -> list[pd.Categorical]:
 def category_of(column: Any, name: str = "") -> pd.Categorical:
     """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing.
 
-    Raises:
-        DataError: lists, structures and the like.
+    Raises DataError: lists, structures and the like.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -69,8 +68,7 @@ def category_of(column: Any, name: str = "") -> pd.Categorical:
 def utf8(texts: Any, name: str) -> Any:
     """An Arrow column of text whose bytes are text.
 
-    Raises:
-        DataError: bytes that are not; Arrow itself does not look.
+    Raises DataError: bytes that are not; Arrow itself does not look.
     """
     import pyarrow as pa
 
@@ -86,8 +84,7 @@ def utf8(texts: Any, name: str) -> Any:
 def plain_column(column: Any, name: str) -> Any:
     """An Arrow column whose values have a name; dictionaries undone.
 
-    Raises:
-        DataError: lists, structures and the like.
+    Raises DataError: lists, structures and the like.
     """
     import pyarrow as pa
 
@@ -131,12 +128,9 @@ Moments = NDArray[np.int64]
 def timestamps(column: Any, name: str, timezone: str) -> Moments:
     """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
 
-    Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies
-    beyond the nanoseconds of int64 is the largest of them.
-
-    Raises:
-        DataError: text that is no time, or has a zone in some rows only; another type of column, such as numbers,
-            of which nobody says what they count.
+    Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies beyond
+    the nanoseconds of int64 is the largest of them. Raises DataError: text that is no time, or has a zone in some rows
+    only; another type of column, such as numbers, of which nobody says what they count.
     """
     import pyarrow as pa
 

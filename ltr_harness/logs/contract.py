@@ -1,4 +1,4 @@
-"""Is the log fit to be judged? Each check with its count, its share and three examples.
+"""Log checks, each with its count, its share and three examples.
 
 An error stops the run (exit 2): a number from such a log would be wrong. A warning is shown and, where it is
 more frequent than in the baseline, raises an alert. A note is a fact that readers ask for.
@@ -21,9 +21,7 @@ _LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of tim
 
 
 def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers are ranks, NaN being none.
-
-    Shapes: `values` (n,).
+    """Which numbers are ranks, NaN being none. Shapes: `values` (n,).
 
     Example:
         >>> import numpy as np
@@ -156,24 +154,17 @@ CHECKS = {
 
 @dataclass(frozen=True)
 class LogFinding:
-    """One check that found something.
+    """Finding of one check."""
 
-    Attributes:
-        check: its name in `CHECKS`.
-        severity: error, warning or note.
-        log: production or baseline.
-        count, total: how many of how many; of rows, queries or events, as `unit` says.
-        examples: up to three.
-    """
-
-    check: str
-    severity: Severity
-    log: str
+    check: str  # its name in `CHECKS`
+    severity: Severity  # error, warning or note
+    log: str  # production or baseline
+    # count, total: how many of how many; of rows, queries or events, as `unit` says
     count: int
     total: int
     unit: str
     meaning: str
-    examples: tuple[str, ...]
+    examples: tuple[str, ...]  # up to three
 
     @property
     def share(self) -> float:
@@ -186,26 +177,18 @@ class LogFinding:
 
 @dataclass(eq=False)
 class Contract:
-    """What the checks of one log found, batch after batch.
+    """Findings of the checks of one log, batch after batch."""
 
-    Attributes:
-        log: production or baseline.
-        place: how messages call it.
-        first_row: of the next batch, counted from the log's first row; None where batches are no stretch of it.
-    """
-
-    log: str
-    place: str
+    log: str  # production or baseline
+    place: str  # how messages call it
+    # of the next batch, counted from the log's first row; None where batches are no stretch of it
     first_row: int | None = 0
     _counts: dict[str, int] = field(default_factory=dict)
     _examples: dict[str, list[str]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "queries": 0, "events": 0})
 
     def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
-        """Count what is bad; True if nothing is.
-
-        Shapes: `bad` (n,).
-        """
+        """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
         count = int(np.count_nonzero(bad))
         if count:
             self._counts[name] = self._counts.get(name, 0) + count
@@ -275,11 +258,7 @@ class Contract:
         ]
 
     def raise_errors(self) -> None:
-        """Stop where the log cannot be judged.
-
-        Raises:
-            DataError: every check of severity error that found something.
-        """
+        """Stop where the log cannot be judged. Raises DataError: every check of severity error that found something."""
         if self.errors:
             raise DataError(self.errors)
 

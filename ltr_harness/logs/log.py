@@ -25,10 +25,8 @@ def json_lines(files: Sequence[Path]) -> Any:
 
     Documents may stand in what a search engine wraps them in: ``{"_index": …, "_source": {…}}`` as exported, or behind
     lines such as ``{"index": {"_index": …}}`` as its bulk API takes them. Lists of objects are left out. What is a
-    number in one document and text in another is text.
-
-    Raises:
-        DataError: lines that are no JSON object, with their places; a damaged file; no document.
+    number in one document and text in another is text. Raises DataError: lines that are no JSON object, with their
+    places; a damaged file; no document.
     """
     import pyarrow as pa
 
@@ -148,15 +146,10 @@ _FORMATS = {
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A table that may be larger than the memory.
+    """A table that may be larger than the memory."""
 
-    Attributes:
-        name: how messages call it.
-        columns: names of its columns.
-    """
-
-    name: str
-    columns: tuple[str, ...]
+    name: str  # how messages call it
+    columns: tuple[str, ...]  # names of its columns
     _source: Any  # a pyarrow Table or Dataset
 
     def batches(
@@ -169,11 +162,8 @@ class Log:
     ) -> Iterator[Any]:
         """Tables with the named columns, whole queries each.
 
-        A log that fits into the memory is one batch. A larger one must hold each query's rows together;
-        `read_log` notices where it does not.
-
-        Raises:
-            DataError: missing columns, a damaged file.
+        A log that fits into the memory is one batch. A larger one must hold each query's rows together; `read_log`
+        notices where it does not. Raises DataError: missing columns, a damaged file.
         """
         import pyarrow as pa
 
@@ -246,10 +236,7 @@ class Log:
                 held, n = [], 0
 
     def refuse_missing(self, columns: Sequence[str]) -> None:
-        """
-        Raises:
-            DataError: for every column that the log does not have, or has more than once.
-        """
+        """Raises DataError: for every column that the log does not have, or has more than once."""
         wanted = dict.fromkeys(columns)
         problems = [
             Problem(self.name, f"has no column {name!r}", cure=did_you_mean(name, self.columns))
@@ -268,8 +255,7 @@ class Log:
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory.
 
-    Raises:
-        DataError: no such file, or one of no known format.
+    Raises DataError: no such file, or one of no known format.
     """
     import pyarrow as pa
 
@@ -298,8 +284,7 @@ def open_files(
 ) -> Log:
     """A log from files of one kind, one after the other.
 
-    Raises:
-        DataError: one of no known format, or formats are mixed.
+    Raises DataError: one of no known format, or formats are mixed.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What configurations of logs share: strict sections, durations, and which column of a log plays which role."""
+"""Settings that configurations of logs share: strict sections, durations, and the roles of columns."""
 
 from __future__ import annotations
 

@@ -49,10 +49,8 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     Impressions have `query_id`, `object_id`, `position` from 1 and `timestamp`, and whatever the documents say of the
     query, such as `client_id`, `user_query` and `query_attributes.device`; events `query_id`, `object_id`,
     `action_name` and `timestamp`. Responses to one query id, such as pages, follow each other in time, and an object
-    counts where it was shown first.
-
-    Raises:
-        DataError: nothing was shown; none of the events happened; files that cannot be read.
+    counts where it was shown first. Raises DataError: nothing was shown; none of the events happened; files that cannot
+    be read.
     """
     import pyarrow as pa
 
@@ -85,9 +83,8 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
 def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
     """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count.
 
-    Raises:
-        DataError: none of the events happened, or one is called nearly like another one that did; files that cannot
-            be read.
+    Raises DataError: none of the events happened, or one is called nearly like another one that did; files that cannot
+    be read.
     """
     tables = _tables(path, timezone)
     return _counted(path, pd.concat([_events(table) for table in tables], ignore_index=True), names)

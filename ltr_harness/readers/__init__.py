@@ -1,4 +1,4 @@
-"""Files in, checked ranking data out: one reader per format.
+"""Readers: one for each format of ranking data.
 
 To add a format, write one file with a subclass of `reader.Reader` and add its line here; the class's fields
 are its options in the experiment file.

@@ -1,4 +1,4 @@
-"""One feature map for all splits of an experiment."""
+"""Feature alignment: the same columns in all splits of an experiment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ltr_harness.wording import count_of
 def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> dict[str, RankingDataset]:
     """The same splits, all with the columns of the training split in its order.
 
-    In LETOR and LibSVM files a feature that is left out is 0.0, so a split in which the last features never
-    occur is narrower than the others: it is padded with 0.0. A split with features that training never saw
-    is refused: the model could not use them, and which file is wrong is not ours to guess. Tables name every
-    column, so there a missing column is refused too; another order of the columns is fine.
-
-    Raises:
-        DataError: every split and feature that does not fit.
+    In LETOR and LibSVM files a feature that is left out is 0.0, so a split in which the last features never occur is
+    narrower than the others: it is padded with 0.0. A split with features that training never saw is refused: the model
+    could not use them, and which file is wrong is not ours to guess. Tables name every column, so there a missing
+    column is refused too; another order of the columns is fine. Raises DataError: every split and feature that does not
+    fit.
 
     Example:
         >>> from ltr_harness.groups import Judgments, QueryGroups
@@ -39,8 +37,7 @@ def align(datasets: Mapping[str, RankingDataset], reference: str = "train") -> d
 def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "train") -> None:
     """That `align` can be done, and that there are features at all.
 
-    Raises:
-        DataError: every split and feature that does not fit.
+    Raises DataError: every split and feature that does not fit.
     """
     names = datasets[reference].feature_names
     problems = [

@@ -18,11 +18,7 @@ _QUOTED = 60  # characters of a value that messages quote
 
 
 def refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    """Raise if two columns have one name.
-
-    Raises:
-        DataError: naming them.
-    """
+    """Raise if two columns have one name."""
     if twice := repeated(names):
         found = f"has two columns {', '.join(map(repr, twice[:5]))}{', …' if len(twice) > 5 else ''}"
         raise DataError(Problem(str(path), found, "a name of its own for each column"))
@@ -31,8 +27,7 @@ def refuse_repeated(path: Path, names: Sequence[str]) -> None:
 def refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
     """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks.
 
-    Raises:
-        DataError: naming each such column.
+    Raises DataError: naming each such column.
     """
     from pyarrow import ArrowException, types
 
@@ -66,11 +61,7 @@ def is_numeric(kind: Any) -> bool:
 
 
 def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
-    """Raise if columns that should hold numbers are of another type.
-
-    Raises:
-        DataError: every such column.
-    """
+    """Raise if columns that should hold numbers are of another type."""
     problems = [
         Problem(str(path), f"column {name!r} has the type {schema.field(name).type}", "numbers")
         for name in numbers
@@ -140,8 +131,7 @@ def unfit_ids(texts: Any) -> NDArray[np.bool_]:
 def values_of(column: Any) -> Any:
     """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text.
 
-    Raises:
-        pyarrow.ArrowException: the values of this type are no single values, or cannot be written as text.
+    Raises pyarrow.ArrowException: the values of this type are no single values, or cannot be written as text.
     """
     from pyarrow import ArrowTypeError, large_string, types
 

@@ -100,8 +100,7 @@ class CatBoostPool(TableReader):
 def _described(path: Path) -> dict[int, tuple[str, str]]:
     """Column number to what it is, in lower case, and its name.
 
-    Raises:
-        DataError: every line that describes nothing, one column twice, or no column as the label or the group.
+    Raises DataError: every line that describes nothing, one column twice, or no column as the label or the group.
     """
     described: dict[int, tuple[str, str]] = {}
     problems = []

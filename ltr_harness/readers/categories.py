@@ -1,4 +1,4 @@
-"""Text as categories: codes in the matrix of features, their texts beside it, the same codes in every split."""
+"""Categorical features: codes in the matrix of features, their texts beside it, the same codes in every split."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ Categories = Mapping[str, tuple[str, ...]]
 def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
     """The codes of an Arrow column, float32 (n_rows,), and the texts they are places in, sorted.
 
-    Nothing and an empty text are missing.
-
-    Returns:
-        None for a column of neither text nor whole numbers.
+    Nothing and an empty text are missing. None for a column of neither text nor whole numbers.
     """
     from pyarrow.compute import index_in, unique
 

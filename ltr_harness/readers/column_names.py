@@ -1,4 +1,4 @@
-"""What columns go by: the usual names of the query, the label, the document, the position, of ids and of outcomes."""
+"""Column names: the usual ones of the query, the label, the document, the position, of ids and of outcomes."""
 
 from __future__ import annotations
 

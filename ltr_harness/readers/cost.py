@@ -1,4 +1,4 @@
-"""What reading a file will take, held against the file and the machine before it is taken.
+"""Memory limits of reading: what a file would take is compared with its size and the machine before it is taken.
 
 A few bytes can ask for all memory: one mistyped feature index, a table that says it has a billion rows, a compressed
 file of nothing but zeros. So nothing may grow beyond `TIMES` the size of its file (small files may up to `SMALL`),
@@ -27,18 +27,14 @@ _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**
 
 @dataclass(frozen=True)
 class Bound:
-    """How many bytes something may take, and why no more."""
+    """Limit in bytes, and its reason."""
 
     most: float
     why: str
 
     @classmethod
     def of_file(cls, size: int, room: tuple[float, str] | None = None, *, meant: bool = False) -> Self:
-        """The bound of what is made of a file.
-
-        Raises:
-            UsageError: `VARIABLE` is no size.
-        """
+        """The bound of what is made of a file. Raises UsageError: `VARIABLE` is no size."""
         given = _given()
         if given is not None:
             return cls(given, VARIABLE)
@@ -51,11 +47,7 @@ class Bound:
         return cls(times, f"{TIMES} times the file" if times > SMALL else "enough for a small file")
 
     def refuse(self, place: str, found: str, needed: float, cure: str = "", *, more: bool = False) -> None:
-        """Raise if so many bytes are too many.
-
-        Raises:
-            DataError: with the option that allows it.
-        """
+        """Raise if so many bytes are too many. Raises DataError: with the option that allows it."""
         if needed <= self.most:
             return
         meant = f"if it is meant, set {VARIABLE} to a size, such as 20GB, or to off"

@@ -1,4 +1,4 @@
-"""Comma- or tab-separated text to an Arrow table, with every bad row and cell named by line."""
+"""CSV and TSV text as an Arrow table, with every bad row and cell named by line."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 
 
 class Delimited:
-    """One file, opened: its columns are known, its rows are not read yet.
+    """Opened CSV or TSV file: its columns are known, its rows are not read yet.
 
-    Raises:
-        DataError: the file is no text, is empty, or names a column twice.
+    Raises DataError: the file is no text, is empty, or names a column twice.
     """
 
     streams = False
@@ -120,8 +119,7 @@ class Delimited:
         """The named columns as a `pyarrow.Table`: numbers as float64 (NULL, NaN and nothing are null), the
         rest as text, without the apostrophe that `csv_cell` writes.
 
-        Raises:
-            DataError: rows with too few or too many fields, cells that are no number, no rows at all.
+        Raises DataError: rows with too few or too many fields, cells that are no number, no rows at all.
         """
         from pyarrow import ArrowInvalid, compute, csv, float64, string
 

@@ -1,4 +1,4 @@
-"""From the names in an experiment file to paths that exist and bytes that are whole, unpacked within bounds."""
+"""Input files: paths that exist, and their bytes, mapped or unpacked within a memory limit."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _IN_MEMORY = 64 << 20
 def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
     """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows.
 
-    Raises:
-        DataError: the file is damaged, is empty, or becomes larger than it may.
-        OSError: it cannot be read.
+    Raises DataError: the file is damaged, is empty, or becomes larger than it may. Raises OSError: it cannot be read.
     """
     room = float(shutil.disk_usage(tempfile.gettempdir()).free), f"the room in {tempfile.gettempdir()}"
     bound = Bound.of_file(path.stat().st_size, room)
@@ -82,8 +80,7 @@ _NOT_TEXT = {
 def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[Path]:
     """The paths behind file names.
 
-    Raises:
-        DataError: no file is given, one is given twice, or some do not exist; says what is there instead.
+    Raises DataError: no file is given, one is given twice, or some do not exist; says what is there instead.
     """
     if not files:
         raise DataError(Problem(str(root), "no file is given for this split", "at least one file"))
@@ -110,8 +107,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
 def text_bytes(path: Path) -> NDArray[np.uint8]:
     """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is compressed (gzip, zstd, bzip2, xz).
 
-    Raises:
-        DataError: the file cannot be read, is empty, is no text, is a damaged archive, or one of too much.
+    Raises DataError: the file cannot be read, is empty, is no text, is a damaged archive, or one of too much.
     """
     try:
         refuse_pipe(path)
@@ -154,11 +150,7 @@ def unreadable(path: Path, problem: OSError) -> DataError:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise if a path leads to no file on a disk: opening a pipe waits for whoever writes to it.
-
-    Raises:
-        DataError: naming it.
-    """
+    """Raise if a path leads to no file on a disk: opening a pipe waits for whoever writes to it."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(_pipe(path))
 

@@ -1,4 +1,4 @@
-"""Judgments and rankings in the forms that other tools have them, told by what they are, in memory and in files."""
+"""Formats of judgments and rankings from other tools, recognised by content, in memory and in files."""
 
 from __future__ import annotations
 
@@ -61,32 +61,22 @@ _EXPECTED = {
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """One value for each (query, document), not checked yet.
+    """One value for each (query, document), not checked yet."""
 
-    Attributes:
-        source: the file, or what messages call it.
-        form: what it was recognised as.
-        queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing.
-        values: float64 (n_rows,).
-        place: where a row stands, for messages.
-        name: the run's own name, or "".
-        subtopics: as the queries, for judgments by subtopic; None for others.
-    """
-
-    source: str
-    form: str
+    source: str  # the file, or what messages call it
+    form: str  # what it was recognised as
+    # queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing
     queries: Any
     documents: Any
-    values: NDArray[np.float64]
-    place: Callable[[int], str]
-    name: str = ""
-    subtopics: Any = None
+    values: NDArray[np.float64]  # (n_rows,)
+    place: Callable[[int], str]  # where a row stands, for messages
+    name: str = ""  # the run's own name, or ""
+    subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
     def qrels(self) -> Qrels:
         """The rows as judgments.
 
-        Raises:
-            DataError: every id that is none, every grade that is no finite number, every document judged twice.
+        Raises DataError: every id that is none, every grade that is no finite number, every document judged twice.
         """
         bad = ~(np.abs(self.values) < LARGEST_GRADE)
         queries, documents, *subtopics = self._names("qrels", bad)
@@ -98,8 +88,7 @@ class Listing:
     def run(self) -> TrecRun:
         """The rows as a ranking.
 
-        Raises:
-            DataError: every id that is none, every score that is no number, every document listed twice.
+        Raises DataError: every id that is none, every score that is no number, every document listed twice.
         """
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), self.name, queries, documents, self.values, form=self.form)
@@ -168,8 +157,7 @@ def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
 def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
     """The rows of a table, its columns told by their names.
 
-    Raises:
-        DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
+    Raises DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
     """
     named = {
         "query": column_among(QUERY, table.columns),
@@ -212,21 +200,13 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
 
 
 def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:
-    """The rows of anything in memory.
-
-    Raises:
-        DataError: ids that are neither text nor integers.
-    """
+    """The rows of anything in memory. Raises DataError: ids that are neither text nor integers."""
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return _of_columns(columns, source, form, "", lambda row: f"{source}: row {row + 1}")
 
 
 def of_mapping(mapping: Any, source: str, form: str, name: str = "") -> Listing:
-    """The rows of ``{query: {document: value}}``.
-
-    Raises:
-        DataError: ids that are neither text nor integers.
-    """
+    """The rows of ``{query: {document: value}}``. Raises DataError: ids that are neither text nor integers."""
     queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
     documents = [document for inner in mapping.values() for document in inner]
     values = [value for inner in mapping.values() for value in inner.values()]
@@ -297,9 +277,8 @@ ACCEPTED = (
 def listing_of(value: Any, source: str, role: Role) -> Listing:
     """The rows of an object.
 
-    Raises:
-        DataError: the form is known and the content is not right.
-        UsageError: no form is known that looks like this.
+    Raises DataError: the form is known and the content is not right. Raises UsageError: no form is known that looks
+    like this.
     """
     for form in OBJECTS:
         if form.fits(value):
@@ -460,8 +439,7 @@ _LEVEL = re.compile(r"L[0-9]+")
 def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
     """What a file holds.
 
-    Raises:
-        DataError: it cannot be read, or its content is not right; every place that is wrong.
+    Raises DataError: it cannot be read, or its content is not right; every place that is wrong.
     """
     start = _start(path)
     return next(form.read(path, role) for form in FILES if form.fits(path, start, _first_line(start), role))
@@ -601,9 +579,8 @@ FILES = (
 def qrels_of(value: Any, source: str = "qrels") -> Qrels:
     """Judgments in any form.
 
-    Raises:
-        DataError: the form is known and the content is not right; every place that is wrong.
-        UsageError: no form is known that looks like this.
+    Raises DataError: the form is known and the content is not right; every place that is wrong. Raises UsageError: no
+    form is known that looks like this.
 
     Example:
         >>> qrels_of({"q1": {"d1": 2, "d2": 0}}).form
@@ -645,11 +622,7 @@ def described(table: Qrels | TrecRun) -> str:
 
 
 def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returns, or the problems of all.
-
-    Raises:
-        DataError: with every problem of each.
-    """
+    """What each returns, or the problems of all. Raises DataError: with every problem of each."""
     values: list[Any] = []
     problems: list[Problem] = []
     for read in reads:

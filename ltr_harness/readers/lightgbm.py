@@ -179,7 +179,7 @@ def _named(features: Sequence[str]) -> str:
 
 
 class _Companions:
-    """What stands beside the main files: query sizes, and perhaps weights and positions."""
+    """Companion files: query sizes, and weights and positions where there are such files."""
 
     def __init__(self, paths: Sequence[Path], n_rows: NDArray[np.int64]) -> None:
         self._problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Data that is in memory already: NumPy arrays, and frames of pandas, Polars or Arrow."""
+"""Data in memory: NumPy arrays, and frames of pandas, Polars or Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every reader is: options that the experiment file spells out, and one way to read."""
+"""Reader base classes: options of the experiment file, and one way to read."""
 
 from __future__ import annotations
 

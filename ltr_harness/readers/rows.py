@@ -1,4 +1,4 @@
-"""From rows as they stand in files to a dataset: the one place where readers group rows into queries."""
+"""Rows of files, grouped into queries: what readers give to make a dataset."""
 
 from __future__ import annotations
 
@@ -22,52 +22,31 @@ SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows in file order, each value checked, queries not yet.
+    """Rows in file order, each value checked, queries not yet."""
 
-    Attributes:
-        features: float32 (n_rows, n_features).
-        labels: float64 (n_rows,), finite and >= 0.
-        block_starts: int64 (n_blocks,), first row of each run of rows with one query id; a new file always
-            starts a new run.
-        block_ids: (n_blocks,), the query ids.
-        place: row number to ``"file:line"``, for messages.
-        feature_names: one per column.
-        weights: float64 (n_rows,) or None; a query's weight is the mean of its rows'.
-        positions: int32 (n_rows,) or None.
-        document_ids: (n_rows,) or None.
-        attributes: name to (n_rows,) values that must be the same in all rows of a query.
-        sparse: see `RankingDataset`.
-        notes: see `RankingDataset`.
-        columns: see `RankingDataset`.
-        judged: bool (n_rows,), or None where somebody judged every row.
-        categories: see `RankingDataset`.
-        subtopics: float64 (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them.
-    """
-
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
+    features: NDArray[np.float32]  # (n_rows, n_features)
+    labels: NDArray[np.float64]  # (n_rows,), finite and >= 0
+    # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
-    block_ids: NDArray[Any]
-    place: Callable[[int], str]
+    block_ids: NDArray[Any]  # (n_blocks,), the query ids
+    place: Callable[[int], str]  # row number to ``"file:line"``, for messages
     feature_names: tuple[str, ...]
-    weights: NDArray[np.float64] | None = None
-    positions: NDArray[np.int32] | None = None
-    document_ids: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None  # (n_rows,) or None; a query's weight is the mean of its rows'
+    positions: NDArray[np.int32] | None = None  # (n_rows,)
+    document_ids: NDArray[Any] | None = None  # (n_rows,)
+    # name to (n_rows,) values that must be the same in all rows of a query
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sparse: bool = False
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
-    judged: NDArray[np.bool_] | None = None
+    judged: NDArray[np.bool_] | None = None  # (n_rows,), or None where somebody judged every row
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
     subtopics: NDArray[np.float64] | None = None
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
-    """The dataset that rows make.
-
-    Raises:
-        DataError: scattered queries, or an attribute that differs within a query.
-    """
+    """The dataset that rows make. Raises DataError: scattered queries, or an attribute that differs within a query."""
     groups, order, notes = _grouped(rows, regroup)
 
     def ordered(values: Any) -> Any:
@@ -126,10 +105,7 @@ def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
 
 
 def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Starts and ids of the runs of equal query ids in rows; no run spans two files.
-
-    Shapes: `ids` (n_rows,).
-    """
+    """Starts and ids of the runs of equal query ids in rows; no run spans two files. Shapes: `ids` (n_rows,)."""
     new = np.ones(len(ids), dtype=bool)
     new[1:] = ids[1:] != ids[:-1]
     new[list(file_starts)] = True

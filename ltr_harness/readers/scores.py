@@ -1,4 +1,4 @@
-"""Scores from anywhere, brought into the row order of the data they belong to.
+"""Scores of files and tables in the row order of the data they belong to.
 
 One number per line (or a ``.npy`` array) is in the order of the data's files by definition. A table names its rows:
 by query and document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by
@@ -38,19 +38,12 @@ _BY_ORDER = "if the rows stand in the order of the data"
 
 @dataclass(frozen=True)
 class NamedBy:
-    """The columns of a table that say which row of the data a score belongs to.
+    """The columns of a table that say which row of the data a score belongs to."""
 
-    Attributes:
-        query: None where rows stand in the order of the data and say no more.
-        document: None where documents are not named, or the data has no names of them.
-        has_row: there is a column ``row``, counted from 0 within the query.
-        label: the column of labels, if there is one.
-    """
-
-    query: str | None = None
-    document: str | None = None
-    has_row: bool = False
-    label: str | None = None
+    query: str | None = None  # None where rows stand in the order of the data and say no more
+    document: str | None = None  # None where documents are not named, or the data has no names of them
+    has_row: bool = False  # there is a column ``row``, counted from 0 within the query
+    label: str | None = None  # the column of labels, if there is one
 
     @property
     def is_complete(self) -> bool:
@@ -71,8 +64,7 @@ class NamedBy:
 def naming_columns(table: OpenedTable, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
     """What the table's columns say about its rows.
 
-    Raises:
-        DataError: columns that could name rows, and it is not clear which row they name.
+    Raises DataError: columns that could name rows, and it is not clear which row they name.
     """
     columns = [name for name in table.columns if name not in ("score", "row")]
     label = next((name for name in (said.get("label"), "label") if name in columns), None)
@@ -161,10 +153,7 @@ def _counts(numbers: NDArray[np.float64], queries: NDArray[np.int64]) -> bool:
 def same_queries(
     table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, order: NDArray[np.int64]
 ) -> None:
-    """Refuse rows that are not in the data's order, as far as their queries say.
-
-    Shapes: `order` (n_rows,).
-    """
+    """Refuse rows that are not in the data's order, as far as their queries say. Shapes: `order` (n_rows,)."""
     if named_by.query is None:
         return
     groups = judgments.groups
@@ -189,8 +178,7 @@ def rows_named(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The data's row that each row of the table names, every one exactly once; and the table's rows used.
 
-    Raises:
-        DataError: rows of the data without a score or with two, rows that the data does not have.
+    Raises DataError: rows of the data without a score or with two, rows that the data does not have.
     """
     assert named_by.query is not None
     groups = judgments.groups
@@ -317,14 +305,9 @@ def read_scores(
 ) -> NDArray[np.float64]:
     """One score for every row of the judgments.
 
-    Shapes: `file_order` (n_rows,).
-
-    Returns:
-        float64 (n_rows,) in the judgments' row order.
-
-    Raises:
-        DataError: a score that is no number, a row without a score or with two, scores of other rows, a table that
-            names its rows in a way that the data does not know.
+    float64 (n_rows,) in the judgments' row order. Shapes: `file_order` (n_rows,). Raises DataError: a score that is no
+    number, a row without a score or with two, scores of other rows, a table that names its rows in a way that the data
+    does not know.
     """
     file = located([str(path)], Path())[0]
     order = np.arange(judgments.groups.n_rows) if file_order is None else file_order

@@ -1,4 +1,4 @@
-"""LETOR and LibSVM text files to one feature matrix, with every bad line named."""
+"""Feature matrix of LETOR and LibSVM text files, with every bad line named."""
 
 from __future__ import annotations
 
@@ -269,37 +269,23 @@ _BEYOND = {
 
 @dataclass(frozen=True, eq=False)
 class SvmlightRows:
-    """The rows of several files, one after the other.
+    """The rows of several files, one after the other."""
 
-    Attributes:
-        features: float32 (n_rows, n_features); 0.0 where a row leaves a feature out.
-        labels: float64 (n_rows,), finite and >= 0.
-        judged: bool (n_rows,), or None where somebody judged every row.
-        weights: float64 (n_rows,) where every label is ``label:weight``, else None.
-        feature_names: the files' own indices.
-        block_starts: int64 (n_blocks,), first row of each run of equal query ids; empty without qid.
-        block_ids: text (n_blocks,).
-        document_ids: text (n_rows,) where every row's comment names one, else None.
-        words: text (n_rows,), the first words of comments that name no document, where every row has one that may be an
-            id: it stands alone, or has a digit; else None.
-        paths: the files.
-        file_starts: first row of each file, and the end of the last.
-        lines: int64 (n_rows,), the line of each row in its file.
-        notes: what a reader should know.
-    """
-
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
-    judged: NDArray[np.bool_] | None
-    weights: NDArray[np.float64] | None
-    feature_names: tuple[str, ...]
+    features: NDArray[np.float32]  # (n_rows, n_features); 0.0 where a row leaves a feature out
+    labels: NDArray[np.float64]  # (n_rows,), finite and >= 0
+    judged: NDArray[np.bool_] | None  # (n_rows,), or None where somebody judged every row
+    weights: NDArray[np.float64] | None  # (n_rows,) where every label is ``label:weight``, else None
+    feature_names: tuple[str, ...]  # the files' own indices
+    # (n_blocks,), first row of each run of equal query ids; empty without qid
     block_starts: NDArray[np.int64]
-    block_ids: NDArray[np.str_]
-    document_ids: NDArray[np.str_] | None
+    block_ids: NDArray[np.str_]  # (n_blocks,)
+    document_ids: NDArray[np.str_] | None  # (n_rows,) where every row's comment names one, else None
+    # (n_rows,), the first words of comments that name no document, where every row has one that may be an id: it stands
+    # alone, or has a digit; else None
     words: NDArray[np.str_] | None
     paths: Sequence[Path]
-    file_starts: NDArray[np.int64]
-    lines: NDArray[np.int64]
+    file_starts: NDArray[np.int64]  # first row of each file, and the end of the last
+    lines: NDArray[np.int64]  # (n_rows,), the line of each row in its file
     notes: tuple[str, ...]
 
     def place(self, row: int) -> str:
@@ -334,8 +320,7 @@ def read_svmlight(
 ) -> SvmlightRows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
 
-    Raises:
-        DataError: every bad line of every file (the first few listed, the rest counted).
+    Raises DataError: every bad line of every file (the first few listed, the rest counted).
     """
     chunks = surveyed(paths)
     options = options or ValueOptions()
@@ -423,11 +408,7 @@ def _filled(
 
 
 def _judged(rows: SvmlightRows, options: ValueOptions) -> SvmlightRows:
-    """The rows with what their labels stand for.
-
-    Raises:
-        DataError: every label that `grades` do not have.
-    """
+    """The rows with what their labels stand for. Raises DataError: every label that `grades` do not have."""
     labels = rows.labels
     if options.grades is not None:
         distinct, which = np.unique(labels, return_inverse=True)
@@ -450,11 +431,7 @@ def _refuse_problems(parsed: Sequence[_Parsed]) -> None:
 
 
 def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
-    """Whether rows have weights.
-
-    Raises:
-        DataError: some have, some have not.
-    """
+    """Whether rows have weights. Raises DataError: some have, some have not."""
     n_weights = sum(part.n_weights for part in parsed)
     if n_weights in (0, len(weights)):
         return n_weights > 0
@@ -503,8 +480,7 @@ def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
 def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
     """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory.
 
-    Raises:
-        DataError: it is larger than the text or the machine allows.
+    Raises DataError: it is larger than the text or the machine allows.
     """
     needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
     widest = max(chunks, key=lambda chunk: chunk.largest)
@@ -586,8 +562,7 @@ def _settle_hard(
 ) -> tuple[list[tuple[int, Problem]], int]:
     """The few numbers whose rounding the kernel could not decide, by Python's exact conversion.
 
-    Returns:
-        The problems, each with its line, and how many values beyond float32 were put in their place.
+    The problems, each with its line, and how many values beyond float32 were put in their place.
     """
     problems, n_beyond = [], 0
     for row, column, start, end, line in hard.tolist():

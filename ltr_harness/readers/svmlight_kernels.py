@@ -1,4 +1,4 @@
-"""Bytes of LETOR / LibSVM text to arrays, compiled: ``label [qid:id] index:value index:value … # comment``.
+"""Compiled parser of LETOR and LibSVM text: ``label [qid:id] index:value index:value … # comment``.
 
 Two passes. `glance` counts rows and looks at the first and the last feature of each, so that the matrix is allocated
 once; `parse` fills it, and reports an index that does not fit: then `survey` looks at all. `parse` never guesses: what
@@ -180,15 +180,12 @@ def parse(
 ) -> tuple[int, int, int, int, int, int, int, int, int, NDArray[np.int64]]:
     """Fill the arrays from the text.
 
-    Shapes: `data` (n_bytes,), `features` (n_rows, n_features), `labels` (n_rows,), `lines` (n_rows,),
-    `block_rows` (n_rows,), `block_spans` (n_rows, 2), `document_spans` (n_rows, 2), `problems` (n_limit, 3),
-    `weights` (n_rows,).
-
-    Returns:
-        Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
-        problem; rows that repeat a feature, the line of the first such row; rows with a weight; values beyond float32
-        that were put in their place; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or
-        `REPLACED` by a later value), start, end, line.
+    Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
+    problem; rows that repeat a feature, the line of the first such row; rows with a weight; values beyond float32 that
+    were put in their place; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or `REPLACED` by a
+    later value), start, end, line. Shapes: `data` (n_bytes,), `features` (n_rows, n_features), `labels` (n_rows,),
+    `lines` (n_rows,), `block_rows` (n_rows,), `block_spans` (n_rows, 2), `document_spans` (n_rows, 2), `problems`
+    (n_limit, 3), `weights` (n_rows,).
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0

@@ -1,4 +1,4 @@
-"""A made-up web-search set with a known answer: needs no download, and tells how good a model could get."""
+"""Synthetic web-search data with a known best ranking; needs no download."""
 
 from __future__ import annotations
 
@@ -88,10 +88,7 @@ def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.
 def leaking_feature(
     labels: NDArray[np.float64], strength: float, seed: int, code: int
 ) -> NDArray[np.float32]:
-    """The label itself at strength 1, noise at strength 0.
-
-    Shapes: `labels` (n_rows,).
-    """
+    """The label itself at strength 1, noise at strength 0. Shapes: `labels` (n_rows,)."""
     noise = Draws(seed, _LEAK + code).normal(len(labels))
     return (strength * labels + (1 - strength) * noise).astype(np.float32)
 

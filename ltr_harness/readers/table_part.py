@@ -1,4 +1,4 @@
-"""The checked columns of one table file, with every bad value named by its row."""
+"""Checked columns of one table file, with every bad value named by its row."""
 
 from __future__ import annotations
 
@@ -60,26 +60,18 @@ class OpenedTable(Protocol):
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column is what.
+    """Roles of columns."""
 
-    Attributes:
-        label: None where no row is judged; labels read as 0.
-        features: in order.
-        query, weight, position, document_id: None where there is none.
-        attributes: of queries.
-        categorical: those of the features whose values are texts.
-        subtopics: grades for a subtopic each.
-    """
-
-    label: str | None
+    label: str | None  # None where no row is judged; labels read as 0
     features: Sequence[str]
+    # query, weight, position, document_id: None where there is none
     query: str | None = None
     weight: str | None = None
     position: str | None = None
     document_id: str | None = None
-    attributes: Sequence[str] = ()
-    categorical: Collection[str] = ()
-    subtopics: Sequence[str] = ()
+    attributes: Sequence[str] = ()  # of queries
+    categorical: Collection[str] = ()  # those of the features whose values are texts
+    subtopics: Sequence[str] = ()  # grades for a subtopic each
 
 
 class TableColumns:

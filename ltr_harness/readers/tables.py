@@ -1,4 +1,4 @@
-"""Tables with named columns to rows: which column is the query, the label, a feature."""
+"""Table reader: which named column is the query, the label, a feature."""
 
 from __future__ import annotations
 

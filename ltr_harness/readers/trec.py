@@ -1,4 +1,4 @@
-"""TREC's two files, judgments (qrels) and rankings (runs), and their relatives.
+"""TREC judgments (qrels) and rankings (runs), formats like them, and the join of both by trec_eval's rules.
 
 Qrels are lines ``query iteration document grade``, runs ``query Q0 document rank score tag``, separated by any
 white space, plain or compressed; what stands in a run after the tag is ignored. The order of a run's rows
@@ -64,17 +64,11 @@ class _Compact(Judgments):
         return self.documents_of(np.arange(self.groups.n_rows))
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
-        """See `Judgments`; of the others no name is made.
-
-        Shapes: `rows` (n,).
-        """
+        """See `Judgments`; of the others no name is made. Shapes: `rows` (n,)."""
         return self.names(rows)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
-        """The given queries alone, their labels and documents as late.
-
-        Shapes: `queries` (n_kept,).
-        """
+        """The given queries alone, their labels and documents as late. Shapes: `queries` (n_kept,)."""
         some = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
         taken, rows = some.take(queries), self.groups.take(queries)[1]
         return _Compact(**vars(taken), names=partial(of_some, self.names, rows))
@@ -85,36 +79,23 @@ def of_some(
     some: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> NDArray[np.str_]:
-    """The names of some of the rows whose names are known.
-
-    Shapes: `names` (n,), `some` (n_some,), `rows` (n,).
-    """
+    """The names of some of the rows whose names are known. Shapes: `names` (n,), `some` (n_some,), `rows` (n,)."""
     return names(some[rows])
 
 
 class ByDocument(NamedTuple):
-    """Lines brought together, one judgment for each document of a query.
+    """Lines brought together, one judgment for each document of a query."""
 
-    Attributes:
-        lines: int64 (n_documents,), the first line about each, ascending.
-        grades: (n_documents,), the highest for any subtopic.
-        subtopics: of the documents.
-        n_several: documents with more than one line.
-    """
-
-    lines: NDArray[np.int64]
-    grades: NDArray[Any]
+    lines: NDArray[np.int64]  # (n_documents,), the first line about each, ascending
+    grades: NDArray[Any]  # (n_documents,), the highest for any subtopic
     subtopics: Subtopics
-    n_several: int
+    n_several: int  # documents with more than one line
 
 
 def by_document(
     queries: Names, documents: Names | Texts, grades: NDArray[Any], subtopics: Names
 ) -> ByDocument:
-    """One judgment for each document of a query from lines of which none comes twice.
-
-    Shapes: `grades` (n_lines,).
-    """
+    """One judgment for each document of a query from lines of which none comes twice. Shapes: `grades` (n_lines,)."""
     pair = queries.codes * documents.values.size + documents.codes
     _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -137,26 +118,16 @@ LARGEST_GRADE = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """What people said about documents.
-
-    Attributes:
-        path: the file.
-        queries: each line's query.
-        documents: each line's document.
-        grades: (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody
-            judged it.
-        form: what the file, or whatever it is, was recognised as.
-        subtopics: of the lines; None where the judgments name none.
-        notes: what a reader of the numbers should know.
-    """
+    """Judgments of documents."""
 
     path: Path
-    queries: Names
-    documents: Names | Texts
+    queries: Names  # each line's query
+    documents: Names | Texts  # each line's document
+    # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
     grades: NDArray[np.int64] | NDArray[np.float64]
-    form: str = "TREC qrels"
-    subtopics: Subtopics | None = None
-    notes: tuple[str, ...] = ()
+    form: str = "TREC qrels"  # what the file, or whatever it is, was recognised as
+    subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
+    notes: tuple[str, ...] = ()  # what a reader of the numbers should know
 
     @property
     def n_queries(self) -> int:
@@ -178,25 +149,15 @@ class Qrels:
 
 @dataclass(frozen=True, eq=False)
 class TrecRun:
-    """What a system ranked.
-
-    Attributes:
-        path: the file.
-        tag: the run's name in the file, that of the last line where there are several.
-        queries: each line's query.
-        documents: each line's document.
-        scores: float64 (n_lines,), higher ranks first; never NaN.
-        notes: what a reader of the numbers should know.
-        form: what the file, or whatever it is, was recognised as.
-    """
+    """Ranking of a system."""
 
     path: Path
-    tag: str
-    queries: Names
-    documents: Names | Texts
-    scores: NDArray[np.float64]
-    notes: tuple[str, ...] = ()
-    form: str = "TREC run"
+    tag: str  # the run's name in the file, that of the last line where there are several
+    queries: Names  # each line's query
+    documents: Names | Texts  # each line's document
+    scores: NDArray[np.float64]  # (n_lines,), higher ranks first; never NaN
+    notes: tuple[str, ...] = ()  # what a reader of the numbers should know
+    form: str = "TREC run"  # what the file, or whatever it is, was recognised as
 
 
 def read_qrels(
@@ -204,9 +165,8 @@ def read_qrels(
 ) -> Qrels:
     """Judgments from a file.
 
-    Raises:
-        DataError: with file and line, every line of other fields, every grade that is not an integer, and every
-            document that is judged twice for a query, or for a subtopic of one.
+    Raises DataError: with file and line, every line of other fields, every grade that is not an integer, and every
+    document that is judged twice for a query, or for a subtopic of one.
     """
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), fields, more=False)
@@ -248,8 +208,8 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
 def read_ntcir_qrels(path: str | Path) -> Qrels:
     """Judgments in NTCIREVAL's form, lines ``query document L2``.
 
-    Raises:
-        DataError: with file and line, every line of another form and every document that is judged twice for a query.
+    Raises DataError: with file and line, every line of another form and every document that is judged twice for a
+    query.
     """
     lines = Lines(Path(path), "query document level", more=False)
     queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
@@ -268,9 +228,8 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
 def read_marco_run(path: str | Path) -> TrecRun:
     """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best.
 
-    Raises:
-        DataError: with file and line, every line of another form, every rank that is no integer from 1 on, and every
-            document that is listed twice for a query.
+    Raises DataError: with file and line, every line of another form, every rank that is no integer from 1 on, and every
+    document that is listed twice for a query.
     """
     expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
     lines = Lines(Path(path), "query document rank", more=False)
@@ -289,9 +248,8 @@ def read_marco_run(path: str | Path) -> TrecRun:
 def read_run(path: str | Path) -> TrecRun:
     """A ranking from a file.
 
-    Raises:
-        DataError: with file and line, every line that is not ``query Q0 document rank score tag``, every score
-            that is no number, and every document that is listed twice for a query.
+    Raises DataError: with file and line, every line that is not ``query Q0 document rank score tag``, every score that
+    is no number, and every document that is listed twice for a query.
     """
     lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
@@ -378,30 +336,21 @@ def _contrary_queries(queries: Names, scores: NDArray[np.float64], ranks: NDArra
 
 
 def some_of(names: Sequence[str] | NDArray[np.str_]) -> str:
-    """The first names, for messages.
-
-    Shapes: `names` (n,).
-    """
+    """The first names, for messages. Shapes: `names` (n,)."""
     return ", ".join(map(str, names[:3])) + (", …" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A run beside the judgments of its queries: what `evaluate_bound` takes.
+    """A run beside the judgments of its queries: what `evaluate_bound` takes."""
 
-    Attributes:
-        judgments: in each query the rows that the run lists, in its order, then those that were judged and are
-            not listed; queries in the order of the qrels. A row that nobody judged has label 0.
-        scores: float64 (n_rows,); 0 where the row is not listed.
-        retrieved: bool (n_rows,), rows that the run lists. The others have no rank, and count in R and in the
-            ideal list.
-        notes: which queries were left out, and the run's own notes.
-    """
-
+    # in each query the rows that the run lists, in its order, then those that were judged and are not listed; queries
+    # in the order of the qrels. A row that nobody judged has label 0
     judgments: Judgments
-    scores: NDArray[np.float64]
+    scores: NDArray[np.float64]  # (n_rows,); 0 where the row is not listed
+    # (n_rows,), rows that the run lists. The others have no rank, and count in R and in the ideal list
     retrieved: NDArray[np.bool_]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # which queries were left out, and the run's own notes
 
 
 def join(
@@ -414,12 +363,10 @@ def join(
 ) -> Joined:
     """A run beside the judgments of its queries, by trec_eval's rules.
 
-    Queries that only one of the files has are left out, and the notes say so. A document that is listed and not
-    judged is not relevant; one that is judged and not listed counts among the relevant documents and in the ideal
-    list, and earns nothing. A negative grade stands for a document in the pool that nobody judged.
-
-    Raises:
-        DataError: the two files share no query.
+    Queries that only one of the files has are left out, and the notes say so. A document that is listed and not judged
+    is not relevant; one that is judged and not listed counts among the relevant documents and in the ideal list, and
+    earns nothing. A negative grade stands for a document in the pool that nobody judged. Raises DataError: the two
+    files share no query.
     """
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
     in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)

@@ -33,10 +33,8 @@ def split(
 ) -> tuple[int, int, int]:
     """Where the fields of the next lines stand; lines end with LF, CRLF or CR.
 
-    Shapes: `data` (n_bytes,), `starts, ends` (n_rows, n_fields), `lines` (n_rows,), `counts` (n_rows,).
-
-    Returns:
-        Rows found, which are the lines that are not blank; where the next line begins; lines passed.
+    Rows found, which are the lines that are not blank; where the next line begins; lines passed. Shapes: `data`
+    (n_bytes,), `starts, ends` (n_rows, n_fields), `lines` (n_rows,), `counts` (n_rows,).
     """
     row, line, size = 0, 0, data.size
     most, wanted = starts.shape
@@ -85,11 +83,9 @@ def parse(
 ) -> tuple[int, int, int, int, int, int]:
     """Lines to columns, in one pass; lines end with LF, CRLF or CR, and blank ones are passed over.
 
-    Shapes: `data` (n_bytes,), `kinds` (n_fields,), `previous` (n_fields, 2), `columns` (most_rows,),
-    `changes` (n_room, 4), `hard` (n_room, 4).
-
-    Returns:
-        Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers.
+    Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers. Shapes: `data`
+    (n_bytes,), `kinds` (n_fields,), `previous` (n_fields, 2), `columns` (most_rows,), `changes` (n_room, 4), `hard`
+    (n_room, 4).
     """
     numbers, others, packed, offsets = columns
     own = data[first:]  # indices from 0 save a sign check at every access
@@ -190,10 +186,8 @@ def gather(
 ) -> tuple[int, bool, bool]:
     """Tokens one after the other.
 
-    Shapes: `data` (n_bytes,), `starts, ends` (n_rows,), `packed` (most_bytes,), `offsets` (n_rows + 1,).
-
-    Returns:
-        The longest token's bytes, whether one has a NUL byte, and whether all are ASCII.
+    The longest token's bytes, whether one has a NUL byte, and whether all are ASCII. Shapes: `data` (n_bytes,),
+    `starts, ends` (n_rows,), `packed` (most_bytes,), `offsets` (n_rows + 1,).
     """
     longest, with_nul, ascii_only = 0, False, True
     at = offsets[0]
@@ -379,12 +373,9 @@ def arrange(
 ) -> int:
     """Rows query by query: what is listed, in its order, then what is judged and not listed.
 
-    Shapes: `listed` (n_queries + 1,), `counts` (n_listed,), `listed_names` (n_bytes,), `judged` (n_queries + 1,),
-    `judged_names` (n_bytes,), `kept` (n_queries,), `sizes` (n_queries,), `columns` (most_rows,),
-    `sources` (most_rows,).
-
-    Returns:
-        How many rows there are.
+    How many rows there are. Shapes: `listed` (n_queries + 1,), `counts` (n_listed,), `listed_names` (n_bytes,),
+    `judged` (n_queries + 1,), `judged_names` (n_bytes,), `kept` (n_queries,), `sizes` (n_queries,), `columns`
+    (most_rows,), `sources` (most_rows,).
     """
     first_block, blocks, starts, given = listed
     packed, offsets, at = listed_names

@@ -27,24 +27,15 @@ Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """A column of names, each different one stored once.
+    """A column of names, each different one stored once."""
 
-    Attributes:
-        values: (n_distinct,), in the order they first appear.
-        of_block: int64 (n_blocks,), which of them each block of neighbouring rows has.
-        starts: int64 (n_blocks + 1,), where each block begins and the last ends.
-    """
-
-    values: NDArray[np.str_]
-    of_block: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    values: NDArray[np.str_]  # (n_distinct,), in the order they first appear
+    of_block: NDArray[np.int64]  # (n_blocks,), which of them each block of neighbouring rows has
+    starts: NDArray[np.int64]  # (n_blocks + 1,), where each block begins and the last ends
 
     @classmethod
     def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Names:
-        """Names of rows.
-
-        Shapes: `values` (n_distinct,), `codes` (n_rows,).
-        """
+        """Names of rows. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
         starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
         return cls(values, codes[starts], np.append(starts, codes.size))
 
@@ -54,10 +45,7 @@ class Names:
         return np.repeat(self.of_block, np.diff(self.starts))
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows.
-
-        Shapes: `rows` (n,).
-        """
+        """The names of the given rows. Shapes: `rows` (n,)."""
         return self.values[self.codes[rows]]
 
     @cached_property
@@ -81,8 +69,7 @@ def decoded(names: Sequence[bytes]) -> list[str]:
 def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
     """Names as an array, where they do not take more memory than they may.
 
-    Raises:
-        DataError: one long name would make all as wide.
+    Raises DataError: one long name would make all as wide.
     """
     longest = max(map(len, values))
     found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
@@ -92,19 +79,12 @@ def checked_names(values: Sequence[str], source: str, column: str, bound: Bound)
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """A column of names, most of them different, as bytes: texts are made when somebody asks for them.
+    """A column of names, most of them different, as bytes: texts are made when somebody asks for them."""
 
-    Attributes:
-        packed: uint8, one row's name after the other.
-        offsets: int32, of large files int64, (n_rows + 1,), where each begins.
-        longest: bytes; None where a name is not ASCII.
-        source: file, column and bound of the memory, for messages.
-    """
-
-    packed: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    longest: int | None
-    source: tuple[str, str, Bound]
+    packed: NDArray[np.uint8]  # uint8, one row's name after the other
+    offsets: NDArray[np.int64]  # int32, of large files int64, (n_rows + 1,), where each begins
+    longest: int | None  # bytes; None where a name is not ASCII
+    source: tuple[str, str, Bound]  # file, column and bound of the memory, for messages
 
     @property
     def values(self) -> NDArray[np.str_]:
@@ -117,10 +97,7 @@ class Texts:
         return self._names.codes
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows.
-
-        Shapes: `rows` (n,).
-        """
+        """The names of the given rows. Shapes: `rows` (n,)."""
         if self.longest is None:
             return self._names.of(rows)
         texts = np.zeros((rows.size, self.longest), dtype=np.uint32)
@@ -144,16 +121,11 @@ class Texts:
 
 
 class Tokens(NamedTuple):
-    """A field of some rows.
+    """A field of some rows."""
 
-    Attributes:
-        data: uint8 (n_bytes,), the whole file.
-        rows: int64 (n,).
-        starts, ends: int64 (n,), where the tokens stand in it.
-    """
-
-    data: NDArray[np.uint8]
-    rows: NDArray[np.int64]
+    data: NDArray[np.uint8]  # (n_bytes,), the whole file
+    rows: NDArray[np.int64]  # (n,)
+    # starts, ends: (n,), where the tokens stand in it
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
 
@@ -276,35 +248,26 @@ class _Block(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not.
+    """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not."""
 
-    Attributes:
-        starts, ends: int64 (n_rows, n_fields).
-        lines, counts: int64 (n_rows,).
-        wrong: bool (n_rows,), rows of another number of fields.
-        comments: rows that are none.
-        after: the first byte behind them.
-        passed: lines.
-    """
-
+    # starts, ends: (n_rows, n_fields)
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    # lines, counts: (n_rows,)
     lines: NDArray[np.int64]
     counts: NDArray[np.int64]
-    wrong: NDArray[np.bool_]
-    comments: list[int]
-    after: int
-    passed: int
+    wrong: NDArray[np.bool_]  # (n_rows,), rows of another number of fields
+    comments: list[int]  # rows that are none
+    after: int  # the first byte behind them
+    passed: int  # lines
 
 
 class Lines:
     """One file's lines, split into fields; what is wrong with them is gathered and told at once.
 
     Lines end with LF, CRLF or CR. Blank lines are passed over, and lines that start with ``#`` unless they are as all
-    others are: then a name starts with it.
-
-    Raises:
-        DataError: no such file, no text, nothing in it, or lines with another number of fields.
+    others are: then a name starts with it. Raises DataError: no such file, no text, nothing in it, or lines with
+    another number of fields.
     """
 
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
@@ -501,10 +464,7 @@ class Lines:
         return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
-        """Keep a problem for each bad row, for `finish` to tell.
-
-        Shapes: `bad` (n_lines,).
-        """
+        """Keep a problem for each bad row, for `finish` to tell. Shapes: `bad` (n_lines,)."""
         rows = np.flatnonzero(bad)
         self._n_found += rows.size
         self._problems += [

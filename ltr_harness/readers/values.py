@@ -1,4 +1,4 @@
-"""What labels stand for, and what becomes of values that no float32 holds: options of every reader of files."""
+"""Options of all file readers: grades of labels, and values beyond float32."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ Grades = Annotated[
 
 
 class ValueOptions(BaseModel):
-    """The options."""
+    """Options of labels and values."""
 
     unjudged: float | None = Field(
         default=None,
@@ -199,10 +199,7 @@ def without_unjudged(
 
 
 def within_float32(values: NDArray[np.float32], how: Beyond) -> int:
-    """Put infinite values in their place, and count them; with ``error`` they stay.
-
-    Shapes: `values` (n_rows,).
-    """
+    """Put infinite values in their place, and count them; with ``error`` they stay. Shapes: `values` (n_rows,)."""
     infinite = np.isinf(values)
     if how == "clip":
         np.clip(values, -LARGEST, LARGEST, out=values)

@@ -1,1 +1,1 @@
-"""From events to relevance: the rule, attribution, grades, the join of an event log, propensities."""
+"""Relevance from events: the rule, attribution, grades, the join of an event log, propensities."""

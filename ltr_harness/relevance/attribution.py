@@ -1,4 +1,4 @@
-"""From what users did to relevance: one rule per monitor, and the rule is part of the metric.
+"""Attribution of events: clicks, dwell time and other events of a row as its relevance.
 
 The same log gives NDCG@5 from 0.64 to 0.96 depending on the rule, so results under different rules are never
 compared. Arrays in, grades out; where the events come from is the log's business.
@@ -27,12 +27,8 @@ def grades_from_events(
     * ``ladder``: the grade of the first condition that holds.
     * ``ips``, ``doubly_robust``: as ``max``, before the estimator looks at ranks.
 
-    A negative event (hide, return) makes the row worth 0, never less.
-
-    Shapes: `counts` (n_rows,), `columns` (n_rows,).
-
-    Returns:
-        float64 (n_rows,), >= 0.
+    A negative event (hide, return) makes the row worth 0, never less. float64 (n_rows,), >= 0. Shapes: `counts`
+    (n_rows,), `columns` (n_rows,).
 
     Example:
         >>> rule = Relevance(events={"click": 1, "favorite": 2, "buy": 4})
@@ -94,12 +90,9 @@ def satisfied_clicks(
     last click, which satisfied. A visit has one last click: of several without a time it is the lowest, as users
     read downwards.
 
-    Shapes: `clicks` (n_rows,), `dwell` (n_rows,), `segments` (n_rows,), `boundaries` (n_queries + 1,).
-
-    Returns:
-        The clicks, 0 where they did not satisfy, and whether a row's click has no dwell time that it should have.
-
     Source: Y. Kim, A. Hassan, R. White, I. Zitouni, WSDM 2014: 30 s, and that one threshold does not suit all pages.
+    The clicks, 0 where they did not satisfy, and whether a row's click has no dwell time that it should have. Shapes:
+    `clicks` (n_rows,), `dwell` (n_rows,), `segments` (n_rows,), `boundaries` (n_queries + 1,).
     """
     least = np.full(clicks.size, rule.satisfied)
     for segment, thresholds in rule.by.items():

@@ -28,13 +28,11 @@ def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
 
     Unbiased for relevance where p >= clip. Where it is less, y is too small on average, by p / clip, and varies less.
 
-    Shapes: `gains` (n_rows,), `looked` (n_rows,).
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. Shapes: `gains` (n_rows,), `looked` (n_rows,).
 
     Example:
         >>> inverse_propensity(np.array([1.0, 0.0, 4.0]), np.array([1.0, 0.5, 0.25]), 0.5).tolist()
         [1.0, 0.0, 8.0]
-
-    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
     """
     return gains / np.maximum(looked, clip)
 
@@ -46,14 +44,12 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
     it is `inverse_propensity`; where less, the prediction stands in for what clipping takes away, so the clip can be
     high and labels vary little. With p <= max(p, clip) and r >= 0 no label is below 0.
 
-    Shapes: `gains` (n_rows,), `looked` (n_rows,), `predicted` (n_rows,).
+    Source: H. Oosterhuis, TOIS 2023. Shapes: `gains` (n_rows,), `looked` (n_rows,), `predicted` (n_rows,).
 
     Example:
         >>> gains, looked = np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.1])
         >>> doubly_robust(gains, looked, np.array([0.5, 0.5, 0.5]), 0.2).tolist()  # 0.5 + (0 - 0.05) / 0.2
         [2.0, 0.0, 0.25]
-
-    Source: H. Oosterhuis, TOIS 2023.
     """
     divisor = np.maximum(looked, clip)
     return predicted * (1 - looked / divisor) + gains / divisor
@@ -63,12 +59,9 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
     """Relevance predicted from features, for each query by a regression on the queries of the other folds.
 
     Ridge regression of what happened on p * (1, z, z**2), z the standardised features: what happens is relevance times
-    the probability of a look, so the coefficients are those of relevance. Missing values count as the mean.
-
-    Shapes: `gains` (n_rows,), `looked` (n_rows,), `queries` (n_rows,), `features` (n_rows, n_features).
-
-    Returns:
-        float64 (n_rows,), within 0 and the largest gain.
+    the probability of a look, so the coefficients are those of relevance. Missing values count as the mean. Float64
+    (n_rows,), within 0 and the largest gain. Shapes: `gains` (n_rows,), `looked` (n_rows,), `queries` (n_rows,),
+    `features` (n_rows, n_features).
     """
     mean = np.nan_to_num(np.nanmean(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     spread = np.nan_to_num(np.nanstd(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
@@ -127,9 +120,7 @@ def estimated_labels(
 
 
 def effective_size(weights: Floats) -> float:
-    """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2.
-
-    Shapes: `weights` (n,).
+    """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2. Shapes: `weights` (n,).
 
     Example:
         >>> effective_size(np.array([1.0, 1.0, 2.0]))  # 16 / 6
@@ -140,10 +131,7 @@ def effective_size(weights: Floats) -> float:
 
 
 def weight_note(weights: Floats, clip: float) -> str:
-    """How much the weighted rows say, in words.
-
-    Shapes: `weights` (n_rows,).
-    """
+    """How much the weighted rows say, in words. Shapes: `weights` (n_rows,)."""
     n, total = int(np.count_nonzero(weights)), float(weights.sum())
     clipped = float(weights[weights >= 1 / clip].sum()) / total if total else 0.0
     return (

@@ -1,4 +1,4 @@
-"""Events that are not columns: a list of names per row, or a long table of their own to be joined."""
+"""Event logs: a list of names per row, or a table of events that is joined to the rows."""
 
 from __future__ import annotations
 
@@ -60,16 +60,14 @@ class Ids:
     def add(self, column: Any, name: str) -> Codes:
         """The number of every value of an Arrow column; new texts get new numbers.
 
-        Raises:
-            DataError: a column of lists, structures and the like.
+        Raises DataError: a column of lists, structures and the like.
         """
         return self._numbers(column, name, new=True)
 
     def find(self, column: Any, name: str) -> Codes:
         """The number of every value of an Arrow column; texts that were never added count as missing.
 
-        Raises:
-            DataError: a column of lists, structures and the like.
+        Raises DataError: a column of lists, structures and the like.
         """
         return self._numbers(column, name, new=False)
 
@@ -251,12 +249,9 @@ def matched(
 
 
 class _Events:
-    """The event log in memory: a few numbers per event, and each id's text once.
+    """Event log in memory: a few numbers per event, and each id's text once.
 
-    Attributes:
-        names: of the events that there are.
-        name: (n,) of each event.
-        happened: (n,) nanoseconds UTC; empty where the event log has no times.
+    `names` are those of the events, `name` (n,) is each event's, `happened` (n,) its nanoseconds UTC or empty.
     """
 
     def __init__(self, source: Any, join: EventLog, timezone: str) -> None:
@@ -391,8 +386,7 @@ Counts = dict[str, NDArray[np.int32]]
 def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> Counts:
     """How often each event stands in each row's list; lists, or text such as ``click,buy``.
 
-    Raises:
-        DataError: another type of column.
+    Raises DataError: another type of column.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -427,17 +421,13 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
 
 @dataclass(frozen=True, eq=False)
 class JoinedEvents:
-    """The event log, joined: which row of the log each event belongs to. Eight bytes an event, whatever its size.
+    """Joined event log: the row of the log that each event belongs to. Eight bytes an event, whatever its size."""
 
-    Attributes:
-        names: the events that the rule of relevance counts.
-        cell: (n,) of each event that has a row: row, counted from the log's first, times the number of names,
-            plus the index into `names`; in increasing order.
-        orphans: (m,) when those without a row happened; None where the event log has no times.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the events that the rule of relevance counts
+    # (n,) of each event that has a row: row, counted from the log's first, times the number of names, plus the index
+    # into `names`; in increasing order
     cell: NDArray[np.int64]
+    # (m,) when those without a row happened; None where the event log has no times
     orphans: NDArray[np.int64] | None = None
 
     @classmethod
@@ -503,8 +493,7 @@ def refuse_unknown_events(
 ) -> None:
     """An event that never happened while others with strange names did is a misspelt one.
 
-    Raises:
-        DataError: with the name that was probably meant.
+    Raises DataError: with the name that was probably meant.
     """
     strange = [name.strip("'") for name in unknown]
     problems = [

@@ -1,4 +1,4 @@
-"""The grade of every row of a batch: a column, or what the rule of relevance makes of the events."""
+"""Grades of a batch's rows: a column, or what the rule of relevance makes of the events."""
 
 from __future__ import annotations
 
@@ -71,10 +71,7 @@ def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.boo
 
 
 def fit(grades: Floats) -> NDArray[np.bool_]:
-    """(n_rows,) whether they can be grades at all.
-
-    Shapes: `grades` (n_rows,).
-    """
+    """(n_rows,) whether they can be grades at all. Shapes: `grades` (n_rows,)."""
     good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
     return good
 

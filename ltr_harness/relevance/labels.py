@@ -28,17 +28,11 @@ _TIMEZONE = "UTC"  # of times without a zone
 
 @dataclass(frozen=True, eq=False)
 class RuleLabels:
-    """What a rule makes of rows.
+    """Labels of rows by the rule of relevance."""
 
-    Attributes:
-        grades: float64 (n_rows,), 0 where nobody judged.
-        judged: bool (n_rows,), None where all rows are.
-        notes: what a reader of reports should know.
-    """
-
-    grades: Floats
-    judged: NDArray[np.bool_] | None
-    notes: tuple[str, ...]
+    grades: Floats  # float64 (n_rows,), 0 where nobody judged
+    judged: NDArray[np.bool_] | None  # (n_rows,), None where all rows are
+    notes: tuple[str, ...]  # what a reader of reports should know
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +54,8 @@ def labels_of(
 ) -> RuleLabels:
     """The labels of rows, in their order.
 
-    Shapes: `features` (n_rows, n_features).
-
-    Raises:
-        DataError: events or grades that are none, or an event log that does not fit.
+    Shapes: `features` (n_rows, n_features). Raises DataError: events or grades that are none, or an event log that does
+    not fit.
 
     Example:
         >>> import pyarrow as pa

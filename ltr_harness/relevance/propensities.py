@@ -1,4 +1,4 @@
-"""How likely is each rank looked at? Measured where ranks were given at random, which is the only way to know.
+"""Propensities: how likely users look at each rank, measured where ranks were random.
 
 Clicks by rank of an ordinary log are *not* it: good items stand high, so rank 10 would get half its due. Where
 chance decided which of two items stood at rank 1 and which at rank k, or shuffled the top of the list, what makes
@@ -30,22 +30,16 @@ _ORDINARY = "clicks by rank of an ordinary log are not propensities: run the exp
 
 @dataclass(frozen=True)
 class MeasuredPropensities:
-    """Propensities by rank relative to rank 1, and what they come from.
+    """Propensities by rank relative to rank 1, and what they come from."""
 
-    Attributes:
-        table: by rank from 1.
-        source: in words.
-    """
-
-    table: tuple[float, ...]
-    source: str
+    table: tuple[float, ...]  # by rank from 1
+    source: str  # in words
 
 
 def estimated(rule: Propensity) -> Propensity:
     """The rule with its experiment replaced by the table that it measured; without an experiment, the rule itself.
 
-    Raises:
-        DataError: no such log, or one that does not carry the randomisation; every problem of both logs at once.
+    Raises DataError: no such log, or one that does not carry the randomisation; every problem of both logs at once.
     """
     experiment = rule.estimate
     if experiment is None:
@@ -80,10 +74,8 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
     propensity(k) = (r_k untouched + r_k exchanged) / (r_1 untouched + r_1 exchanged): attractiveness cancels,
     whatever share of the lists was exchanged.
 
-    Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
-
-    Returns:
-        {rank: propensity}; rank 1 has 1, ranks with fewer than 25 clicks are left out.
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. {rank: propensity}; rank 1 has 1, ranks with fewer than
+    25 clicks are left out. Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
 
     Example:
         Two items: the first is clicked always when looked at, and rank 2 is looked at half of the time.
@@ -94,8 +86,6 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
         >>> clicked = np.where(original == 1, np.where(shown == 1, 1.0, lists % 2), 0.0)
         >>> from_swaps(lists, shown, original, clicked)
         {1: 1.0, 2: 0.5}
-
-    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
     """
     partner = np.zeros(int(lists.max(initial=-1)) + 1, dtype=np.int64)
     partner[lists[shown == 1]] = original[shown == 1]

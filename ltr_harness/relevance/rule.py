@@ -1,4 +1,4 @@
-"""The rule of relevance, as configured: from what users did to how relevant a row was."""
+"""Rule of relevance, as configured: how events become the relevance of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranking data out, in every format that the readers take in, exactly: what is read back has the same values."""
+"""Writers: ranking data in every format that readers take; what is read back has the same values."""
 
 from __future__ import annotations
 
@@ -36,12 +36,8 @@ def format_of(path: Path) -> str | None:
 def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
     """Write a dataset; all of its files appear whole, or none does.
 
-    Returns:
-        Notes on what the format cannot hold.
-
-    Raises:
-        DataError: no or an unknown format, or names that the format cannot hold.
-        OSError: the folder cannot be written.
+    Notes on what the format cannot hold. Raises DataError: no or an unknown format, or names that the format cannot
+    hold. Raises OSError: the folder cannot be written.
 
     Example:
         >>> import tempfile

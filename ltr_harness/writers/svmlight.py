@@ -21,8 +21,7 @@ _BLOCK = 1 << 20  # values written together
 def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *, with_qid: bool) -> list[str]:
     """Write the rows, every feature of every row, and what belongs beside them; notes on what is left out.
 
-    Raises:
-        DataError: query or document ids that the format cannot hold.
+    Raises DataError: query or document ids that the format cannot hold.
     """
     labels, said = labels_to_write(dataset)
     notes = list(said)
@@ -119,10 +118,7 @@ def _blocks(
 
 
 def float_texts(values: NDArray[np.float32]) -> list[str]:
-    """The shortest texts that mean exactly these numbers; ``nan`` where one is missing.
-
-    Shapes: `values` (n,).
-    """
+    """The shortest texts that mean exactly these numbers; ``nan`` where one is missing. Shapes: `values` (n,)."""
     import pyarrow
 
     texts: list[str] = pyarrow.array(np.ascontiguousarray(values).ravel()).cast(pyarrow.string()).to_pylist()
@@ -130,8 +126,5 @@ def float_texts(values: NDArray[np.float32]) -> list[str]:
 
 
 def number_texts(values: NDArray[np.float64]) -> list[str]:
-    """Whole numbers without a point, others as Python prints them, which is exact.
-
-    Shapes: `values` (n,).
-    """
+    """Whole numbers without a point, others as Python prints them, which is exact. Shapes: `values` (n,)."""
     return [str(int(value)) if value == int(value) else repr(value) for value in values.tolist()]

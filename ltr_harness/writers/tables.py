@@ -1,4 +1,4 @@
-"""CSV, TSV, Parquet and Arrow tables: one named column for everything a dataset holds."""
+"""CSV, TSV, Parquet and Arrow tables of datasets, one named column for everything they hold."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
     """Write ``query_id``, ``label``, the features by name, and where there are any ``weight``, ``position``,
     ``document_id`` and the attributes by name.
 
-    Raises:
-        DataError: two columns would have one name.
+    Raises DataError: two columns would have one name.
     """
     table = arrow_table(dataset, path)
     target = temporary(path)
