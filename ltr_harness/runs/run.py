@@ -105,7 +105,7 @@ class Run:
         numbers = table[["gain", "split"]].to_numpy(np.float64)
         if not ((numbers >= 0) & (numbers < 1e300)).all():
             raise DataError(
-                f"{self.path / IMPORTANCE}: has a gain or a split that is no finite number from 0 on; run the "
+                f"{self.path / IMPORTANCE}: has a gain or a split that is not a finite number from 0 on; run the "
                 "experiment again to restore it"
             )
         return table

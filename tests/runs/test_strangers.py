@@ -191,7 +191,7 @@ def test_an_importance_that_none_can_be_is_told(folder: Path, gain: float) -> No
     files = json.loads((folder / LGBM / "record.json").read_text())["files"]
     run = load_run(change(folder, files=files | {path.name: file_digest(path)}))
     with pytest.raises(
-        DataError, match=r"importance\.parquet: has a gain or a split that is no finite number"
+        DataError, match=r"importance\.parquet: has a gain or a split that is not a finite number"
     ):
         _ = run.importance
 
