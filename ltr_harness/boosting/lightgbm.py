@@ -360,7 +360,7 @@ class Watch(Watching, AfterRound):
         if stop or is_last:
             self._printing.end()
         if self.stops and (stop or is_last):
-            self._ask_the_others(env)
+            self._run_remaining_callbacks(env)
             raise EarlyStopException(self._best_round - 1, self._best_results)
 
     def _start(self, env: Any) -> None:
@@ -386,8 +386,8 @@ class Watch(Watching, AfterRound):
                 dataset.set_reference(model.train_set)
                 model.add_valid(dataset, name)
 
-    def _ask_the_others(self, env: Any) -> None:
-        """LightGBM asks nobody else in the round that ends training."""
+    def _run_remaining_callbacks(self, env: Any) -> None:
+        """Run them here: LightGBM runs none in the round that ends training."""
         later = [
             one
             for one in callbacks_of_training("lightgbm")

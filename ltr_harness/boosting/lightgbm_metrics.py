@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import Gradients
-from ltr_harness.boosting.watching import one_per_row
-from ltr_harness.cores import available_cores
+from ltr_harness.boosting.swap_gradients import GradientsPerSet
+from ltr_harness.boosting.watching import MetricsPerSet, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics import Binding, Metric
 
 
 def judgments_of(dataset: Any) -> Judgments:
@@ -23,7 +21,7 @@ def judgments_of(dataset: Any) -> Judgments:
     A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
     """
     require_queries(dataset)
-    return judgments_of_fields(dataset.get_label(), dataset.get_group(), dataset.get_weight())
+    return judgments_of_fields(*_fields(dataset))
 
 
 def require_queries(dataset: Any) -> None:
@@ -88,40 +86,11 @@ class ReportedName(str):
 Row = tuple[ReportedName, float, bool]
 
 
-_Fields = tuple[Any, Any, Any]  # labels, group sizes, row weights
 _SETS_KEPT = 16
 
 
-class _LightGBMMetrics:
-    """Base of both callables; a copy has the metrics without their bindings."""
-
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        self._metrics = metrics
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._metrics,)
-
-    def _bind(self, fields: _Fields, judgments: Judgments) -> _Bound:
-        binding = bind(self._metrics, judgments)
-        self._metrics = binding.metrics
-        return _Bound(fields, binding)
-
-
-class _Bound(NamedTuple):
-    fields: _Fields
-    binding: Binding
-
-    def is_of(self, fields: _Fields) -> bool:
-        # LightGBM hands over the same arrays until someone sets others
-        return all(now is then for now, then in zip(fields, self.fields, strict=True))
-
-
-class Feval(_LightGBMMetrics):
+class Feval(MetricsPerSet):
     """What `feval` returns."""
-
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        super().__init__(metrics)
-        self._bound: weakref.WeakKeyDictionary[Any, _Bound] = weakref.WeakKeyDictionary()
 
     def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
         if isinstance(dataset, np.ndarray):  # LGBMRanker passes labels and scores
@@ -129,20 +98,16 @@ class Feval(_LightGBMMetrics):
                 "feval(…) is for lightgbm.train, lightgbm.cv and Booster.eval; "
                 "expected LGBMRanker.fit(eval_metric=eval_metric(…)), also of ltr_harness.boosting.lightgbm"
             )
-        fields = (dataset.get_label(), dataset.get_group(), dataset.get_weight())
-        known = self._bound.get(dataset)
-        if known is None or not known.is_of(fields):
-            known = self._bound[dataset] = self._bind(fields, judgments_of(dataset))
+        binding = self._bound.of(dataset, lambda: self._bind(judgments_of(dataset)), *_fields(dataset))
         # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
-        return rows(known.binding, scores)
+        return rows(binding, scores)
 
 
-class EvalMetric(_LightGBMMetrics):
+class EvalMetric(MetricsPerSet):
     """What `eval_metric` returns."""
 
     def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        super().__init__(metrics)
-        self._bound: dict[int, _Bound] = {}  # by the labels' id; they are kept, so that it stays theirs
+        super().__init__(metrics, at_most=_SETS_KEPT)
 
     def __call__(
         self, labels: NDArray[np.float32], scores: NDArray[np.float64], weight: Any = None, group: Any = None
@@ -153,13 +118,12 @@ class EvalMetric(_LightGBMMetrics):
                 "DaskLGBMRanker; lightgbm.train and lightgbm.cv take feval=feval(…)"
             )
         fields = (labels, group, weight)
-        known = self._bound.pop(id(labels), None)
-        if known is None or not known.is_of(fields):
-            known = self._bind(fields, judgments_of_fields(labels, group, weight))
-        self._bound[id(labels)] = known
-        if len(self._bound) > _SETS_KEPT:
-            del self._bound[next(iter(self._bound))]  # the one that was not used for longest
-        return rows(known.binding, scores)
+        return rows(self._bound.of(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields), scores)
+
+
+def _fields(dataset: Any) -> tuple[Any, Any, Any]:
+    """Labels, rows of each query, row weights: LightGBM hands over the same arrays until someone sets others."""
+    return dataset.get_label(), dataset.get_group(), dataset.get_weight()
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
@@ -206,55 +170,27 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective(
-        metric=parse_metric(metric),
-        truncation_level=truncation_level,
-        sigma=sigma,
-        norm=norm,
-        weighting=weighting,
-    )
+    made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
     return LightGBMObjective(made, threads)
 
 
-class LightGBMObjective:
-    """What `objective` returns; the first data set fixes what its metric takes from data."""
+class LightGBMObjective(GradientsPerSet):
+    """What `objective` returns."""
 
-    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
-        self._objective = objective
-        self._threads = threads
-        self._known: dict[
-            int, tuple[_Fields, Gradients]
-        ] = {}  # by the labels' id; they are kept, so it stays theirs
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._objective, self._threads)
+    at_most = _SETS_KEPT
 
     # LightGBM passes scores and a Dataset, its rankers four arrays where a callable has four parameters
     def __call__(
         self, first: NDArray[Any], second: Any, weight: Any = None, group: Any = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        if not isinstance(second, np.ndarray):
+        if isinstance(second, np.ndarray):
+            fields, scores = (first, group, weight), second
+        else:
             require_queries(second)
-            return self._gradients((second.get_label(), second.get_group(), second.get_weight())).of(first)
-        if group is None:
+            fields, scores = _fields(second), first
+        if fields[1] is None:
             raise UsageError(
                 "objective(…) was given no query groups, and a ranking metric is a mean over queries; expected "
                 "LGBMRanker.fit(…, group=rows_of_each_query)"
             )
-        return self._gradients((first, group, weight)).of(second)
-
-    def _gradients(self, fields: _Fields) -> Gradients:
-        kept, gradients = self._known.pop(id(fields[0]), (None, None))
-        # LightGBM hands over the same arrays until someone sets others
-        if (
-            kept is None
-            or gradients is None
-            or any(now is not then for now, then in zip(fields, kept, strict=True))
-        ):
-            judgments = judgments_of_fields(*fields)
-            self._objective = self._objective.resolved(judgments)
-            gradients = Gradients(self._objective, judgments, self._threads or available_cores())
-        self._known[id(fields[0])] = (fields, gradients)
-        if len(self._known) > _SETS_KEPT:
-            del self._known[next(iter(self._known))]  # the one that was not used for longest
-        return gradients
+        return self._gradients(fields[0], lambda: judgments_of_fields(*fields), *fields).of(scores)

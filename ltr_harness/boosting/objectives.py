@@ -8,7 +8,7 @@ from typing import Literal, Self, get_args
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics import Metric
+from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
 
@@ -54,6 +54,18 @@ class MetricObjective:
                 f"weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
                 f"{' or '.join(NAMED_DISCOUNTS)}"
             )
+
+    @classmethod
+    def of(
+        cls, metric: Metric | str, truncation_level: int, sigma: float, norm: bool, weighting: Weighting
+    ) -> Self:
+        return cls(
+            metric=parse_metric(metric),
+            truncation_level=truncation_level,
+            sigma=sigma,
+            norm=norm,
+            weighting=weighting,
+        )
 
     def resolved(self, judgments: Judgments) -> Self:
         """The same, with everything fixed that the metric takes from the data."""

@@ -16,15 +16,18 @@ With E = exp(sigma (s - highest)), p is E_j / (E_i + E_j): one exponential for e
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.boosting.objectives import MetricObjective
+from ltr_harness.boosting.watching import OncePerSet
 from ltr_harness.compiled import compiled, compiled_vectorized
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, check_scores
 from ltr_harness.metrics.core.ranking import RowRanker
@@ -353,6 +356,33 @@ class Gradients:
             with ThreadPoolExecutor(len(self._parts)) as pool:
                 list(pool.map(fill, self._parts))
         return gradient, hessian
+
+
+class GradientsPerSet:
+    """Base of both libraries' `objective`: a metric's gradients, prepared once for each set. A copy begins empty.
+
+    What the metric takes from data, it takes from the first set. The queries are divided among the threads, as many as
+    there are cores unless given.
+    """
+
+    at_most: int | None = None
+
+    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
+        super().__init__()
+        self._objective = objective
+        self._threads = threads
+        self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._objective, self._threads)
+
+    def _gradients(self, data: Any, judged: Callable[[], Judgments], *fields: Any) -> Gradients:
+        def prepare() -> Gradients:
+            judgments = judged()
+            self._objective = self._objective.resolved(judgments)
+            return Gradients(self._objective, judgments, self._threads or available_cores())
+
+        return self._prepared.of(data, prepare, *fields)
 
 
 def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[NDArray[np.float64]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -176,10 +177,10 @@ class Watching(StoppingCallback):
 
     def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
         """Watch these sets, and stop on one of `to_stop_on`."""
-        strangers = [name for name in self._judgments if name not in sets]
-        if strangers:
+        unknown = [name for name in self._judgments if name not in sets]
+        if unknown:
             raise UsageError(
-                f"judgments for {strangers[0]!r}, which is not a watched set; {did_you_mean(strangers[0], sets)}"
+                f"judgments for {unknown[0]!r}, which is not a watched set; {did_you_mean(unknown[0], sets)}"
             )
         for name, one in sets.items():
             self._check_kind(name, one)
@@ -299,6 +300,50 @@ class Watching(StoppingCallback):
     def _is_due(self, attempt: int, last: bool = False) -> bool:
         """Whether this round is evaluated."""
         return last or attempt % self._every == 0
+
+
+class OncePerSet(Generic[T]):
+    """Cache of what is computed once for each data set, until the set goes or one of its fields is another object.
+
+    With `at_most`, sets are kept, and the one that was not used for longest makes room.
+    """
+
+    def __init__(self, at_most: int | None = None) -> None:
+        self._at_most = at_most
+        self._kept: dict[int, tuple[Any, tuple[Any, ...], T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, data: Any, make: Callable[[], T], *fields: Any) -> T:
+        key = id(data)
+        known = self._kept.pop(key, None)
+        if known is None or any(now is not then for now, then in zip(fields, known[1], strict=True)):
+            holds = data if self._at_most else weakref.ref(data, lambda _: self._kept.pop(key, None))
+            known = (holds, fields, make())
+        self._kept[key] = known
+        if self._at_most and len(self._kept) > self._at_most:
+            del self._kept[next(iter(self._kept))]
+        return known[2]
+
+
+class MetricsPerSet:
+    """Base of the callables that libraries evaluate: metrics, bound once to each set. A copy has no bindings.
+
+    What a metric takes from data, it takes from the first set and keeps for the others.
+    """
+
+    def __init__(self, metrics: tuple[Metric, ...], at_most: int | None = None) -> None:
+        self._metrics = metrics
+        self._bound: OncePerSet[Any] = OncePerSet(at_most)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._metrics,)
+
+    def _bind(self, judgments: Judgments) -> Binding:
+        binding = bind(self._metrics, judgments)
+        self._metrics = binding.metrics
+        return binding
 
 
 def distinct_metrics(metrics: Iterable[Metric | str]) -> tuple[Metric, ...]:

@@ -10,7 +10,6 @@ decimals, and minimises it unless told otherwise.
 from __future__ import annotations
 
 import json
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +24,14 @@ from ltr_harness.boosting.stopping import (
     refuse_rule_of_library,
     refuse_second_rule_of_ours,
 )
-from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics, one_per_row
+from ltr_harness.boosting.watching import (
+    BoundMetrics,
+    Measured,
+    OncePerSet,
+    Watching,
+    distinct_metrics,
+    one_per_row,
+)
 from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost_metrics import (
     AcrossWorkers,
@@ -112,7 +118,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         super().__init__()
         self._seed = seed
         self._round: int | None = None  # unknown where this is no callback
-        self._prepared: weakref.WeakKeyDictionary[Any, _Lists] = weakref.WeakKeyDictionary()
+        self._prepared: OncePerSet[_Lists] = OncePerSet()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._seed,)
@@ -124,15 +130,13 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
 
     def after_training(self, model: Any) -> Any:
         self._round = None
-        self._prepared.clear()
+        self._prepared = OncePerSet()
         return model
 
     def __call__(
         self, scores: NDArray[np.float32], matrix: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        lists = self._prepared.get(matrix)
-        if lists is None:
-            lists = self._prepared[matrix] = _Lists(judgments_of(matrix))
+        lists = self._prepared.of(matrix, lambda: _Lists(judgments_of(matrix)))
         round_ = lists.calls if self._round is None else self._round
         lists.calls += 1
         return lists.gradients(scores, draw_gammas(self._seed, round_, scores.size))
@@ -245,7 +249,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         self._log = evals_log
         rounds = int(model.num_boosted_rounds())
         stop = self._is_due(rounds) and self._evaluate(model, rounds)
-        if stop:  # XGBoost asks nobody else then
+        if stop:  # XGBoost runs no other callback then
             callbacks = callbacks_of_training("xgboost")
             for later in callbacks[callbacks.index(self) + 1 :]:
                 later.after_iteration(model, epoch, evals_log)

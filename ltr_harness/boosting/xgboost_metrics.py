@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 from xgboost import collective
 
 from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import Gradients
-from ltr_harness.boosting.watching import one_per_row
-from ltr_harness.cores import available_cores
+from ltr_harness.boosting.swap_gradients import GradientsPerSet
+from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, one_per_row
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.wording import count_of
 
 
@@ -63,15 +61,8 @@ def packed_matrix(matrix: Any) -> dict[str, Any]:
     }
 
 
-class CustomMetric:
-    """What `custom_metric` returns; a copy has the metrics without their bindings."""
-
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        self._metrics = metrics
-        self._bound: weakref.WeakKeyDictionary[Any, Means] = weakref.WeakKeyDictionary()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._metrics,)
+class CustomMetric(MetricsPerSet):
+    """What `custom_metric` returns."""
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> list[tuple[str, float]]:
         if isinstance(matrix, np.ndarray):  # XGBRanker passes one query's labels and scores
@@ -79,16 +70,14 @@ class CustomMetric:
                 "the eval_metric of XGBRanker is given no query groups, and averages by its own rules; "
                 "expected XGBRanker(callbacks=[Watch(…)]), of ltr_harness.boosting.xgboost"
             )
-        means = self._bound.get(matrix)
-        if means is None:
-            if collective.get_world_size() > 1:
-                means = AcrossWorkers(self._metrics, matrix)
-            else:
-                means = bind(self._metrics, judgments_of(matrix))
-                self._metrics = means.metrics
-            self._bound[matrix] = means
-        values = means.means(one_per_row(scores))
-        return [(name, float(value)) for name, value in zip(means.names, values, strict=True)]
+        bound = self._bound.of(matrix, lambda: self._means(matrix))
+        values = bound.means(one_per_row(scores))
+        return [(name, float(value)) for name, value in zip(bound.names, values, strict=True)]
+
+    def _means(self, matrix: Any) -> BoundMetrics:
+        if collective.get_world_size() > 1:
+            return AcrossWorkers(self._metrics, matrix)
+        return self._bind(judgments_of(matrix))
 
 
 class AcrossWorkers:
@@ -122,9 +111,6 @@ class AcrossWorkers:
         means = np.full(len(self.names), np.nan)
         np.divide(sums, weight, out=means, where=weight > 0)
         return means
-
-
-Means = Binding | AcrossWorkers
 
 
 def objective(
@@ -165,38 +151,17 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective(
-        metric=parse_metric(metric),
-        truncation_level=truncation_level,
-        sigma=sigma,
-        norm=norm,
-        weighting=weighting,
-    )
+    made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
     return XGBoostObjective(made, threads)
 
 
-class XGBoostObjective(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    """What `objective` returns; the first data set fixes what its metric takes from data."""
-
-    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
-        super().__init__()
-        self._objective = objective
-        self._threads = threads
-        self._known: weakref.WeakKeyDictionary[Any, Gradients] = weakref.WeakKeyDictionary()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._objective, self._threads)
+class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """What `objective` returns."""
 
     def __call__(
         self, scores: NDArray[np.float32], matrix: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        gradients = self._known.get(matrix)
-        if gradients is None:
-            judgments = judgments_of(matrix)
-            self._objective = self._objective.resolved(judgments)
-            threads = self._threads or available_cores()
-            gradients = self._known[matrix] = Gradients(self._objective, judgments, threads)
-        return gradients.of(scores)
+        return self._gradients(matrix, lambda: judgments_of(matrix)).of(scores)
 
     def before_training(self, model: Any) -> Any:
         if isinstance(model, xgboost.Booster):  # a ranker's training takes no objective but a name

@@ -143,7 +143,7 @@ def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
     return answer
 
 
-def culprits(
+def rejected_parameters(
     params: Mapping[str, Any], always: set[str], refusal: Callable[[Mapping[str, Any]], str | None]
 ) -> list[Problem]:
     """Rejected parameters, each with the library's message; those in `always` accompany each of the others."""

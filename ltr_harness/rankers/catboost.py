@@ -143,7 +143,7 @@ def read_booster(path: Path) -> Any:
     try:
         booster.load_model(str(path))
     except catboost.CatBoostError as problem:
-        raise DataError(f"{path}: CatBoost cannot read it: {spoken(str(problem))}") from problem
+        raise DataError(f"{path}: CatBoost cannot read it: {plain_message(str(problem))}") from problem
     return booster
 
 
@@ -160,11 +160,11 @@ def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[s
     return table
 
 
-def spoken(message: str) -> str:
+def plain_message(message: str) -> str:
     """CatBoost's message without its source file and line.
 
     Example:
-        >>> spoken("catboost/libs/options/plain.cpp:511: Unknown option {x} with value \\"1\\"")
+        >>> plain_message("catboost/libs/options/plain.cpp:511: Unknown option {x} with value \\"1\\"")
         'Unknown option {x} with value "1"'
     """
     place, _, text = message.partition(": ")
@@ -286,7 +286,7 @@ class CatBoostRanker(BoostedRanker):
         try:
             catboost.CatBoost({**self._complete(params, 0, 1), "iterations": 1}).fit(pool)
         except (catboost.CatBoostError, TypeError, ValueError) as problem:
-            return [Problem("params", f"refused: {spoken(str(problem))}")]
+            return [Problem("params", f"refused: {plain_message(str(problem))}")]
         return []
 
     @property
@@ -306,7 +306,7 @@ class CatBoostRanker(BoostedRanker):
         rounds = training.max_rounds
         coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
-        with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=spoken):
+        with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
             pool = shared("catboost", training, self.categorical, lambda: _pool(training.train, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())

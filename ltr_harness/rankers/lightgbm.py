@@ -30,7 +30,7 @@ from ltr_harness.rankers.adapters import (
 )
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping, train_across
-from ltr_harness.rankers.lightgbm_parameters import problems, spoken
+from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
 from ltr_harness.rankers.objectives import (
     CLASSES,
     METRIC,
@@ -152,7 +152,7 @@ class LightGBMRanker(DataParallelRanker):
             return self._fit_across(training, handed)
         with (
             fixed_threads(lightgbm.basic._LIB),
-            failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=spoken),
+            failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=plain_message),
             position_biases(self.position_bias) as biases,
         ):
             key = (self.selection(), parameters.binning(handed))
@@ -208,7 +208,7 @@ class LightGBMRanker(DataParallelRanker):
             return _trained_across(data, stopping, plain, names, self.categorical_columns(training.train))
 
         with failures_of(
-            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=spoken
+            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=plain_message
         ):
             trained = train_across(n_parts, training, self.prepared, train)
         booster, kept = trained.model, trained.model.current_iteration()
@@ -312,7 +312,7 @@ class LightGBMModel(TreeModel):
         try:
             booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
-            raise DataError(f"{path}: LightGBM cannot read it: {spoken(str(problem))}") from problem
+            raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem
         return cls(booster=booster, threads=threads, best_round=booster.current_iteration())
 
 

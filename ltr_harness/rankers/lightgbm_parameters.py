@@ -18,9 +18,9 @@ from ltr_harness.numbers import plain_number
 from ltr_harness.rankers.adapters import (
     NEVER_REPEATS,
     as_number,
-    culprits,
     is_on,
     name_problems,
+    rejected_parameters,
     remembered,
     safe_feature_names,
 )
@@ -360,7 +360,7 @@ def _values(
     }
     always = {name for name in askable if names[name] in _FRAME}
     features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    return refused + culprits(askable, always, lambda some: _refusal(objective, some, features))
+    return refused + rejected_parameters(askable, always, lambda some: _refusal(objective, some, features))
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
@@ -434,11 +434,11 @@ def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     return problems
 
 
-def spoken(message: str) -> str:
+def plain_message(message: str) -> str:
     """LightGBM's message without the source file and line it ends in.
 
     Example:
-        >>> spoken("Check failed: (num_leaves) > (1) at /src/config_auto.cpp, line 352 .\\n")
+        >>> plain_message("Check failed: (num_leaves) > (1) at /src/config_auto.cpp, line 352 .\\n")
         'it requires num_leaves > 1'
     """
     check = re.fullmatch(r"Check failed: (.*) at \S+, line \d+ \.\s*", message, flags=re.DOTALL)
@@ -462,7 +462,7 @@ def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> 
             )
             lightgbm.Booster(handed, data)
     except (lightgbm.basic.LightGBMError, TypeError, ValueError) as problem:
-        return spoken(str(problem))
+        return plain_message(str(problem))
     return None
 
 

@@ -40,7 +40,7 @@ from ltr_harness.rankers.objectives import (
     refuse_shares,
 )
 from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
-from ltr_harness.rankers.xgboost_parameters import problems, spoken
+from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 
 class XGBoostRanker(DataParallelRanker):
@@ -126,7 +126,7 @@ class XGBoostRanker(DataParallelRanker):
         with (
             fixed_threads(xgboost.core._LIB),
             failures_of(
-                "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=spoken
+                "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=plain_message
             ),
         ):
             key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
@@ -215,7 +215,13 @@ class XGBoostRanker(DataParallelRanker):
             )
 
         with failures_of(
-            "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, OSError, say=spoken
+            "XGBoost",
+            xgboost.core.XGBoostError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            OSError,
+            say=plain_message,
         ):
             trained = train_across(n_parts, training, prepared, train)
         rounds = int(trained.model.num_boosted_rounds())
@@ -352,7 +358,7 @@ class XGBoostModel(TreeModel):
         try:
             booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
         except xgboost.core.XGBoostError as problem:
-            raise DataError(f"{path}: XGBoost cannot read it: {spoken(str(problem))}") from problem
+            raise DataError(f"{path}: XGBoost cannot read it: {plain_message(str(problem))}") from problem
         return cls(booster=booster, best_round=booster.num_boosted_rounds())
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.adapters import (
     as_number,
-    culprits,
     is_on,
     name_problems,
+    rejected_parameters,
     remembered,
     safe_feature_names,
 )
@@ -262,7 +262,7 @@ def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wron
         if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
     }
     features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    refused = culprits(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    refused = rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
     if refused:
         return refused
     _, unused = _ask(objective, askable, features)
@@ -294,10 +294,10 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tupl
             data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
             xgboost.Booster(handed, [data]).update(data, 0)
         except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
-            return spoken(str(problem)), set()
+            return plain_message(str(problem)), set()
     unused: set[str] = set()
     for one in caught:
-        remark = spoken(str(one.message).replace("WARNING: ", ""))
+        remark = plain_message(str(one.message).replace("WARNING: ", ""))
         if "GPU" in remark:  # XGBoost would go on without it
             return remark, set()
         if "are not used" in remark:
@@ -392,11 +392,11 @@ def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     return refused
 
 
-def spoken(message: str) -> str:
+def plain_message(message: str) -> str:
     """XGBoost's message without time, source file and C++ stack.
 
     Example:
-        >>> spoken("[10:44:01] /src/map.h:394: Check failed: is_binary: map needs binary labels.\\nStack trace:\\n…")
+        >>> plain_message("[10:44:01] /map.h:394: Check failed: is_binary: map needs binary labels.\\nStack trace:\\n…")
         'map needs binary labels.'
     """
     text = message.partition("\nStack trace:")[0].strip()

@@ -383,7 +383,7 @@ def test_the_boosters_score_buffer_is_only_read(train: Any) -> None:
 
 
 def test_a_dataset_is_bound_once_until_its_labels_change(train: Any, monkeypatch: Any) -> None:
-    from ltr_harness.boosting import lightgbm_metrics as ours
+    from ltr_harness.boosting import watching as ours
 
     calls = []
     monkeypatch.setattr(ours, "bind", lambda *given: calls.append(given) or bind(*given))
@@ -398,7 +398,7 @@ def test_a_dataset_is_bound_once_until_its_labels_change(train: Any, monkeypatch
 
 
 def test_the_four_arrays_of_sixteen_sets_are_bound_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ltr_harness.boosting import lightgbm_metrics as ours
+    from ltr_harness.boosting import watching as ours
 
     bound: list[float] = []
 

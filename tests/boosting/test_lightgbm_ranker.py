@@ -81,7 +81,7 @@ def test_several_sets_in_one_fit_and_one_object_for_several_fits(train: Any, val
 
 
 def test_judgments_are_bound_once_per_set_and_not_kept_without_end(monkeypatch: Any) -> None:
-    from ltr_harness.boosting import lightgbm_metrics
+    from ltr_harness.boosting import watching
 
     bound: list[int] = []
 
@@ -89,8 +89,8 @@ def test_judgments_are_bound_once_per_set_and_not_kept_without_end(monkeypatch: 
         bound.append(judgments.labels.size)
         return real(metrics, judgments)
 
-    real = lightgbm_metrics.bind
-    monkeypatch.setattr(lightgbm_metrics, "bind", counting)
+    real = watching.bind
+    monkeypatch.setattr(watching, "bind", counting)
     metric = eval_metric("mrr")
     sets = [(np.array([0, 1], np.float32), np.array([2])) for _ in range(40)]
     for labels, group in sets:

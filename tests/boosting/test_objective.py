@@ -13,7 +13,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting import lightgbm as for_lightgbm
-from ltr_harness.boosting import lightgbm_metrics
+from ltr_harness.boosting import swap_gradients
 from ltr_harness.boosting import xgboost as for_xgboost
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import ERR, NDCG, bind
@@ -209,12 +209,12 @@ def test_what_cannot_be_optimised_is_refused(library: Any) -> None:
 def test_gradients_are_prepared_once_for_each_of_sixteen_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[float] = []
 
-    class Counted(lightgbm_metrics.Gradients):
+    class Counted(swap_gradients.Gradients):
         def __init__(self, objective: Any, judgments: Any, threads: int = 1) -> None:
             made.append(float(judgments.labels[0]))
             super().__init__(objective, judgments, threads)
 
-    monkeypatch.setattr(lightgbm_metrics, "Gradients", Counted)
+    monkeypatch.setattr(swap_gradients, "Gradients", Counted)
     objective = for_lightgbm.objective("mrr", threads=1)
     sets = [(np.array([float(number), 0.0]), np.array([2])) for number in range(1, 18)]
 
