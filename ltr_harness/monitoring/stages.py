@@ -198,6 +198,7 @@ def _evidence(
         n_immature=whole_cut.n_immature,
         findings=findings,
         days_unknown=analysis.days_unknown,
+        days_caveat=analysis.days_caveat,
         adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
         arms=analysis.arms,
         parity=analysis.parity,

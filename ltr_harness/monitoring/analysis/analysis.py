@@ -61,6 +61,7 @@ class Analysis:
         parity: served scores against the model's; None where nobody asked.
         notices: what to change in the configuration.
         days_unknown: whether nobody can tell how much days differ by themselves.
+        days_caveat: what an alarm leaves open, as few days are known.
     """
 
     windows: tuple[Window, ...]
@@ -81,6 +82,7 @@ class Analysis:
     parity: Parity | None = None
     notices: tuple[str, ...] = ()
     days_unknown: bool = False
+    days_caveat: str = ""
 
 
 def alone(
@@ -166,6 +168,7 @@ def compared(
         online=online(production, every, rows, spent),
         notices=tuple(notices),
         days_unknown=tested.days_unknown,
+        days_caveat=tested.days_caveat,
     )
 
 

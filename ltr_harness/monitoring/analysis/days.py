@@ -17,6 +17,7 @@ from ltr_harness.stats.two_samples import Codes, Sample
 _WINDOWS_OF_THEIR_OWN = 4.0  # degrees of freedom, to ask of windows what days have been asked already
 
 _LEAST_UNITS = 10  # for a correlation of neighbours
+_ENOUGH = 28  # from so many on it is known well enough to allow for what it is off by
 _MOST_ALIKE = 0.95  # a correlation beyond that cannot be told from a trend
 _NEGLIGIBLE = 1e-4
 
@@ -96,6 +97,16 @@ class DaysDiffer:
     of_before: float
     correlation: float
 
+    @property
+    def caveat(self) -> str:
+        """What an alarm leaves open where too few units show whether neighbours are alike; empty where enough do."""
+        if self.source == "the baseline" and self.variance.n >= _ENOUGH:
+            return ""
+        return (
+            f"{self.variance.n} {self.unit}s of {self.source} do not show how alike neighbouring {self.unit}s are; "
+            f"where they are alike, an alert may be a run of bad {self.unit}s; expected {_ENOUGH} in the baseline"
+        )
+
     def __str__(self) -> str:
         spread, known = f"sd {self.variance.variance**0.5:.4f}", self.variance.n
         if self.correlation:
@@ -126,7 +137,9 @@ def share_of_variance(weights: Floats, correlation: float) -> float:
 def correlation_of_neighbours(sample: Sample, units: Codes) -> float:
     """Correlation of the means of neighbouring units, at least 0; 0 from fewer units than can tell.
 
-    The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back.
+    The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back. From
+    28 units on its standard error sqrt((1 - r**2) / n) is added where r is larger: an r too low makes means much surer
+    than they are, one too high a little less sure.
 
     Shapes: `units` (n,).
 
@@ -139,7 +152,9 @@ def correlation_of_neighbours(sample: Sample, units: Codes) -> float:
     if n < _LEAST_UNITS or squares <= 0:
         return 0.0
     plain = float(off[1:] @ off[:-1]) / squares
-    return float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
+    alike = float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
+    error = float(np.sqrt((1 - alike**2) / n))
+    return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > error else alike
 
 
 def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVariance:

@@ -254,6 +254,12 @@ class Periods:
         """Whether nobody can tell how much days differ by themselves, although it may matter."""
         return self.common is None and bool(self.units) and not any(self.primary_days)
 
+    @property
+    def days_caveat(self) -> str:
+        """What an alarm leaves open, as too few days are known; empty where enough are, or none matter."""
+        known = None if self.common is not None or not self.units else self.primary_days[0]
+        return "" if known is None else known.caveat
+
     @cached_property
     def baseline_error(self) -> float:
         """The part of a window's error that is the baseline's, and so the same in every window."""

@@ -20,6 +20,8 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     lines = _Lines(evidence)
     changes, seen = _change_lines(evidence), evidence.presentation
     lines.add_changes(changes)
+    if changes and evidence.days_caveat:
+        lines.notices.append(evidence.days_caveat)
     if (
         seen is not None
         and seen.ips is not None

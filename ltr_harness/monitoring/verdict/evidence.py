@@ -37,6 +37,7 @@ class Evidence:
     n_immature: int
     findings: Sequence[LogFinding]
     days_unknown: bool = False
+    days_caveat: str = ""
     adjusted_for: Sequence[str] = ()
     arms: ArmComparison | None = None
     parity: Parity | None = None
