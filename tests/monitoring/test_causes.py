@@ -395,3 +395,48 @@ def test_a_part_explains_a_change_from_half_of_it_on() -> None:
     assert not _explains(part(0.05), 0.05, -0.1)  # the other way
     assert not _explains(part(-0.019), 0.05, -0.03)  # not certain
     assert not _explains(part(0.0), 0.05, 0.0)
+
+
+def two_at_once(
+    random: np.random.Generator, ranking: float, query_table: Table
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A has 78 % of the queries and then 48 %, which costs .03; a worse ranking costs every query `ranking`."""
+    return (
+        by_segment(random, [1900, 2100], [0.80 - ranking, 0.70 - ranking], query_table, "n"),
+        by_segment(random, [3100, 900], [0.80, 0.70], query_table, "b"),
+    )
+
+
+def test_two_causes_at_once_are_both_named(query_table: Table, analyse: Analyse) -> None:
+    found = analyse(*two_at_once(np.random.default_rng(31), 0.02, query_table))
+    total = found.changes[0].difference.value
+    parts = found.verdict.parts
+    assert list(parts) == ["mix", "everywhere"]
+    assert sum(parts.values()) == pytest.approx(total, abs=1e-12)
+    assert parts["mix"] == found.splits[0].mix.value == pytest.approx(-0.03, abs=0.006)
+    shares = ", ".join(f"{name} {part:+.4f} ({part / total:.0%})" for name, part in parts.items())
+    assert found.verdict.where.startswith(f"Two causes: {shares}. Mix: the shares of country changed")
+    assert found.document["verdict"]["parts"] == parts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ranking", "first", "both"), [(0.0, "mix", 0.0), (0.02, "mix", 0.9), (0.05, "everywhere", 0.9)]
+)
+def test_one_cause_is_one_and_two_are_two(
+    ranking: float, first: str, both: float, query_table: Table, analyse: Analyse
+) -> None:
+    """A mix alone is called a mix; of a mix and a worse ranking only one was named."""
+    random, runs = np.random.default_rng(32), 60
+    named = alone = right = 0
+    for _ in range(runs):
+        found = analyse(*two_at_once(random, ranking, query_table))
+        parts = found.verdict.parts
+        right += found.verdict.cause == first
+        named += set(parts) == {"mix", "everywhere"}
+        alone += not parts
+        assert sum(parts.values()) == pytest.approx(
+            found.changes[0].difference.value if parts else 0.0, abs=1e-12
+        )
+    assert right >= 0.9 * runs
+    assert named >= both * runs if both else alone >= 0.95 * runs

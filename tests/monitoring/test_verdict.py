@@ -293,7 +293,7 @@ def test_the_cause(
     splits: list[Split], drifts: list[FeatureDrift], adjusted_for: tuple[str, ...], cause: str, start: str
 ) -> None:
     known = evidence(change=change(FELL), splits=splits, drift=drifts, adjusted_for=adjusted_for)
-    found, sentence = cause_of(known)
+    found, sentence, _ = cause_of(known)
     assert found == cause
     assert sentence.startswith(start or EVERYWHERE)
 
@@ -306,12 +306,12 @@ def test_segments_may_improve_while_the_whole_falls() -> None:
 
 def test_inputs_that_broke_beside_the_cause() -> None:
     known = [drift("f3", **BROKE), drift("f7", broken="is 0", lacking=0.5)]
-    found, sentence = cause_of(evidence(change=change(FELL), drift=known))
+    found, sentence, _ = cause_of(evidence(change=change(FELL), drift=known))
     assert (found, sentence.count("f3")) == ("input", 1)
     assert sentence.endswith("explains -0.0200 of -0.0200. f7 is 0; that does not explain the change.")
     for lacking, told in (0.049, False), (0.05, True), (0.95, True), (0.951, False):
         beside = [drift("f7", broken="is 0", lacking=lacking)]
-        (_, sentence) = cause_of(evidence(change=change(FELL), drift=beside))
+        _, sentence, _ = cause_of(evidence(change=change(FELL), drift=beside))
         assert ("that does not explain the change" in sentence) is told
 
 
@@ -330,8 +330,8 @@ def test_inputs_that_broke_beside_the_cause() -> None:
 )
 def test_where_no_cause_is_found(columns: dict[str, Any], sliced: str, everywhere: str) -> None:
     sections = {"columns": {"rank": "rank", **columns}}
-    assert cause_of(evidence(sections, change=change(FELL))) == ("everywhere", everywhere)
+    assert cause_of(evidence(sections, change=change(FELL))) == ("everywhere", everywhere, {})
     three = " and in ".join(["country=D (0.800 -> 0.700, 10.0 % of queries)"] * 3)
     for slices, worst in ([segment(FELL)], SLICED), ([segment(FELL)] * 4, f"It is worst in {three}."):
         found = cause_of(evidence(sections, change=change(FELL), slices=slices))
-        assert found == ("slice", f"{worst} {sliced}: the ranking is the first suspect.")
+        assert found == ("slice", f"{worst} {sliced}: the ranking is the first suspect.", {})

@@ -130,6 +130,7 @@ def _drift(
         carried=size.carried,
         missing_before=column.missing[0],
         missing_now=column.missing[1],
+        within=interval(parts.within),
         mix=interval(parts.mix),
         explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
         mix_chance=min(1.0, m * parts.mix_chance),

@@ -199,6 +199,7 @@ class FeatureDrift:
         mix_chance: p-value, corrected over all inputs: how often the mix would be as large in shuffled data.
         unmatched, unmatched_chance: likewise of the part that lies where only one period has values.
         lacking: share of production's queries in values that the baseline lacks.
+        within: the part of the change inside the bins that both periods have.
         broken: what is wrong with the input, as a predicate; empty where nothing is.
         gain: its share of the model's gain, NaN where no model is given.
     """
@@ -225,6 +226,7 @@ class FeatureDrift:
     column: str
     broken: str = ""
     gain: float = float("nan")
+    within: Interval = Interval(float("nan"))
 
 
 @dataclass(frozen=True)
@@ -304,12 +306,14 @@ class Verdict:
     Attributes:
         cause: healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract,
             serving or none.
+        parts: where there are two causes, the part of the change that each explains; they add up to it.
     """
 
     cause: str
     what: str
     where: str
     untold: str
+    parts: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.analysis.presentation import CAUTION
 from ltr_harness.monitoring.results.answers import LabelTest, Presentation, Verdict
-from ltr_harness.monitoring.verdict.cause import cause_of, slices_sentence
+from ltr_harness.monitoring.verdict.cause import Cause, cause_of, slices_sentence
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of, plural
 
@@ -51,8 +51,8 @@ def _without_parity(evidence: Evidence) -> Verdict:
             f"Without propensities the two cannot be told apart: {CAUTION}.",
         )
     if evidence.moved:
-        cause, where = cause_of(evidence)
-        return Verdict(cause, moved, where, _untold(evidence))
+        cause, where, parts = cause_of(evidence)
+        return Verdict(cause, moved, where, _untold(evidence), parts)
     if evidence.slices:
         return Verdict("slice", moved, slices_sentence(evidence), _untold(evidence))
     if evidence.broken:
@@ -109,14 +109,14 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
             f"Whether the ranking changed there cannot be told yet: {moved}",
         )
     if not evidence.outage:
-        cause, where = (
-            ("presentation", "The page changed, or the ranking did.") if evidence.page else cause_of(evidence)
-        )
+        unknown = Cause("presentation", "The page changed, or the ranking did.", {})
+        cause, where, parts = unknown if evidence.page else cause_of(evidence)
         return Verdict(
             cause,
             moved,
             f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks.",
             f"{CAUTION[0].upper()}{CAUTION[1:]}.",
+            parts,
         )
     return Verdict(
         "labels",
@@ -138,8 +138,8 @@ def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> 
     ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
     untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
     if evidence.ips_fell:
-        cause, where = cause_of(evidence) if evidence.moved else ("everywhere", "")
-        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold)
+        cause, where, parts = cause_of(evidence) if evidence.moved else Cause("everywhere", "", {})
+        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold, parts)
     small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
     ips += small if seen.ips.direction == "fell" else ""
     if evidence.page:
