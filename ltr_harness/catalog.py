@@ -16,12 +16,6 @@ from ltr_harness.own_files import installed_names, is_own_file, own_module
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
     """A cure naming the closest known name, if one is close, and the full list.
 
-    Args:
-        name: what was written.
-        known: what could have been.
-        synonyms: names in small letters that mean a known one although they do not look like it; None for those that
-            mean none although they look like one.
-
     Example:
         >>> did_you_mean("ndgc", ["ndcg", "mrr"])
         "did you mean 'ndcg'? (known: mrr, ndcg)"
@@ -40,14 +34,10 @@ def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | N
 
 
 class Catalog:
-    """One family of named things: a literal table, then entry points, then a user's own file.
+    """A family of named things: a literal table, then entry points, then a user's own file.
 
-    Args:
-        family: singular noun for messages, such as ``"metric"``.
-        table: name to ``"module:attribute"``; nothing is imported before it is asked for.
-        entry_point_group: where installed packages may add names.
-        base: ``"module:attribute"`` of the class that all of them inherit from; empty where there is none.
-        synonyms: as `did_you_mean` takes them: suggested, not accepted.
+    The family is a singular noun such as ``metric``. The table leads from names to ``module:attribute``; nothing is
+    imported before it is asked for. Synonyms are suggested, not accepted.
     """
 
     def __init__(
@@ -103,11 +93,6 @@ class Catalog:
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
     """Refuse a class that has yet to define a method its bases ask for.
-
-    Args:
-        kind: the class.
-        place: what messages call it.
-        error: what is raised.
 
     Raises:
         UsageError: (or the subclass given as `error`) naming the methods and the bases.

@@ -137,10 +137,7 @@ def _cache_class() -> type[Any]:
 class _Files:
     """A file for each signature of a function: the digest of its content, then the content.
 
-    Args:
-        folder: where.
-        name: of the function, its place and the Python version.
-        stamp: digest of its source.
+    The name is the function's, its place and the Python version; the stamp is the digest of its source.
     """
 
     def __init__(self, folder: Path, name: str, stamp: Any) -> None:

@@ -18,14 +18,9 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Compression:
-    """One kind.
+    """One kind of compressed files.
 
-    Attributes:
-        name: as messages call it.
-        suffix: of files.
-        magic: the bytes that such a file starts with.
-        blocks: its content, piece by piece. Raises EOFError where it ends too early, zlib.error where it is damaged.
-        opened: a stream to write to.
+    `blocks` reads the content in pieces; it raises EOFError where it ends too early, zlib.error where it is damaged.
     """
 
     name: str
@@ -89,13 +84,7 @@ def _blocks(opened: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:
 
 
 def arrow_blocks(path: Path, codec: str, times: int = 1) -> Iterator[bytes]:
-    """A file's content, piece by piece, with the errors that `Compression` names.
-
-    Args:
-        path: the file.
-        codec: as pyarrow calls it.
-        times: how often it was compressed.
-    """
+    """A file's content, piece by piece, with the errors that `Compression` names."""
     from pyarrow import ArrowException, CompressedInputStream, NativeFile, OSFile
 
     with ExitStack() as opened:

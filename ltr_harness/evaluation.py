@@ -263,14 +263,6 @@ def evaluate_bound(
     retrieved: ArrayLike | None = None,
     judgments_fingerprint: str | None = None,
 ) -> Evaluation:
-    """`evaluate` for metrics that are bound already.
-
-    Args:
-        binding: metrics and judgments, from `bind`.
-        scores: (n_rows,), higher ranks first.
-        asked: the metrics as the caller named them, in the binding's order; its own if None.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
-        judgments_fingerprint: what `Evaluation.judgments_fingerprint` says; default: the digest of these judgments.
-    """
+    """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
     per_query = binding.per_query(scores, retrieved)
     return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint)

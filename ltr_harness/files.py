@@ -38,11 +38,9 @@ def cache_folder() -> Path | None:
 
 @contextmanager
 def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
-    """A folder to fill; gone again at the end, and never taken for anything else.
+    """A temporary folder to fill, beside what it becomes; removed at the end.
 
-    Args:
-        parent: made if missing; what becomes of the folder is renamed into it.
-        private: for nobody but its owner; otherwise as the umask says.
+    A private one is for its owner alone; others are as the umask says.
 
     Raises:
         OSError: the folder cannot be made.

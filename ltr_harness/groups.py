@@ -23,10 +23,6 @@ LONGEST_ID = 1000
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column.
 
-    Args:
-        values: (n,) of any kind.
-        name: what messages call it.
-
     Raises:
         DataError: the input is not one-dimensional, or holds a text longer than `LONGEST_ID`.
     """
@@ -215,23 +211,15 @@ def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """Labels that are small integers.
+    """Labels that are small integers."""
 
-    Attributes:
-        of_row: uint8 (n_rows,).
-        example: int64 (largest + 1,), a row with each grade; any row for grades that no row has.
-    """
-
-    of_row: NDArray[np.uint8]
+    of_row: NDArray[np.uint8]  # uint8 (n_rows,)
+    # int64 (largest + 1,), a row with each grade; any row for grades that no row has
     example: NDArray[np.int64]
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Grades | None:
-        """None if a label does not fit into a byte.
-
-        Args:
-            labels: (n_rows,), float64 or uint8.
-        """
+        """None if a label does not fit into a byte."""
         largest = labels.max()
         if largest > 255:
             return None
@@ -378,12 +366,7 @@ class Judgments:
 
 
 def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np.bool_]:
-    """One truth value per row.
-
-    Args:
-        flags: bool (n_rows,).
-        name: what messages call it.
-        groups: which rows form a query.
+    """One truth value per row, (n_rows,).
 
     Raises:
         DataError: a wrong length, or values that are not booleans.
@@ -399,11 +382,7 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
 
 
 def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
-    """Scores as contiguous float64, in the groups' row order.
-
-    Args:
-        scores: (n_rows,), infinite ones included.
-        groups: which rows form a query.
+    """Scores (n_rows,) as contiguous float64, infinite ones included.
 
     Raises:
         DataError: a wrong length, something that is no number, or NaN; the message names the query.

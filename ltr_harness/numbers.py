@@ -1,4 +1,4 @@
-"""How numbers stand in names, in texts and in JSON."""
+"""Numbers as text and as JSON."""
 
 from __future__ import annotations
 

@@ -117,15 +117,9 @@ def imported_modules(path: Path) -> tuple[Path, ...]:
 
 
 def admitted(name: str, folder: Path, trust: bool) -> str:
-    """What a stored folder names, as it may be loaded: code of somebody else's is not executed unasked.
+    """The name of code in a stored folder, as it may be loaded: a file of somebody else's is not executed unasked.
 
-    Args:
-        name: of a catalog, or ``path.py:Attribute``.
-        folder: the stored folder, for the message.
-        trust: the caller trusts whatever the folder names.
-
-    Returns:
-        The name; for a file whose content is that of a file that the caller has named, the caller's file.
+    A file whose content is that of a file that the caller has named becomes the caller's file.
 
     Raises:
         UsageError: it is any other file.

@@ -1,4 +1,4 @@
-"""The functions through which foreign text passes on its way to a terminal, the log of a build or a text format."""
+"""Control characters and commands of build servers, escaped in text for terminals, logs and text formats."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ def printable(text: str, *, lines: bool = False) -> str:
     """Text whose control characters are shown as escapes instead of being obeyed.
 
     JSON stays the same JSON: it has no raw characters below blank, and the others become escapes of its own.
-
-    Args:
-        text: names, values or messages that may hold anything.
-        lines: leave line breaks and tabs as they are, for text of several lines.
 
     Example:
         >>> print(printable("run\x1b[2J\\nred"))
@@ -40,9 +36,6 @@ def _escape(match: re.Match[str]) -> str:
 
 def without_commands(text: str) -> str:
     """Lines for stdout or stderr in which no build server finds a command; JSON stays the same JSON.
-
-    Args:
-        text: whole lines.
 
     Example:
         >>> print(without_commands("::error::x  0.7"))

@@ -1,4 +1,4 @@
-"""JSON files of folders that anybody may have handed over: read only where they are what they seem to be."""
+"""Stored JSON of folders from anywhere: read through a schema that refuses anything else."""
 
 from __future__ import annotations
 
@@ -25,11 +25,6 @@ class Stored(BaseModel):
 
 def read_stored(kind: type[T], folder: Path, name: str) -> T:
     """A JSON file of a folder as a model or a dataclass.
-
-    Args:
-        kind: its class.
-        folder: which anybody may have handed over.
-        name: of the file in it.
 
     Raises:
         OSError: it cannot be read, see `stored_file`.

@@ -13,41 +13,24 @@ from ltr_harness.wording import count_of
 
 @dataclass(frozen=True, eq=False)
 class Subtopics:
-    """Grades of rows by subtopic; a row may have several, and most have none.
+    """Grades of rows by subtopic; a row may have several, and most have none."""
 
-    Attributes:
-        rows: int64 (n_pairs,), ascending.
-        numbers: int64 (n_pairs,), which subtopic of the row's query, from 0.
-        grades: float64 (n_pairs,), above 0: what is worth nothing is left out.
-    """
-
-    rows: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    grades: NDArray[np.float64]
+    rows: NDArray[np.int64]  # int64 (n_pairs,), ascending
+    numbers: NDArray[np.int64]  # int64 (n_pairs,), which subtopic of the row's query, from 0
+    grades: NDArray[np.float64]  # float64 (n_pairs,), above 0: what is worth nothing is left out
 
     @classmethod
     def of(
         cls, rows: NDArray[np.int64], numbers: NDArray[np.int64], grades: NDArray[np.float64]
     ) -> Subtopics:
-        """From pairs in any order, each once.
-
-        Args:
-            rows: int64 (n_pairs,).
-            numbers: int64 (n_pairs,), which subtopic of the row's query, from 0.
-            grades: float64 (n_pairs,); those of 0 and below are worth nothing.
-        """
+        """From pairs in any order, each once."""
         order = np.lexsort((numbers, rows))
         order = order[grades[order] > 0]
         return cls(rows[order], numbers[order], grades[order])
 
     @classmethod
     def of_matrix(cls, grades: ArrayLike, n_rows: int) -> Subtopics:
-        """From one row per document, one column per subtopic of its query.
-
-        Args:
-            grades: (n_rows, n_subtopics), finite and >= 0. Columns are numbers: two queries need not mean the same by
-                one, and one without relevant documents is no subtopic of its query.
-            n_rows: that there must be.
+        """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns.
 
         Raises:
             DataError: another shape, or a grade that is none.
@@ -73,22 +56,14 @@ class Subtopics:
         return cls(rows, numbers, matrix[rows, numbers].astype(np.float64))
 
     def take(self, rows: NDArray[np.int64]) -> Subtopics:
-        """The given rows alone, as rows 0, 1, 2, …
-
-        Args:
-            rows: int64 (n_kept,); -1 stands for a row without subtopics.
-        """
+        """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
         first = np.searchsorted(self.rows, rows)
         counts = np.searchsorted(self.rows, rows, side="right") - first
         pairs = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return Subtopics(np.repeat(np.arange(rows.size), counts), self.numbers[pairs], self.grades[pairs])
 
     def labels(self, n_rows: int) -> NDArray[np.float64]:
-        """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query.
-
-        Args:
-            n_rows: of the data.
-        """
+        """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
         grades = np.zeros((int(self.numbers.max(initial=0)) + 1, n_rows))
         grades[self.numbers, self.rows] = self.grades
         return grades

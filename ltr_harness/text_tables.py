@@ -22,11 +22,6 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """One line per row: numbers to the right, columns of words to the left.
 
-    Args:
-        head: the columns' names.
-        rows: a text for each column.
-        left: places of the columns of words, from 0.
-
     Example:
         >>> text_table(["metric", "mean"], [["ndcg@10", "0.5"]])
         ['metric   mean', 'ndcg@10   0.5']
@@ -45,11 +40,6 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collect
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """The same as HTML, every text escaped.
 
-    Args:
-        head: the columns' names.
-        rows: a text for each column.
-        caption: what the table shows.
-
     Example:
         >>> html_table(["a"], [["<"]])
         '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
@@ -66,9 +56,6 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
 def csv_cell(text: str) -> str:
     """A text in a CSV file: no formula, and control characters as escapes; a number stays.
 
-    Args:
-        text: a name or an id.
-
     Example:
         >>> csv_cell("=1+1"), csv_cell("-1.5"), csv_cell("'@a")
         ("'=1+1", '-1.5', "''@a")
@@ -78,11 +65,7 @@ def csv_cell(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN.
-
-    Args:
-        rows: the names of the columns first.
-    """
+    """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN."""
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([_csv_value(value) for value in row] for row in rows)
     return table.getvalue()

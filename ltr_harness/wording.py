@@ -1,4 +1,4 @@
-"""How many of what, in words: ``1 query``, ``1,984 queries``."""
+"""Counts with their noun: ``1 query``, ``1,984 queries``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ def count_of(count: int, noun: str) -> str:
 
 def named(noun: str, names: Sequence[str]) -> str:
     """How many, and which: all up to twenty, else the first ten.
-
-    Args:
-        noun: what they are.
-        names: of all.
 
     Example:
         >>> named("feature", ["bm25", "price"])

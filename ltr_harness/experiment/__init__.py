@@ -1,4 +1,4 @@
-"""Make it happen: plan, train what is missing, compare, report."""
+"""Experiments: plan, train what is missing, compare, report."""
 
 from __future__ import annotations
 

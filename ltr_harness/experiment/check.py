@@ -1,4 +1,4 @@
-"""The second step: everything about data, metrics and models that can be known to be wrong before training."""
+"""Checks before training: problems of data, metrics and models."""
 
 from __future__ import annotations
 

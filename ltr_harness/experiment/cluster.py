@@ -34,17 +34,11 @@ _LOCAL = {
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """A connected cluster.
-
-    Attributes:
-        client: the `distributed.Client`.
-        threads: of each run: what the smallest worker has.
-        n_workers: when it was connected; workers that come later are used too.
-    """
+    """A connected cluster."""
 
     client: Any
-    threads: int
-    n_workers: int
+    threads: int  # of each run: what the smallest worker has
+    n_workers: int  # when it was connected; workers that come later are used too
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How many models train at once, and with how many threads each."""
+"""Default numbers of workers and threads."""
 
 from __future__ import annotations
 

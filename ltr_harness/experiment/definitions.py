@@ -1,4 +1,4 @@
-"""What identities and records say of a configuration."""
+"""Definitions of rankers, metrics and stopping rules, as identities and records have them."""
 
 from __future__ import annotations
 

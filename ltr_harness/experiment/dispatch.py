@@ -1,4 +1,4 @@
-"""Which worker trains what, and what becomes of a run whose worker dies. Knows no processes and no cluster."""
+"""Dispatch of tasks to workers, and of a run whose worker died to another; for processes and clusters alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long will it take? Judged by what finished runs of the same experiment took."""
+"""Time estimate of a plan, by what finished runs of the same experiment took."""
 
 from __future__ import annotations
 

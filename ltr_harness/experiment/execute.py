@@ -1,4 +1,4 @@
-"""One task made real: fit, score, evaluate, write the run folder whole."""
+"""Execution of a task: fit, score, evaluate, write the run folder whole."""
 
 from __future__ import annotations
 

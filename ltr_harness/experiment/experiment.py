@@ -1,4 +1,4 @@
-"""The whole road: read, check, list tasks, execute, compare, report."""
+"""Running an experiment: read, check, list tasks, execute, compare, report."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def run_experiment(
 
 @contextmanager
 def _shown(progress: Progress | None) -> Iterator[Progress]:
-    """What was given, or what shows it where somebody looks."""
+    """The listener that was given; else interactive progress on a terminal or in a notebook."""
     shown = where_somebody_looks() if progress is None else None
     if shown is None:
         yield progress or Progress()

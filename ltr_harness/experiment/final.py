@@ -1,4 +1,4 @@
-"""The chosen model once more, on training and validation rows: what an experiment leaves to be deployed."""
+"""Final model: the chosen one trained again on training and validation rows, to be deployed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the data lints say of an experiment: errors refuse it, unless somebody means them."""
+"""Findings of the data lints: errors refuse an experiment unless they are accepted."""
 
 from __future__ import annotations
 

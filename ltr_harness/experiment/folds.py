@@ -28,17 +28,11 @@ from ltr_harness.splits import divided, divided_by_time, folds, holdout
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One way of dividing the queries.
+    """One way of dividing the queries."""
 
-    Attributes:
-        name: as in the configuration; ``all`` without folds.
-        splits: ``train``, ``test`` and, if there is one, ``valid``.
-        facts: what a record keeps about each of them.
-    """
-
-    name: str
-    splits: Mapping[str, RankingDataset]
-    facts: Mapping[str, SplitFacts]
+    name: str  # as in the configuration; ``all`` without folds
+    splits: Mapping[str, RankingDataset]  # ``train``, ``test`` and, if there is one, ``valid``
+    facts: Mapping[str, SplitFacts]  # what a record keeps about each of them
 
     @property
     def train(self) -> RankingDataset:

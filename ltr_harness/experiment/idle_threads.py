@@ -1,4 +1,4 @@
-"""What do threads of the boosters do while they wait for each other? Light: asked before anything is imported."""
+"""Idle threads of the boosters: they sleep. Light to import, as it comes before anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets that a configuration holds itself, instead of the names of files."""
+"""Data sets in memory in a configuration, instead of the names of files."""
 
 from __future__ import annotations
 

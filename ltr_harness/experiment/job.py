@@ -1,4 +1,4 @@
-"""What all runs of an experiment have in common, passed whole from reading to the report and to every worker."""
+"""Job: everything that the runs of an experiment share, passed whole from reading to the report and to workers."""
 
 from __future__ import annotations
 
@@ -20,32 +20,21 @@ from ltr_harness.metrics import Metric
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """An experiment whose data is read.
-
-    Attributes:
-        experiment: the resolved configuration.
-        reader: its data.
-        folder: where its run folders are.
-        metrics, primary, stopping: with the scale of grades fixed.
-        threads: of each training; part of the identity of those that they can move.
-        workers: processes that train side by side.
-        cluster: where training takes place instead.
-        force: train everything again, searches included.
-        files: those besides the data that models, metrics and code come from, and their digests.
-        findings: fold to what the data lints say of it; empty before the check.
-    """
+    """An experiment whose data is read."""
 
     experiment: Experiment
     reader: FoldReader
     folder: Path
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]  # this, primary and stopping: with the scale of grades fixed
     primary: Metric
     stopping: StoppingRule | None
-    threads: int
-    workers: int = 1
-    cluster: Cluster | None = None
-    force: bool = False
+    threads: int  # of each training; part of the identity of those that they can move
+    workers: int = 1  # processes that train side by side
+    cluster: Cluster | None = None  # where training takes place instead
+    force: bool = False  # train everything again, searches included
+    # those besides the data that models, metrics and code come from, and their digests
     files: Mapping[str, str] = field(default_factory=dict)
+    # fold to what the data lints say of it; empty before the check
     findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     @property
@@ -68,15 +57,10 @@ _LOADED = ("experiment", "reader", "cluster")
 
 @dataclass(frozen=True)
 class SerializedJob:
-    """A job as plain values: classes from a user's own file cannot be pickled.
+    """A job as plain values: classes from a user's own file cannot be pickled."""
 
-    Attributes:
-        settings: the experiment.
-        rest: the other fields by name.
-    """
-
-    settings: Mapping[str, Any]
-    rest: Mapping[str, Any]
+    settings: Mapping[str, Any]  # the experiment
+    rest: Mapping[str, Any]  # the other fields by name
 
     @cached_property
     def loaded(self) -> Job:

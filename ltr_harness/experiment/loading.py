@@ -1,4 +1,4 @@
-"""What every worker needs in memory, imported and compiled before the first is made.
+"""Modules that every worker needs, imported and compiled before the first one starts.
 
 Importing the boosters and loading the compiled metrics takes longer than a small model trains. Nothing here may
 start a thread: a forked child has none of its parent's, and OpenMP would wait for them for ever.

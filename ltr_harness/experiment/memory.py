@@ -1,4 +1,4 @@
-"""How much memory an experiment will want, before it wants it."""
+"""Memory estimate of an experiment."""
 
 from __future__ import annotations
 
@@ -15,18 +15,12 @@ WORK = 1.3  # gradients, scores, histograms and trees on top; measured with `scr
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes, of the fold that needs most.
+    """Bytes, of the fold that needs most."""
 
-    Attributes:
-        mapped: features in the cache's files, which all processes share and the kernel can take back.
-        own: of each worker, beyond that.
-        available: what the machine has free; None where it does not say.
-    """
-
-    mapped: float
-    own: float
+    mapped: float  # features in the cache's files, which all processes share and the kernel can take back
+    own: float  # of each worker, beyond that
     workers: int
-    available: float | None
+    available: float | None  # what the machine has free; None where it does not say
 
     @property
     def short(self) -> bool:

@@ -68,14 +68,9 @@ def run_on_cluster(
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """What a worker must know besides the task.
+    """What a worker must know besides the task."""
 
-    Attributes:
-        topic: names this command's runs among all that the cluster does.
-        job: of the experiment.
-    """
-
-    topic: str
+    topic: str  # names this command's runs among all that the cluster does
     job: SerializedJob
 
 
@@ -210,16 +205,11 @@ _EXTENSION = "ltr-harness-runs"
 
 
 class WorkerState:
-    """What a worker keeps between runs, by the name of the command that they belong to.
-
-    Attributes:
-        cancelled: commands that are over.
-        one_at_a_time: two experiments may use the same cluster.
-    """
+    """What a worker keeps between runs, by the name of the command that they belong to."""
 
     def __init__(self) -> None:
-        self.cancelled: set[str] = set()
-        self.one_at_a_time = threading.Lock()
+        self.cancelled: set[str] = set()  # commands that are over
+        self.one_at_a_time = threading.Lock()  # two experiments may use the same cluster
         self._topic = ""
         self._job: Job | None = None
 

@@ -1,4 +1,4 @@
-"""The third step: models x folds x seeds, each with an identity; what exists already is reused."""
+"""Plan of an experiment: models x folds x seeds, each with an identity; existing runs are reused."""
 
 from __future__ import annotations
 

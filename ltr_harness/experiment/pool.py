@@ -1,4 +1,4 @@
-"""How worker processes start, and how they end.
+"""Worker processes: how they start and end.
 
 They start, where the platform can, as copies of a process that has loaded everything.
 

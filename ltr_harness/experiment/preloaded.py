@@ -1,4 +1,4 @@
-"""What the process that workers are forked from imports once: all that they need."""
+"""Preload of the process that workers are forked from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of an experiment tells whoever watches; this one tells nobody."""
+"""Progress listener of a running experiment; this one is silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first step: configuration parsed and resolved, data read, the scale of grades fixed."""
+"""Reading an experiment: the configuration resolved, data read, the scale of grades fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run's data was read: what its record keeps of the configuration, and the way back."""
+"""Data section of a record: how a run's data was read, and how to read it again."""
 
 from __future__ import annotations
 

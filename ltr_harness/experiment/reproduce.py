@@ -33,25 +33,17 @@ from ltr_harness.runs.record import Record
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What training again gave.
-
-    Attributes:
-        run: the stored run.
-        same_model: the model files are the same, byte for byte.
-        n_scores, n_other_scores: test rows, and those whose score differs.
-        largest_difference: of two scores of a row.
-        metrics: name to the stored and the new mean, where they differ.
-        best_rounds: stored and new.
-        reasons: what is not as it was when the run was made: data, versions, threads, the machine.
-    """
+    """What training again gave."""
 
     run: Path
-    same_model: bool
-    n_scores: int
+    same_model: bool  # the model files are the same, byte for byte
+    n_scores: int  # n_scores, n_other_scores: test rows, and those whose score differs
     n_other_scores: int
-    largest_difference: float
+    largest_difference: float  # of two scores of a row
+    # name to the stored and the new mean, where they differ
     metrics: Mapping[str, tuple[float | None, float | None]]
-    best_rounds: tuple[int | None, int | None]
+    best_rounds: tuple[int | None, int | None]  # stored and new
+    # what is not as it was when the run was made: data, versions, threads, the machine
     reasons: tuple[str, ...]
 
     @property

@@ -1,4 +1,4 @@
-"""One search with Optuna: what to try next, what has been tried, and how both survive a killed process.
+"""Search with Optuna, which goes on after a kill as if nothing had happened.
 
 Optuna keeps the trials, in a journal or an SQLite file. Every question is put to a sampler of its own, seeded by the
 number of trials asked for so far: what comes next depends on the trials before it and on nothing else, so a search that
@@ -42,16 +42,11 @@ KILLS = 3
 
 @dataclass(frozen=True)
 class AskedTrial:
-    """A trial that is to be made.
+    """A trial that is to be made."""
 
-    Attributes:
-        id, number: Optuna's.
-        point: option to value.
-    """
-
-    id: int
+    id: int  # id, number: Optuna's
     number: int
-    point: Mapping[str, Any]
+    point: Mapping[str, Any]  # option to value
 
     @contextmanager
     def pruning(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[ShouldPrune]:

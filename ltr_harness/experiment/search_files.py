@@ -1,4 +1,4 @@
-"""The files of a search: one process at a time has them, and damage is mended before Optuna reads them."""
+"""Files of a search: locked for one process, repaired before Optuna reads them."""
 
 from __future__ import annotations
 

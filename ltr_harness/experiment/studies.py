@@ -1,4 +1,4 @@
-"""The searches of an experiment: one for each tuned model on each fold, found again by what decides its trials."""
+"""Studies: the searches of an experiment, one for each tuned model on each fold, found again by their identity."""
 
 from __future__ import annotations
 
@@ -20,39 +20,26 @@ from ltr_harness.wording import count_of
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search ended in.
+    """What a search ended in."""
 
-    Attributes:
-        point: option to value; empty where there is an error.
-        facts: what the records of the runs say of the search.
-        error: why there is no choice.
-    """
-
-    point: Mapping[str, Any]
-    facts: TuningFacts | None
-    error: str = ""
+    point: Mapping[str, Any]  # option to value; empty where there is an error
+    facts: TuningFacts | None  # what the records of the runs say of the search
+    error: str = ""  # why there is no choice
 
 
 @dataclass(frozen=True)
 class Study:
-    """A search that is to be made, or has been.
-
-    Attributes:
-        folder: where its trials are.
-        metric: what decides, on validation data.
-        n_trials: that the budget has paid for so far.
-        seconds_left: what the rest of the budget will take, by the trials so far; None where nobody can tell.
-        choice: None until the budget is used up.
-    """
+    """A search that is to be made, or has been."""
 
     model: str
     fold: str
     identity: str
-    folder: Path
-    metric: Metric
-    n_trials: int
+    folder: Path  # where its trials are
+    metric: Metric  # what decides, on validation data
+    n_trials: int  # that the budget has paid for so far
+    # what the rest of the budget will take, by the trials so far; None where nobody can tell
     seconds_left: float | None
-    choice: Choice | None
+    choice: Choice | None  # None until the budget is used up
 
     def __str__(self) -> str:
         return self.model if self.fold == "all" else f"{self.model}, {self.fold}"

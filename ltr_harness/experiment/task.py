@@ -1,4 +1,4 @@
-"""What is to be done: tasks, and the plan that lists them."""
+"""Tasks, and the plan that lists them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,18 @@ State = Literal["done", "score again", "train"]
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be: a model on a fold with a seed.
-
-    Attributes:
-        seed_matters: False where every seed gives the same model, so that one run stands for all.
-        state: ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``.
-        choice: what a search has chosen; None where the model is not tuned.
-    """
+    """One run to be: a model on a fold with a seed."""
 
     model: str
     fold: str
     seed: int
-    seed_matters: bool
+    seed_matters: bool  # False where every seed gives the same model, so that one run stands for all
     identity: str
     evaluation_identity: str
     folder: Path
+    # ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``
     state: State
+    # what a search has chosen; None where the model is not tuned
     choice: Choice | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -47,10 +43,6 @@ class Task:
 class TimeLeft:
     """What is still to be done, in seconds by the clock.
 
-    Attributes:
-        seconds: of the runs that can be judged, side by side on all workers.
-        n_unknown: runs that resemble none that has finished.
-
     Example:
         >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
         about 3 min; no estimate yet for 2 runs
@@ -59,8 +51,8 @@ class TimeLeft:
         (None, None, None)
     """
 
-    seconds: float
-    n_unknown: int
+    seconds: float  # of the runs that can be judged, side by side on all workers
+    n_unknown: int  # runs that resemble none that has finished
 
     def __str__(self) -> str:
         if not self.seconds:
@@ -84,18 +76,13 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done.
+    """What is to be done."""
 
-    Attributes:
-        tasks: in the order in which they run.
-        studies: the searches of models that are tuned. The runs of one that is not over are not among the tasks:
-            what they would train is not known yet.
-        left: how long what is to be done will take.
-    """
-
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task, ...]  # in the order in which they run
+    # the searches of models that are tuned. The runs of one that is not over are not among the tasks: what they
+    # would train is not known yet.
     studies: tuple[Study, ...] = ()
-    left: TimeLeft = TimeLeft(0.0, 0)
+    left: TimeLeft = TimeLeft(0.0, 0)  # how long what is to be done will take
 
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)

@@ -1,4 +1,4 @@
-"""One trial: train a model at a point of its search space, and what it is worth on data that is not test data."""
+"""Trial: train a model at a point of its search space and evaluate it on validation data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches made: which trials run where and when, until every budget is used up. `search` knows what to try next."""
+"""Tuning: trials of all searches run here or in processes until every budget is used up."""
 
 from __future__ import annotations
 

@@ -33,26 +33,17 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One tree, an array element for each node; the root is the first.
+    """One tree, an array element for each node; the root is the first."""
 
-    Attributes:
-        feature: int32, the column that is looked at; -1 at leaves.
-        threshold: float64, what it is compared with.
-        left, right: int32, the nodes below; -1 at leaves.
-        missing_left: bool, whether a missing value goes left.
-        missing_type: int8, what counts as missing: `NEVER`, `ZERO` or `NAN`.
-        value: float64, of leaves; 0 elsewhere.
-        codes: of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
-            value goes where `missing_left` says, and the threshold means nothing.
-    """
-
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int32]
+    feature: NDArray[np.int32]  # int32, the column that is looked at; -1 at leaves
+    threshold: NDArray[np.float64]  # float64, what it is compared with
+    left: NDArray[np.int32]  # left, right: int32, the nodes below; -1 at leaves
     right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    missing_type: NDArray[np.int8]
-    value: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]  # bool, whether a missing value goes left
+    missing_type: NDArray[np.int8]  # int8, what counts as missing: `NEVER`, `ZERO` or `NAN`
+    value: NDArray[np.float64]  # float64, of leaves; 0 elsewhere
+    # of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
+    # value goes where `missing_left` says, and the threshold means nothing
     codes: Mapping[int, Sequence[int]] = field(default_factory=dict, kw_only=True)
 
     @classmethod
@@ -96,24 +87,17 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees whose values are added, and the rules by which whoever evaluates them goes down.
+    """Trees whose values are added, and the rules by which whoever evaluates them goes down."""
 
-    Attributes:
-        feature_names: of the columns, as in the data.
-        trees: in the order in which they are added.
-        base_score: what is added to their sum.
-        comparison: what goes left: values ``<=`` the threshold (LightGBM, CatBoost), or ``<`` (XGBoost).
-        float32: whether features are rounded to float32 before they are compared (XGBoost, CatBoost).
-        float32_sum: whether sums are rounded to float32 after each tree (XGBoost).
-        codes_go: where the listed codes of a split on categories go: left (LightGBM) or right (XGBoost).
-    """
-
-    feature_names: tuple[str, ...]
-    trees: tuple[Tree, ...]
-    base_score: float = 0.0
+    feature_names: tuple[str, ...]  # of the columns, as in the data
+    trees: tuple[Tree, ...]  # in the order in which they are added
+    base_score: float = 0.0  # what is added to their sum
+    # what goes left: values ``<=`` the threshold (LightGBM, CatBoost), or ``<`` (XGBoost)
     comparison: Literal["<=", "<"] = "<="
+    # whether features are rounded to float32 before they are compared (XGBoost, CatBoost)
     float32: bool = False
-    float32_sum: bool = False
+    float32_sum: bool = False  # whether sums are rounded to float32 after each tree (XGBoost)
+    # where the listed codes of a split on categories go: left (LightGBM) or right (XGBoost)
     codes_go: Literal["left", "right"] = "left"
 
     @property

@@ -1,4 +1,4 @@
-"""What LightGBM, XGBoost and CatBoost say of their trees, as a `Forest` that scores to the bit as they do."""
+"""Trees of LightGBM, XGBoost and CatBoost as a `Forest` that scores to the bit as they do."""
 
 from __future__ import annotations
 

@@ -41,23 +41,14 @@ _FILE = "sqlite:///"
 
 @dataclass(frozen=True)
 class Exported:
-    """What arrived in MLflow.
+    """What arrived in MLflow."""
 
-    Attributes:
-        uri: the tracking store.
-        experiment: its name there.
-        added: folders of runs that were not there yet.
-        present: folders of runs that were there already, by their identity.
-        models: folder of a run to the URI of its model there.
-        without_model: folder of a run to why it has none.
-    """
-
-    uri: str
-    experiment: str
-    added: tuple[str, ...]
-    present: tuple[str, ...]
-    models: dict[str, str] = field(default_factory=dict)
-    without_model: dict[str, str] = field(default_factory=dict)
+    uri: str  # the tracking store
+    experiment: str  # its name there
+    added: tuple[str, ...]  # folders of runs that were not there yet
+    present: tuple[str, ...]  # folders of runs that were there already, by their identity
+    models: dict[str, str] = field(default_factory=dict)  # folder of a run to the URI of its model there
+    without_model: dict[str, str] = field(default_factory=dict)  # folder of a run to why it has none
 
 
 def export(

@@ -1,4 +1,4 @@
-"""Runtimes other than the training library that are installed, with a model in them."""
+"""Runtimes of an exported model that are installed, other than the training library."""
 
 from __future__ import annotations
 

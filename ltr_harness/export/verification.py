@@ -1,4 +1,4 @@
-"""Does the engine that reads an exported file rank as the model does? The file is read back and asked."""
+"""Verification of an exported file: it is read back, and its scores are compared with the model's."""
 
 from __future__ import annotations
 
@@ -27,72 +27,45 @@ _ROWS_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class Agreement:
-    """The model's own scores beside those of the written file, on the same rows.
-
-    Attributes:
-        n_queries: that were scored.
-        n_same_order: of these, in which all rows stand in the same order; rows of equal scores stand as in the data.
-        largest_difference: of a row's two scores.
-        offset: the median of file less model, such as a constant that the form leaves out; moves no row.
-        largest_beside_offset: of a row's two scores once the offset is taken away.
-        here: the metric's mean by the model's scores.
-        there: by the file's.
-        difference: mean over queries of there less here.
-        low, high: its 95 % interval over queries.
-        loss: how much worse the metric is there; negative where it is better.
-    """
+    """The model's own scores beside those of the written file, on the same rows."""
 
     n_queries: int
+    # of these, in which all rows stand in the same order; rows of equal scores stand as in the data
     n_same_order: int
-    largest_difference: float
-    offset: float
-    largest_beside_offset: float
-    here: float
-    there: float
-    difference: float
-    low: float
+    largest_difference: float  # of a row's two scores
+    offset: float  # the median of file less model, such as a constant that the form leaves out; moves no row
+    largest_beside_offset: float  # of a row's two scores once the offset is taken away
+    here: float  # the metric's mean by the model's scores
+    there: float  # by the file's
+    difference: float  # mean over queries of there less here
+    low: float  # low, high: its 95 % interval over queries
     high: float
-    loss: float
+    loss: float  # how much worse the metric is there; negative where it is better
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first two rows that stand in each other's place.
-
-    Attributes:
-        query: its id.
-        rows: two rows of it, from 0: what stands there by the model, and what by the file.
-        here: their scores by the model.
-        there: by the file.
-    """
+    """The first two rows that stand in each other's place."""
 
     query: str
-    rows: tuple[int, int]
-    here: tuple[float, float]
-    there: tuple[float, float]
+    rows: tuple[int, int]  # two rows of it, from 0: what stands there by the model, and what by the file
+    here: tuple[float, float]  # their scores by the model
+    there: tuple[float, float]  # by the file
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What an exported file is worth.
-
-    Attributes:
-        metric: that was evaluated.
-        agreement: on the rows.
-        n_missing: values that are missing in the rows.
-        with_missing: the agreement on the queries that have missing values; None where there are none.
-        if_missing: on a copy of the rows without a tenth of their values, drawn at random.
-        first: where the order first differs; None where it nowhere does.
-        kept: names of files beside the written one that were there with other content, and stay: such as features
-            whose queries somebody filled in.
-    """
+    """Agreement of an exported file with the model, on the rows and on a copy with missing values."""
 
     metric: str
-    agreement: Agreement
-    n_missing: int
+    agreement: Agreement  # on the rows
+    n_missing: int  # values that are missing in the rows
+    # the agreement on the queries that have missing values; None where there are none
     with_missing: Agreement | None
-    if_missing: Agreement
-    first: Disagreement | None
+    if_missing: Agreement  # on a copy of the rows without a tenth of their values, drawn at random
+    first: Disagreement | None  # where the order first differs; None where it nowhere does
+    # names of files beside the written one that were there with other content, and stay: such as features whose
+    # queries somebody filled in
     kept: tuple[str, ...] = ()
 
 
@@ -137,7 +110,7 @@ def export_model(
 
 
 def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:
-    """What a file's scores are worth beside the model's."""
+    """Compare a file's scores with the model's."""
     binding = bind([metric], split.judgments)
     scores, without, missing = (
         np.empty((2, split.n_rows)),

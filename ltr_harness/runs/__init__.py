@@ -1,4 +1,4 @@
-"""What happened: run folders, their records and identities."""
+"""Runs: folders, records and identities."""
 
 from ltr_harness.runs.record import Record as Record
 from ltr_harness.runs.run import Run as Run

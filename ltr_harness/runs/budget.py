@@ -1,4 +1,4 @@
-"""Which is the best of the models that answer in time?"""
+"""Latency budget: the best of the models that answer in time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,11 @@ _BUDGET = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+) ?({'|'.join(_MICROSECONDS)})"
 
 
 class Candidate(NamedTuple):
-    """A model, or its first rounds alone.
+    """A model, or its first rounds alone."""
 
-    Attributes:
-        run: its place among the runs.
-        rounds: how many; None for a model without rounds.
-        mean: of the metric that decides.
-    """
-
-    run: int
-    rounds: int | None
-    mean: float
+    run: int  # its place among the runs
+    rounds: int | None  # how many; None for a model without rounds
+    mean: float  # of the metric that decides
 
 
 def parse_budget(text: str) -> float:
@@ -50,12 +44,7 @@ def parse_budget(text: str) -> float:
 
 
 def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[Candidate]:
-    """Those with a mean, the best first; of equal ones that with fewer rounds.
-
-    Args:
-        candidates: in any order.
-        higher_is_better: of means.
-    """
+    """The candidates with a mean, the best first; of equal ones that with fewer rounds."""
     sign = -1.0 if higher_is_better else 1.0
     defined = [one for one in candidates if not math.isnan(one.mean)]
     return sorted(defined, key=lambda one: (sign * one.mean, one.rounds or 0, one.run))
@@ -64,14 +53,9 @@ def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[
 def best_within(
     ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
 ) -> Candidate | None:
-    """The first candidate whose p99 is within the budget; None where there is none.
+    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none.
 
     More rounds of a model take longer: those of which fewer were too slow are not timed.
-
-    Args:
-        ordered: the best first.
-        timed: times a candidate.
-        budget: microseconds.
     """
     too_slow: dict[int, int] = {}
     for one in ordered:

@@ -20,13 +20,7 @@ LOG = "log.txt"
 
 
 def folder_name(model: str, fold: str, seed: int, identity: str) -> str:
-    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded where a file system or a page could stumble.
-
-    Args:
-        model: any name.
-        fold: any name.
-        seed: of the training.
-        identity: hex digits of the training identity, of which twelve are shown.
+    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded; of the identity twelve digits.
 
     Example:
         >>> folder_name("xgb/a b", "all", 1, "0123456789abcdef")
@@ -53,13 +47,7 @@ def encoded(name: str) -> str:
 def finish(folder: Path, target: Path, record: Record) -> Path:
     """Turn a filled folder into a run: file digests into the record, everything onto the disk, one rename.
 
-    A run that another process finished meanwhile stays: both hold the same numbers. A failed run, or one
-    that cannot be trusted any more, is replaced.
-
-    Args:
-        folder: filled, under its temporary name.
-        target: the run's folder.
-        record: what happened, without the digests of files.
+    A run that another process finished meanwhile stays: both hold the same numbers. A failed or damaged run goes.
     """
     digests = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
     record = record.model_copy(update={"files": digests})
@@ -97,11 +85,6 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
     """Give a finished run new versions of some files, its record last.
 
     Killed half-way, the old record's digests no longer match, so the new files are written again.
-
-    Args:
-        target: the run's folder.
-        write: fills a folder with the new versions.
-        record: the new one, without the digests of files.
     """
     with unfinished(target.parent) as folder:
         write(folder)

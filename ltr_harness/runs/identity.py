@@ -1,4 +1,4 @@
-"""What makes a run the same run: a digest of everything that can move a tree, and nothing else."""
+"""Identities of runs: digests of everything that can move a tree, and of nothing else."""
 
 from __future__ import annotations
 
@@ -32,27 +32,16 @@ _COUNTING = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingInputs:
-    """Everything that can move a tree.
+    """Everything that can move a tree."""
 
-    Attributes:
-        ranker: name and every field, defaults included.
-        seed: None where the seed cannot matter.
-        rounds: boosting rounds where nothing stops training earlier.
-        stopping: the stopping rule, with its metric's canonical name.
-        train: fingerprint of the training split.
-        valid: fingerprint of the validation split, None if it is not used.
-        packages: versions of the libraries that grow the trees.
-        threads: None where the number of threads cannot matter.
-    """
-
-    ranker: Mapping[str, Any]
-    seed: int | None
-    rounds: int | None
-    stopping: Mapping[str, Any] | None
-    train: str
-    valid: str | None
-    packages: Mapping[str, str]
-    threads: int | None
+    ranker: Mapping[str, Any]  # name and every field, defaults included
+    seed: int | None  # None where the seed cannot matter
+    rounds: int | None  # boosting rounds where nothing stops training earlier
+    stopping: Mapping[str, Any] | None  # the stopping rule, with its metric's canonical name
+    train: str  # fingerprint of the training split
+    valid: str | None  # fingerprint of the validation split, None if it is not used
+    packages: Mapping[str, str]  # versions of the libraries that grow the trees
+    threads: int | None  # None where the number of threads cannot matter
 
     @property
     def identity(self) -> str:
@@ -61,13 +50,7 @@ class TrainingInputs:
 
 
 def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:
-    """64 hex digits over a training identity, the metric definitions and the test split's fingerprint.
-
-    Args:
-        identity: of the training, 64 hex digits.
-        metrics: spelt out, as `Metric.spelling`.
-        test: fingerprint of the test split.
-    """
+    """64 hex digits over a training identity, the metrics' spellings and the test split's fingerprint."""
     return _digest({"training": identity, "metrics": list(metrics), "test": test})
 
 

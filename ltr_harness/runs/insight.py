@@ -1,4 +1,4 @@
-"""What does a model look at, why is A above B, and how many of its trees are needed?
+"""Inspection of a model: permutation importance, reasons for an order, quality by number of trees.
 
 Functions of a model and labelled rows; nothing is trained. The rows should be ones that the model was not trained
 on: the test split, or new ones.
@@ -23,18 +23,13 @@ _POINTS = 40
 
 
 class FeatureEffect(NamedTuple):
-    """What a metric loses when a feature says nothing any more.
-
-    Attributes:
-        feature: its name.
-        loss: mean over queries of the metric's value less its value with the feature shuffled; 0 for a feature that
-            the model does not use.
-        low, high: interval of the mean over queries.
-    """
+    """What a metric loses when a feature says nothing any more."""
 
     feature: str
+    # mean over queries of the metric's value less its value with the feature shuffled; 0 for a feature that the
+    # model does not use
     loss: float
-    low: float
+    low: float  # low, high: interval of the mean over queries
     high: float
 
 
@@ -47,20 +42,10 @@ def permutation_importance(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> list[FeatureEffect]:
-    """How much worse the ranking gets when one feature's values are dealt out anew among all rows.
+    """The loss of a metric when one feature's values are shuffled among all rows, the largest first.
 
-    Features that say the same thing stand in for each other, so that each alone seems to matter little.
-
-    Args:
-        model: scores features.
-        split: labelled rows.
-        metric: whose loss is measured, per query and averaged over `repeats` shuffles.
-        repeats: shuffles of each feature.
-        seed: of the shuffles.
-        confidence: of the intervals, over queries.
-
-    Returns:
-        One per feature, the largest loss first.
+    Features that say the same thing stand in for each other, so that each alone seems to matter little. The intervals
+    are over queries, of the mean over `repeats` shuffles.
     """
     binding = bind([metric], split.judgments)
     better = 1.0 if metric.higher_is_better else -1.0
@@ -89,35 +74,21 @@ def permutation_importance(
 
 
 class Reason(NamedTuple):
-    """One feature's part in the difference between two rows' scores.
-
-    Attributes:
-        feature: its name.
-        of_a, of_b: its value in each row.
-        difference: what it adds to a's score less what it adds to b's.
-    """
+    """One feature's part in the difference between two rows' scores."""
 
     feature: str
-    of_a: float
+    of_a: float  # of_a, of_b: its value in each row
     of_b: float
-    difference: float
+    difference: float  # what it adds to a's score less what it adds to b's
 
 
 def why(
     model: FittedModel, split: RankingDataset, query: str, a: int, b: int
 ) -> tuple[float, float, list[Reason]]:
-    """Why does document a of a query rank above document b: by which features, and how much each.
+    """Both scores of documents a and b of a query, and what each feature adds to their difference, the largest first.
 
-    The differences are those of SHAP values (`TreeModel.contributions`) and sum to the difference of the scores.
-
-    Args:
-        model: of trees.
-        split: the rows.
-        query: its id.
-        a, b: rows of the query, from 0.
-
-    Returns:
-        Both scores, and the reasons, the largest first; features that make no difference are left out.
+    The differences are those of SHAP values (`TreeModel.contributions`) and sum to the difference of the scores;
+    features that make no difference are left out. Documents are numbered from 0 in their query.
 
     Raises:
         DataError: the model has no trees, or there is no such query or row.
@@ -146,12 +117,7 @@ def why(
 
 
 class FirstRounds(NamedTuple):
-    """The model's first rounds alone.
-
-    Attributes:
-        rounds: how many.
-        means: the metrics' means.
-    """
+    """The model's first rounds alone."""
 
     rounds: int
     means: tuple[float, ...]
@@ -163,14 +129,9 @@ def quality_by_trees(
     metrics: Sequence[Metric],
     rounds: Sequence[int] | None = None,
 ) -> list[FirstRounds]:
-    """How good the first trees alone would be: where a cheaper model is as good.
+    """The metrics' means of the first trees alone.
 
-    Args:
-        model: of trees.
-        split: labelled rows.
-        metrics: to evaluate.
-        rounds: numbers of rounds to look at; unless given 40, evenly spaced on a logarithmic scale, all where there
-            are no more.
+    Unless given, 40 numbers of rounds, evenly spaced on a logarithmic scale; all where there are no more.
 
     Raises:
         DataError: the model has no trees.
@@ -189,13 +150,7 @@ def quality_by_trees(
 
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
-    """What scoring costs on this machine now: the fastest of a few passes over all rows.
-
-    Args:
-        model: any that scores.
-        features: float32 (n_rows, n_features).
-        repeats: passes, of which the fastest counts.
-    """
+    """Time to score a row on this machine: the fastest of a few passes over all rows (n_rows, n_features)."""
     import time
 
     seconds = []

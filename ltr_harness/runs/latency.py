@@ -62,16 +62,10 @@ def latency(
     least: int = _LEAST,
     budget: float = math.inf,
 ) -> Latency:
-    """Time calls one by one, each with another list; a twentieth more warm up and do not count.
+    """Time calls one by one, each with another list drawn from rows (n_rows, n_features); a twentieth more warm up.
 
-    Args:
-        score: what is timed.
-        features: (n_rows, n_features), the rows that lists are drawn from.
-        documents: in each list.
-        calls: to be timed.
-        seconds: after which no more are.
-        least: calls that are made all the same, those that warm up included.
-        budget: microseconds; it ends when so many calls were slower that p99 cannot be within.
+    No more calls once `seconds` are over, but always the `least`. Timing ends when so many calls were slower than the
+    budget in microseconds that p99 cannot be within.
     """
     draw = np.random.Generator(np.random.Philox(documents))
     warm_up = max(calls // 20, 1)
@@ -92,12 +86,7 @@ def latency(
 
 
 def first_rounds(model: FittedModel, rounds: int | None) -> Score:
-    """What scores by the model's first rounds alone.
-
-    Args:
-        model: of trees, where there are rounds.
-        rounds: how many; None for the whole of any model.
-    """
+    """The score function of a model's first rounds; of the whole model where `rounds` is None."""
     if rounds is None or not isinstance(model, TreeModel):
         return model.score
     return partial(model.score_after, rounds=rounds)
@@ -106,15 +95,9 @@ def first_rounds(model: FittedModel, rounds: int | None) -> Score:
 def of_training(
     model: TreeModel, alone: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
 ) -> list[Latency]:
-    """What a training's record says: every length by the whole model, the typical one by its first rounds too.
+    """The latencies in a record: every length by the whole model, the typical one by its first rounds too.
 
-    Args:
-        model: on as many threads as there are, for the cuts' means.
-        alone: the same on one thread, which is timed.
-        split: the test rows.
-        metric: whose mean each cut has.
-        mean: of the whole model.
-        seconds: that training took; a hundredth of them, at most half a second, is spent here.
+    `alone` is the model on one thread, which is timed for a hundredth of the training's seconds, at most half a second.
     """
     last = model.best_round or 0
     if not last:

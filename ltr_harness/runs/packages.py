@@ -75,10 +75,6 @@ def requirements(runs: Sequence[Run]) -> str:
 def pins(run: Run, names: Iterable[str]) -> list[str]:
     """Some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``.
 
-    Args:
-        run: whose record lists them.
-        names: of distributions; what it did not use is left out.
-
     Raises:
         DataError: the record lists what is no package and its version.
     """

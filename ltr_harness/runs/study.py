@@ -1,4 +1,4 @@
-"""What a search for a model's options leaves behind: every trial, and which one was chosen."""
+"""Stored search for a model's options: every trial, and the best one."""
 
 from __future__ import annotations
 
@@ -70,12 +70,6 @@ class StudyRecord(Stored):
 
 def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | None) -> bool:
     """Whether a budget pays for no further trial.
-
-    Args:
-        n_trials: trials so far.
-        seconds: that they took together.
-        trials: the budget in trials; None for no limit.
-        minutes: the budget in minutes; None for no limit.
 
     Example:
         >>> used_up(3, 50.0, trials=4, minutes=1), used_up(3, 60.0, trials=4, minutes=1), used_up(4, 0.0, 4, None)

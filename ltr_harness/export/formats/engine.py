@@ -32,12 +32,7 @@ BEYOND: Final = 2.0**128
 
 
 class EngineFormat(ModelFormat):
-    """A form that a search engine reads, with the history of what its versions do with missing values.
-
-    Attributes:
-        missing: by the version that is written for.
-        versions: that do the same.
-    """
+    """A form that a search engine reads, with the history of what its versions do with missing values."""
 
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
     """From which version on which rule holds, the newest first."""
@@ -45,7 +40,9 @@ class EngineFormat(ModelFormat):
     def __init__(self, version: tuple[int, int] | None = None) -> None:
         starts = list(self.missing_since)
         at = next(i for i, start in enumerate(starts) if version is None or version >= start)
-        self.missing = self.missing_since[starts[at]]
+        self.missing = self.missing_since[
+            starts[at]
+        ]  # by the version that is written for; `versions` do the same
         since, until = ("{}.{}".format(*starts[i]) for i in (at, at - 1))
         if at > 0:
             self.versions = f"before {until}" if at == len(starts) - 1 else f"{since} to before {until}"
