@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ltr_harness.printable import printable
+from ltr_harness.wording import printable
 
 MAIN_GUARD = (
     'in a script, call this below `if __name__ == "__main__":`, because new processes import the script'

@@ -17,8 +17,7 @@ from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.subtopics import Subtopics
-from ltr_harness.text_tables import html_table
-from ltr_harness.wording import count_of, plural
+from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,14 @@
-"""Counts with their noun: ``1 query``, ``1,984 queries``."""
+"""Text for people: counts with their noun, escapes of control characters, small tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+from typing import Any
 
 _FORMS = {"is": "are", "was": "were", "has": "have"}
 
@@ -44,3 +50,110 @@ def plural(word: str, count: int) -> str:
     if word.endswith("y") and word[-2] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
+
+
+# C0, DEL and C1; directions and line separators; halves of surrogate pairs; what no XML may hold.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+# ``::error::`` at the start of a line, ``##[error]`` anywhere: GitHub Actions, Azure Pipelines and TeamCity obey them.
+_COMMAND = re.compile(r"^(?P<indent>[^\S\n]*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Text whose control characters are shown as escapes instead of being obeyed.
+
+    JSON stays the same JSON: it has no raw characters below blank, and the others become escapes of its own.
+
+    Example:
+        >>> print(printable("run\x1b[2J\\nred"))
+        run\\x1b[2J\\nred
+    """
+    if text.isprintable():
+        return text
+    return _OBEYED.sub(_kept_lines if lines else _escape, text)
+
+
+def _kept_lines(match: re.Match[str]) -> str:
+    return match[0] if match[0] in "\n\t" else _escape(match)
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0][-1])
+    return _SHORT.get(match[0]) or (f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}")
+
+
+def without_commands(text: str) -> str:
+    """Lines for stdout or stderr in which no build server finds a command; JSON stays the same JSON.
+
+    Example:
+        >>> print(without_commands("::error::x  0.7"))
+        \\u003a:error::x  0.7
+    """
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: f"{match['indent'] or ''}{_escape(match)}", text)
+
+
+FORMULA = r"^'('*[=+\-@])"
+"""A cell that `csv_cell` put an apostrophe before; the group is the cell without."""
+
+_WOULD_BE_FORMULA = re.compile(r"'*[=+\-@]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """One line per row: numbers to the right, columns of words to the left.
+
+    Example:
+        >>> text_table(["metric", "mean"], [["ndcg@10", "0.5"]])
+        ['metric   mean', 'ndcg@10   0.5']
+    """
+    lines = [list(head), *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """The same as HTML, every text escaped.
+
+    Example:
+        >>> html_table(["a"], [["<"]])
+        '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
+    """
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    body = "".join(line("td", row) for row in rows)
+    return f"<table>{title}<thead>{line('th', head)}</thead><tbody>{body}</tbody></table>"
+
+
+def csv_cell(text: str) -> str:
+    """A text in a CSV file: no formula, and control characters as escapes; a number stays.
+
+    Example:
+        >>> csv_cell("=1+1"), csv_cell("-1.5"), csv_cell("'@a")
+        ("'=1+1", '-1.5', "''@a")
+    """
+    shown = printable(text)
+    return f"'{shown}" if _WOULD_BE_FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN."""
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([_csv_value(value) for value in row] for row in rows)
+    return table.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return csv_cell(value)
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

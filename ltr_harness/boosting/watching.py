@@ -15,7 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
-from ltr_harness.printable import printable
+from ltr_harness.wording import printable
 
 
 class Measured(NamedTuple):

@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     answer_outside_imports()
     from ltr_harness.cli.ending import run_command
-    from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
+    from ltr_harness.cores import let_idle_threads_sleep
 
     let_idle_threads_sleep()
     os.environ["OMP_DYNAMIC"] = "false"  # or how busy the machine is would decide on the number of threads

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from ltr_harness.errors import Problem, UsageError
-from ltr_harness.printable import printable
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, printable
 
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData

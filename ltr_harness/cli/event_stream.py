@@ -13,7 +13,7 @@ import click
 from ltr_harness import __version__
 from ltr_harness.cli import events
 from ltr_harness.cli.ending import INTERRUPTED, as_problems, came_from_ctrl_c
-from ltr_harness.printable import printable, without_commands
+from ltr_harness.wording import printable, without_commands
 
 
 class EventStream:

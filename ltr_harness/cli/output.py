@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from ltr_harness.printable import printable, without_commands
+from ltr_harness.wording import printable, without_commands
 
 _ASCII = str.maketrans({"–": "-", "…": "..."})
 

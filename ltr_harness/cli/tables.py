@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ltr_harness.cli.output import say
-from ltr_harness.printable import printable
-from ltr_harness.text_tables import text_table
+from ltr_harness.wording import printable, text_table
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison

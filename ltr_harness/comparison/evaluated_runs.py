@@ -13,7 +13,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.grammar import as_list, whose, with_tool
 from ltr_harness.numbers import plain_number
-from ltr_harness.text_tables import html_table, text_table
+from ltr_harness.wording import html_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd

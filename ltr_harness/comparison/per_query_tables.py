@@ -20,7 +20,7 @@ from ltr_harness.metrics.core.tool_names import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.column_names import column_for
-from ltr_harness.text_tables import FORMULA
+from ltr_harness.wording import FORMULA
 
 if TYPE_CHECKING:
     import pandas as pd

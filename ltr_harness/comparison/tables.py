@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.result import Paired
 from ltr_harness.comparison.sentence import p_text, verdict_sentence
-from ltr_harness.text_tables import html_table
+from ltr_harness.wording import html_table
 
 if TYPE_CHECKING:
     import pandas as pd

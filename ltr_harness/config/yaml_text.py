@@ -25,7 +25,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.yaml_errors import control_character, in_words, sections
 from ltr_harness.config.yaml_tree import Node, Place, Scalar
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.printable import printable
+from ltr_harness.wording import printable
 
 log = logging.getLogger(__name__)
 

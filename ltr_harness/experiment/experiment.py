@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from ltr_harness.comparison import Comparison
 from ltr_harness.config import outline_of
+from ltr_harness.cores import let_idle_threads_sleep
 from ltr_harness.errors import Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check
 from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
 from ltr_harness.experiment.findings import refuse_errors
-from ltr_harness.experiment.idle_threads import let_idle_threads_sleep
 from ltr_harness.experiment.in_memory import with_files
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.on_cluster import run_on_cluster

@@ -8,6 +8,7 @@ for ever. Light to import, so that the loading can begin before anything else do
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -16,7 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
@@ -172,8 +173,6 @@ def _start_forkserver(from_here: bool) -> None:
     from multiprocessing import forkserver, util
 
     if from_here:
-        from ltr_harness.experiment.loading import load_all
-
         load_all()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -278,3 +277,26 @@ def wait_for_shutdowns() -> None:
     """Wait for `shutdown_in_background`: Python prints a traceback where it exits while one is closing."""
     while _shutdowns:
         _shutdowns.pop().join()
+
+
+MODULES = (
+    "ltr_harness.experiment.workers",
+    "ltr_harness.boosting.lightgbm",
+    "ltr_harness.boosting.xgboost",
+    "ltr_harness.rankers.lightgbm",
+    "ltr_harness.rankers.xgboost",
+    "lightgbm",
+    "xgboost",
+    "pyarrow.parquet",
+)
+
+
+def load_all() -> None:
+    """Whatever of it cannot be loaded here fails again in the worker that needs it, where the failure is told."""
+    with suppress(Exception):
+        for module in MODULES:
+            importlib.import_module(module)
+        from ltr_harness.evaluation import evaluate
+
+        metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
+        evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)

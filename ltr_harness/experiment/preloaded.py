@@ -6,7 +6,7 @@ import gc
 import sys
 from types import TracebackType
 
-from ltr_harness.experiment.loading import load_all
+from ltr_harness.experiment.pool import load_all
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -11,9 +11,9 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache import DataCache
 from ltr_harness.config import Experiment, load_experiment
 from ltr_harness.config.load import settings
+from ltr_harness.cores import sensible_workers, threads_of
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiment.cluster import Cluster, across_all
-from ltr_harness.experiment.cores import sensible_workers, threads_of
 from ltr_harness.experiment.definitions import other_files
 from ltr_harness.experiment.folds import FoldReader, largest_label
 from ltr_harness.experiment.job import Job

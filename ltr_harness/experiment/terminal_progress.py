@@ -17,11 +17,10 @@ from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.task import Plan, Task, duration
-from ltr_harness.printable import printable, without_commands
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.study import Trial
-from ltr_harness.wording import count_of, named
+from ltr_harness.wording import count_of, named, printable, without_commands
 
 
 class LiveRun:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
-from ltr_harness.text_tables import FORMULA
-from ltr_harness.wording import count_of
+from ltr_harness.wording import FORMULA, count_of
 
 _FIELD_LIMIT = 1 << 30
 _PEEKED = 1000

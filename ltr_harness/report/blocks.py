@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, ClassVar, Literal
 
 from ltr_harness.numbers import none_if_undefined
-from ltr_harness.printable import printable
+from ltr_harness.wording import printable
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""

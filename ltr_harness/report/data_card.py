@@ -10,8 +10,7 @@ from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, Finding, SplitCard
 from ltr_harness.report import html, markdown
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
-from ltr_harness.text_tables import text_table
-from ltr_harness.wording import count_of, named
+from ltr_harness.wording import count_of, named, text_table
 
 FORMATS = ("html", "md")
 

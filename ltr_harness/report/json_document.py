@@ -12,7 +12,6 @@ from pydantic_core import core_schema
 
 from ltr_harness.comparison.result import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
-from ltr_harness.printable import printable
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.numbers.serving import list_times
 from ltr_harness.report.sections.conventions import means
@@ -21,6 +20,7 @@ from ltr_harness.report.sections.features import importance
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import changes
 from ltr_harness.runs.record import Record
+from ltr_harness.wording import printable
 
 SCHEMA_VERSION: Final = 1
 

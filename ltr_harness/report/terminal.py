@@ -7,11 +7,11 @@ import re
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from ltr_harness.printable import printable, without_commands
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
+from ltr_harness.wording import printable, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console

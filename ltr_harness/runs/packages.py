@@ -11,8 +11,8 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.printable import printable
 from ltr_harness.runs.run import Run
+from ltr_harness.wording import printable
 
 
 @cache

@@ -23,8 +23,7 @@ from ltr_harness.readers.categories import coded, recoded, with_categories
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.stored import Stored, read_stored
-from ltr_harness.text_tables import html_table
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, html_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,7 @@ from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import Temporary
-from ltr_harness.printable import printable
-from ltr_harness.text_tables import csv_cell
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, csv_cell, printable
 
 UNJUDGED = -1
 

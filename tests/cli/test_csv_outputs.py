@@ -13,7 +13,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.comparison.per_query_tables import read_table
 from ltr_harness.readers.csv import Csv
-from ltr_harness.text_tables import csv_cell
+from ltr_harness.wording import csv_cell
 
 Run = Callable[..., str]
 

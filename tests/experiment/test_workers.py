@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from ltr_harness import cores as cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
+from ltr_harness.cores import SMALL_DATA, sensible_workers
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment import cores
-from ltr_harness.experiment.cores import SMALL_DATA, sensible_workers
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.pool import new_pool, worker_context
 from ltr_harness.experiment.progress import Progress

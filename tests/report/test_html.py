@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.result import Entrant
-from ltr_harness.printable import printable
 from ltr_harness.report import ReportData, build_report, html
+from ltr_harness.wording import printable
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

@@ -13,9 +13,7 @@ from ltr_harness.cli.output import say
 from ltr_harness.cli.tables import print_means, print_table
 from ltr_harness.errors import UsageError
 from ltr_harness.numbers import four_decimals, none_if_undefined
-from ltr_harness.printable import printable
-from ltr_harness.text_tables import csv_text
-from ltr_harness.wording import count_of, plural
+from ltr_harness.wording import count_of, csv_text, plural, printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison

@@ -14,8 +14,7 @@ from ltr_harness.cli import asked_metrics, options, ranking_source, rankings
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
 from ltr_harness.numbers import json_value
-from ltr_harness.printable import printable
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, printable
 
 if TYPE_CHECKING:
     from ltr_harness.groups import QueryGroups

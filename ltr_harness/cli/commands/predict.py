@@ -9,8 +9,7 @@ import click
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say
-from ltr_harness.text_tables import csv_cell
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, csv_cell
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,8 +9,7 @@ from html import escape
 from typing import Protocol
 
 from ltr_harness.numbers import plain_number
-from ltr_harness.text_tables import html_table, text_table
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, html_table, text_table
 
 
 class Explained(Protocol):

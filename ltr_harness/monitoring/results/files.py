@@ -16,7 +16,7 @@ from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.baselines import PER_QUERY, is_result, is_run
 from ltr_harness.monitoring.results.result import MonitorResult
 from ltr_harness.monitoring.stages import Watched
-from ltr_harness.text_tables import csv_text
+from ltr_harness.wording import csv_text
 
 _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
 

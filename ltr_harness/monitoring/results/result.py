@@ -25,7 +25,7 @@ from ltr_harness.monitoring.results.arms import ArmComparison
 from ltr_harness.monitoring.results.parity import Parity
 from ltr_harness.monitoring.results.summaries import Conventions, ListLengths, Online, WorstQuery
 from ltr_harness.numbers import json_value
-from ltr_harness.printable import printable
+from ltr_harness.wording import printable
 
 SCHEMA_VERSION = 1
 
